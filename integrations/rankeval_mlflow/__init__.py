@@ -1,0 +1,1 @@
+"""MLflow plugin of rankeval."""

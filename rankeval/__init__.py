@@ -1,0 +1,48 @@
+"""rankeval: honest experiments with ranking models.
+
+Everything public stands here by name and is imported when it is first asked for, so that ``import rankeval`` stays
+fast and loads neither MLflow, scikit-learn, SciPy, pandas nor matplotlib.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "collection.convention": ("Convention",),
+    "collection.data": ("RankingData",),
+    "collection.qrels": ("Qrels",),
+    "collection.run": ("Run",),
+    "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
+    "evaluation": ("Evaluation", "evaluate"),
+    "comparison": ("Comparison", "compare"),
+    "significance.power": ("topics_needed",),
+    "guard": ("Guard",),
+    "model_selection.scorers": ("make_scorer",),
+    "model_selection.splitters": ("QueryKFold", "QueryShuffleSplit", "dev_test_split"),
+    "model_selection.ranker": ("QueryRanker",),
+    "model_selection.validation": ("CrossValidation", "cross_validate"),
+    "experiment": ("run_experiment",),
+}
+_HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
+_SUBMODULES = ("datasets", "errors")
+
+__all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first asked for (PEP 562)."""
+    if name in _SUBMODULES:
+        return import_module(f"rankeval.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rankeval' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,135 @@
+"""The convention card: how truth and ranking are joined and which queries count.
+
+The same run over the same judgments gives an nDCG@10 between .654 and .817 by the choice of ties, gains and of what
+is done with queries that are missing or have nothing relevant. So every number carries its card, and two numbers
+with different cards are compared only where the rules that differ touched nothing. A preset is data: one line below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rankeval._registry import unknown
+from rankeval.errors import InvalidInput
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "ties": ("expected", "docid", "stable"),
+    "judgments": ("given", "rows", "qrels"),
+    "negative": ("zero", "error"),
+    "missing": ("error", "zero", "skip"),
+    "no_relevant": ("zero", "one", "skip"),
+    "unjudged": ("zero", "skip"),
+    "duplicates": ("error",),
+    "score_dtype": ("float64", "float32"),
+}
+"""The values that each rule of a convention can take."""
+
+
+@dataclass(frozen=True)
+class Convention:
+    """The rules by which a ranking is held against its judgments.
+
+    Parameters
+    ----------
+    name : str
+        What to call it; a preset that had a rule changed gets ``+`` at its end.
+    ties : {"expected", "docid", "stable"}
+        Rows of equal score: the exact mean over their orders; by document id, descending by bytes (trec_eval); as
+        they stand in the input.
+    judgments : {"given", "rows", "qrels"}
+        Where the relevant documents and the ideal list come from: the rows that were ranked, or all judgments.
+        "given" is rows for arrays and qrels for collections; a finished evaluation says which.
+    negative : {"zero", "error"}
+        Negative labels: judged, not relevant, no gain; or refused.
+    missing : {"error", "zero", "skip"}
+        Judged queries that the ranking lacks.
+    no_relevant : {"zero", "one", "skip"}
+        The value of a query without a relevant document (where the measure has none of its own), or leave it out.
+    unjudged : {"zero", "skip"}
+        Retrieved documents without a judgment: not relevant; or taken out of the ranking first.
+    duplicates : {"error"}
+        The same document twice in one ranking.
+    score_dtype : {"float64", "float32"}
+        The precision in which scores are compared.
+    depth : int, optional
+        Rows beyond this rank are cut off first (trec_eval ``-M``).
+    bind : mapping of str to mapping
+        Parameters that a family of measures takes here where its name leaves them open, such as
+        ``{"nDCG": {"gain": "exp"}}``.
+    """
+
+    name: str = "rankeval"
+    ties: str = "expected"
+    judgments: str = "given"
+    negative: str = "zero"
+    missing: str = "zero"
+    no_relevant: str = "zero"
+    unjudged: str = "zero"
+    duplicates: str = "error"
+    score_dtype: str = "float64"
+    depth: int | None = None
+    bind: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for rule, choices in CHOICES.items():
+            if getattr(self, rule) not in choices:
+                raise unknown(f"value of the rule {rule}", str(getattr(self, rule)), choices)
+        if self.depth is not None and self.depth < 1:
+            raise InvalidInput(f"depth is {self.depth}; a ranking is cut at rank 1 or later")
+
+    def with_rules(self, **rules: Any) -> Convention:
+        """Return this convention with single rules changed; a rule given as None stays as it is.
+
+        Parameters
+        ----------
+        **rules
+            Rules by name.
+        """
+        changed = {rule: value for rule, value in rules.items() if value is not None and value != getattr(self, rule)}
+        if not changed:
+            return self
+        name = self.name if self.name.endswith("+") else f"{self.name}+"
+        return replace(self, name=name, **changed)
+
+    def card(self) -> dict[str, Any]:
+        """Return the rules as a plain dict, for logs and reports."""
+        return {
+            part.name: {family: dict(bound) for family, bound in self.bind.items()}
+            if part.name == "bind"
+            else getattr(self, part.name)
+            for part in fields(self)
+        }
+
+
+PRESETS: dict[str, Convention] = {
+    preset.name: preset
+    for preset in (
+        Convention("rankeval"),
+        Convention("trec_eval-9.0.8", ties="docid", judgments="qrels", missing="skip"),
+        Convention("trec_eval-10", ties="docid", judgments="qrels", missing="error"),
+        Convention("sklearn", ties="expected", judgments="rows", negative="error", missing="error"),
+    )
+}
+"""The conventions of other tools, by name."""
+
+
+def convention(spec: str | Convention) -> Convention:
+    """Return a convention by name, or as it is.
+
+    Parameters
+    ----------
+    spec : str or Convention
+        The name of a preset, or a convention.
+
+    Raises
+    ------
+    UnknownName
+        When no preset has that name.
+    """
+    if isinstance(spec, Convention):
+        return spec
+    if spec not in PRESETS:
+        raise unknown("convention", spec, PRESETS)
+    return PRESETS[spec]

@@ -1,0 +1,88 @@
+"""What loaders return and splits hold: rows of features with a label and a query id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows to be ranked within their queries.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
+        The features.
+    y : array of shape (n_rows,)
+        The relevance of each row.
+    qid : array of shape (n_rows,)
+        The query of each row, of any hashable type, in any order.
+    docid : array of shape (n_rows,), optional
+        The document of each row.
+    feature_names : tuple of str, optional
+        Names of the columns of X.
+    name : str, optional
+        What to call the data in reports and logs.
+
+    Raises
+    ------
+    InvalidInput
+        When the parts differ in length.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    qid: NDArray[Any]
+    docid: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        n_rows = self.X.shape[0]
+        for part in ("y", "qid", "docid"):
+            column = getattr(self, part)
+            if column is None:
+                continue
+            column = np.asarray(column)
+            object.__setattr__(self, part, column)
+            if column.shape != (n_rows,):
+                raise InvalidInput(f"{part} has shape {column.shape}, but X has {n_rows} rows: give one {part} a row")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of distinct queries."""
+        return len(np.unique(self.qid))
+
+    def take(self, rows: ArrayLike, *, name: str | None = None) -> RankingData:
+        """Return the data of these rows, in this order.
+
+        Parameters
+        ----------
+        rows : array of int, or of bool of shape (n_rows,)
+            Which rows.
+        name : str, optional
+            The name of the part; that of the whole if not given.
+        """
+        index = np.asarray(rows)
+        features = self.X.iloc[index] if hasattr(self.X, "iloc") else self.X[index]
+        return replace(
+            self,
+            X=features,
+            y=self.y[index],
+            qid=self.qid[index],
+            docid=None if self.docid is None else self.docid[index],
+            name=name or self.name,
+        )
+
+    def __repr__(self) -> str:
+        label = f"{self.name!r}, " if self.name else ""
+        return f"RankingData({label}{len(self)} rows, {self.n_queries} queries, {self.X.shape[1]} features)"

@@ -1,0 +1,1 @@
+"""Measures of ranking quality, one declaration each."""
