@@ -1,0 +1,210 @@
+"""Files of judgments and rankings: which format, compressed or not, and replacing a file in one step.
+
+A reader is one entry of `_READERS`: it takes the uncompressed bytes, the layout (judgments or ranking) and what to
+call the file, and returns columns. The format is read off the content first and the name second, since ``.tsv`` may be
+a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` has no suffix at all.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from rankeval._registry import unknown
+from rankeval.collection.frames import Columns, from_frame, spelled
+from rankeval.collection.trec import Layout, number_of, read_trec
+from rankeval.errors import FileFormatError, InvalidInput
+
+_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+
+
+def read_columns(path: str | os.PathLike[str], layout: Layout, format: str | None = None) -> Columns:  # noqa: A002
+    """Read a file of judgments or a ranking.
+
+    Parameters
+    ----------
+    path : path
+        The file; gzip and zstd are recognised by content.
+    layout : Layout
+        `trec.QRELS` or `trec.RUN`.
+    format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
+        By default read off the content and the name.
+
+    Raises
+    ------
+    InvalidInput
+        If the file does not exist or cannot be read.
+    FileFormatError
+        If its content is not what the format asks for.
+    UnknownName
+        If there is no such format.
+    """
+    where = Path(path)
+    if format is not None and format not in _READERS:
+        raise unknown("format", format, _READERS)
+    data = read_bytes(where)
+    return _READERS[format or _sniff(data, where)](data, layout, str(where))
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file, uncompressed.
+
+    Raises
+    ------
+    InvalidInput
+        If the file does not exist or cannot be read.
+    FileFormatError
+        If it is compressed and damaged.
+    """
+    where = Path(path)
+    try:
+        data = where.read_bytes()
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no file {str(where)!r}{_absolute(where)}") from error
+    except IsADirectoryError as error:
+        raise InvalidInput(f"{str(where)!r} is a folder: name a file") from error
+    except OSError as error:
+        raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror}") from error
+    for magic, name in ((_GZIP, "gzip"), (_ZSTD, "zstd")):
+        if data.startswith(magic):
+            return _decompressed(data, name, where)
+    return data
+
+
+def _absolute(where: Path) -> str:
+    return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"
+
+
+def _decompressed(data: bytes, name: str, where: Path) -> bytes:
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
+            return bytes(stream.read())
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"{where} is damaged: it starts as {name} but does not decompress ({error})") from error
+
+
+def _sniff(data: bytes, where: Path) -> str:
+    """Return the format: by magic bytes and first line, then by suffix."""
+    if data.startswith(_PARQUET):
+        return "parquet"
+    first = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:4096].split(b"\n", 1)[0]
+    if first.startswith(b"{"):
+        return "jsonl"
+    for name, delimiter in (("tsv", b"\t"), ("csv", b",")):
+        heads = [head.strip().strip(b'"').decode(errors="replace") for head in first.split(delimiter)]
+        if spelled(heads, "qid") and spelled(heads, "docid"):
+            return name
+    suffixes = [suffix for suffix in where.suffixes if suffix not in _COMPRESSION]
+    return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffixes[-1] if suffixes else "", "trec")
+
+
+def _read_delimited(delimiter: str) -> Callable[[bytes, Layout, str], Columns]:
+    def read(data: bytes, layout: Layout, where: str) -> Columns:
+        heads = data[: data.find(b"\n")].decode(errors="replace")
+        try:
+            table = pacsv.read_csv(
+                pa.BufferReader(data),
+                read_options=pacsv.ReadOptions(use_threads=False),
+                parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=pacsv.ConvertOptions(default_column_type=pa.string(), null_values=[]),
+            )
+        except pa.ArrowInvalid as error:
+            raise FileFormatError(f"{where}, first line {heads[:80]!r}: {error}") from error
+        return _from_table(table, layout, where)
+
+    return read
+
+
+def _read_jsonl(data: bytes, layout: Layout, where: str) -> Columns:
+    import json
+
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(data.decode("utf-8-sig", errors="replace").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}") from error
+        if not isinstance(row, dict):
+            raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}")
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    try:
+        table = pa.table({name: pa.array([row.get(name) for row in rows]) for name in _wanted(names, layout)})
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise FileFormatError(f"{where}: the values of one key have different types ({error})") from error
+    return _from_table(table, layout, where)
+
+
+def _wanted(names: list[str], layout: Layout) -> list[str]:
+    return [name for part in ("qid", "docid", layout.value) for name in spelled(names, part)] or names
+
+
+def _read_parquet(data: bytes, layout: Layout, where: str) -> Columns:
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise FileFormatError(f"{where}: not a whole Parquet file ({error})") from error
+    return _from_table(table, layout, where)
+
+
+def _from_table(table: pa.Table, layout: Layout, where: str) -> Columns:
+    """Take the columns of a table that came from a file; text numbers are parsed as in TREC files."""
+    if table.num_rows == 0:
+        raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {layout.value}")
+    for name in spelled(table.column_names, layout.value):
+        column = table.column(name)
+        if pa.types.is_string(column.type):
+            texts = enumerate(column.to_pylist(), start=1)
+            numbers = [number_of(text, f"{where}, row {row}, column {name}") for row, text in texts]
+            table = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.float64()))
+    try:
+        return from_frame(table, qid="qid", docid="docid", value=layout.value, role=layout.value)
+    except InvalidInput as error:
+        raise FileFormatError(f"{where}: {error}") from error
+
+
+_READERS: dict[str, Callable[[bytes, Layout, str], Columns]] = {
+    "trec": read_trec,
+    "csv": _read_delimited(","),
+    "tsv": _read_delimited("\t"),
+    "jsonl": _read_jsonl,
+    "parquet": _read_parquet,
+}
+
+
+def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.Buffer]) -> None:
+    """Write a file under a temporary name and rename it, so that nobody ever sees half of it.
+
+    Parameters
+    ----------
+    path : path
+        Where to; ``.gz`` and ``.zst`` are compressed.
+    pieces : iterable of bytes-like
+        The content.
+    """
+    where = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            compression = _COMPRESSION.get(where.suffix)
+            sink = pa.PythonFile(file, mode="w")
+            stream = pa.CompressedOutputStream(sink, compression) if compression else sink
+            for piece in pieces:
+                stream.write(piece)
+            stream.close()
+        Path(temporary).replace(where)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

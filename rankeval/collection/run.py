@@ -1,0 +1,196 @@
+"""Rankings, as columns: which document got which score for which query."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rankeval.collection import formats, frames, trec
+from rankeval.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """A ranking: the score that a system gave to a document for a query, one row each.
+
+    The order of documents is that of their scores, descending; rows stay in the order they came in.
+
+    Parameters
+    ----------
+    qid, docid : array-like of str or of int
+        The query and the document of each row; stored as Arrow arrays of string or int64.
+    score : array-like of number
+        The score of each row; stored as float64.
+    name : str, optional
+        What to call the system: the tag of a TREC file.
+
+    Raises
+    ------
+    InvalidInput
+        For missing ids, ids of mixed types, scores that are no finite numbers, and columns of different lengths.
+
+    Examples
+    --------
+    >>> Run.from_dict({"q1": {"d1": 2.5, "d2": 0.1}}, name="bm25")
+    Run('bm25', 2 rows, 1 queries)
+    """
+
+    qid: pa.Array
+    docid: pa.Array
+    score: NDArray[np.float64]
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "qid", frames.id_column(self.qid, "qid"))
+        object.__setattr__(self, "docid", frames.id_column(self.docid, "docid"))
+        score = frames.value_column(self.score, "score").astype(np.float64, copy=False)
+        object.__setattr__(self, "score", score)
+        frames.check_lengths(self, "docid", "score")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Run:  # noqa: A002
+        """Read a ranking from a file: TREC text, CSV or TSV with a header, JSON lines or Parquet.
+
+        Parameters
+        ----------
+        path : path
+            The file, also as ``.gz`` or ``.zst``.
+        format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
+            By default read off the content and the name.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file.
+        FileFormatError
+            If a line is not as the format asks; the message has the line and what was found.
+        """
+        columns = formats.read_columns(path, trec.RUN, format)
+        return cls(columns.qid, columns.docid, columns.value, columns.name)
+
+    @classmethod
+    def from_frame(
+        cls, df: Any, *, qid: str = "qid", docid: str = "docid", score: str = "score", name: str | None = None
+    ) -> Run:
+        """Take a ranking from a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
+
+        Parameters
+        ----------
+        df : frame
+            One row per retrieved document.
+        qid, docid, score : str
+            Names of its columns. Where the default is not there, usual spellings such as ``docno`` are looked for.
+        name : str, optional
+            What to call the system.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing, or holds what cannot be an id or a score.
+        """
+        columns = frames.from_frame(df, qid=qid, docid=docid, value=score, role="score")
+        return cls(columns.qid, columns.docid, columns.value, name)
+
+    @classmethod
+    def from_dict(cls, scores: Mapping[Any, Mapping[Any, Any]], *, name: str | None = None) -> Run:
+        """Take a ranking from ``{qid: {docid: score}}``.
+
+        Parameters
+        ----------
+        scores : mapping
+            A query with an empty mapping retrieved nothing and has no rows.
+        name : str, optional
+            What to call the system.
+
+        Raises
+        ------
+        InvalidInput
+            If the inner values are no mappings, or ids or scores are not as they must be.
+        """
+        columns = frames.from_dict(scores, "score")
+        return cls(columns.qid, columns.docid, columns.value, name)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with the columns qid, docid, score."""
+        import pandas as pd
+
+        return pd.DataFrame({"qid": self.qid.to_pandas(), "docid": self.docid.to_pandas(), "score": self.score})
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write TREC text, ``qid Q0 docid rank score tag``, replacing the file in one step.
+
+        Queries come in the order of their first row, documents by descending score, equal scores in the order of
+        their rows. Scores are written so that they read back to the last bit.
+
+        Parameters
+        ----------
+        path : path
+            Where to; ``.gz`` and ``.zst`` are compressed. The tag is the name, or ``run``.
+
+        Raises
+        ------
+        InvalidInput
+            For ids that the format cannot hold, such as those with blanks.
+        """
+        for column in ("qid", "docid"):
+            trec.check_writable(getattr(self, column), column)
+        query = self.qid.dictionary_encode().indices.to_numpy()
+        order = np.lexsort((-self.score, query))  # stable: equal scores stay in row order
+        starts = np.flatnonzero(np.r_[True, np.diff(query[order]) != 0]) if len(self) else np.empty(0, np.int64)
+        rank = np.arange(1, len(self) + 1) - np.repeat(starts, np.diff(np.r_[starts, len(self)]))
+        rows = [
+            self.qid.take(pa.array(order)),
+            pa.repeat("Q0", len(self)),
+            self.docid.take(pa.array(order)),
+            pa.array(rank),
+            pa.array(self.score[order]),
+            pa.repeat("_".join((self.name or "run").split()), len(self)),
+        ]
+        formats.write_atomically(path, trec.trec_text(rows))
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def __repr__(self) -> str:
+        label = f"{self.name!r}, " if self.name else ""
+        return f"Run({label}{len(self)} rows, {len(self.qid.unique())} queries)"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def as_run(ranking: Any) -> Run:
+    """Return a ranking given as Run, dict, frame or path as Run.
+
+    Parameters
+    ----------
+    ranking : Run, mapping, frame or path
+        ``{qid: {docid: score}}``, a frame with the columns qid, docid, score, or a file.
+
+    Raises
+    ------
+    InvalidInput
+        For anything else.
+    """
+    if isinstance(ranking, Run):
+        return ranking
+    if isinstance(ranking, Mapping):
+        return Run.from_dict(ranking)
+    if isinstance(ranking, (str, Path, os.PathLike)):
+        return Run.read(ranking)
+    if frames.is_frame(ranking):
+        return Run.from_frame(ranking)
+    raise InvalidInput(
+        f"expected a ranking as Run, {{qid: {{docid: score}}}}, a frame or a path, found a {type(ranking).__name__}"
+    )

@@ -1,0 +1,237 @@
+"""TREC text: ``qid iter docid relevance`` and ``qid Q0 docid rank score tag``, a row per line.
+
+Two ways to read it that agree. The regular file (one blank or one tab between columns) goes through Arrow's CSV
+reader; irregular spacing is made regular first. Whatever Arrow then refuses is read again line by line from the bytes
+as they came, which either succeeds (comments, run tags with blanks) or says which line and column is wrong. That
+way the fast path never has to explain itself, and never guesses: no quotes, no nulls, no hexadecimal labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from rankeval.collection.frames import Columns, combined, whole
+from rankeval.errors import FileFormatError, InvalidInput
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BLANKS = b"\t\x0b\x0c\r"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of one kind of TREC file, and which of them hold the value and the tag."""
+
+    kind: str
+    fields: tuple[str, ...]
+    value: str
+    tag: str | None = None
+
+    def __str__(self) -> str:
+        return f"{len(self.fields)} columns ({' '.join(self.fields)})"
+
+
+QRELS = Layout("qrels", ("qid", "iter", "docid", "relevance"), "relevance")
+RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
+
+
+def read_trec(data: bytes, layout: Layout, where: str) -> Columns:
+    """Read the text of a TREC file.
+
+    Parameters
+    ----------
+    data : bytes
+        The text, uncompressed.
+    layout : Layout
+        Which columns to expect.
+    where : str
+        What messages call the file.
+
+    Raises
+    ------
+    FileFormatError
+        For an empty file, a wrong number of columns, values that are no finite numbers, NUL bytes and text that is
+        not UTF-8; with the line and what was found.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if (at := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, at) + 1
+        raise FileFormatError(f"{where}, line {line}: found a NUL byte; expected text")
+    regular = data if _is_regular(data) else _made_regular(data)
+    columns = _fast(regular, layout)
+    return columns if columns is not None else _line_by_line(data, layout, where)
+
+
+def _is_regular(data: bytes) -> bool:
+    """Whether single blanks or single tabs separate all columns, without CR."""
+    if any(blank in data for blank in (b"\r", b"\x0b", b"\x0c")) or (b"\t" in data and b" " in data):
+        return False
+    text = np.frombuffer(data, np.uint8)
+    if len(text) and text[0] <= 32:
+        return False
+    for start in range(0, len(text), _BLOCK):  # in blocks that stay in the cache
+        blank = text[start : start + _BLOCK + 1] <= 32
+        if (blank[1:] & blank[:-1]).any():
+            return False
+    return True
+
+
+def _made_regular(data: bytes) -> bytes:
+    """Put one blank wherever there is white space, and none at the ends of lines."""
+    data = data.replace(b"\r\n", b"\n").translate(bytes.maketrans(_BLANKS, b" " * len(_BLANKS)))
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    return data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
+
+
+def _fast(data: bytes, layout: Layout) -> Columns | None:
+    """Read a regular file, or return None where anything is out of the ordinary."""
+    value_type = pa.float64() if layout.kind == "run" else pa.dictionary(pa.int32(), pa.string())
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(data),
+            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=_BLOCK),
+            parse_options=pacsv.ParseOptions(
+                delimiter="\t" if b"\t" in data[:_BLOCK] else " ", quote_char=False, escape_char=False
+            ),
+            convert_options=pacsv.ConvertOptions(
+                include_columns=["qid", "docid", layout.value],
+                column_types={"qid": pa.string(), "docid": pa.string(), layout.value: value_type},
+                null_values=[],
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows == 0:
+        return None
+    qid, docid = combined(table.column("qid")), combined(table.column("docid"))
+    numbers = table.column(layout.value).unify_dictionaries().combine_chunks()
+    if pa.types.is_dictionary(numbers.type):
+        levels = _labels(numbers.dictionary)
+        values = None if levels is None else whole(levels[numbers.indices.to_numpy()])
+    else:
+        values = numbers.to_numpy(zero_copy_only=False)
+    if values is None or not np.isfinite(values).all() or pc.any(pc.starts_with(qid, "#")).as_py():
+        return None
+    return Columns(qid, docid, values, _tag(data, layout))
+
+
+def _labels(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
+    """Return the distinct labels as numbers: Arrow itself would take 0x10 for 16."""
+    labels = texts.to_pylist()
+    return np.array([float(label) for label in labels]) if all(map(_NUMBER.fullmatch, labels)) else None
+
+
+def _tag(data: bytes, layout: Layout) -> str | None:
+    """Return the run tag of the first line; tags of later lines are not looked at."""
+    if layout.tag is None:
+        return None
+    first = data[: data.find(b"\n")] if b"\n" in data else data
+    return first.split(None, len(layout.fields) - 1)[-1].decode().strip()
+
+
+def _line_by_line(data: bytes, layout: Layout, where: str) -> Columns:
+    """Read exactly, and say what is wrong where something is."""
+    qids: list[str] = []
+    docids: list[str] = []
+    values: list[float] = []
+    name = None
+    docid_at, value_at = layout.fields.index("docid"), layout.fields.index(layout.value)
+    for number, fields in _rows(data, layout, where):
+        if not qids and layout.tag:
+            name = fields[-1]
+        qids.append(fields[0])
+        docids.append(fields[docid_at])
+        values.append(number_of(fields[value_at], f"{where}, line {number}, column {layout.value}"))
+    if not qids:
+        raise FileFormatError(f"{where} is empty: expected lines of {layout}")
+    numbers = np.array(values)
+    return Columns(
+        pa.array(qids, pa.string()),
+        pa.array(docids, pa.string()),
+        numbers if layout.kind == "run" else whole(numbers),
+        name,
+    )
+
+
+def _rows(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and fields of every line that is neither blank nor a comment."""
+    width = len(layout.fields)
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        cells = line.split(None, width - 1) if layout.tag else line.split()
+        if not cells or cells[0].startswith(b"#"):
+            continue
+        try:
+            fields = [cell.decode() for cell in cells]
+        except UnicodeDecodeError as error:
+            raise FileFormatError(f"{where}, line {number}: expected UTF-8 text, found {line[:80]!r}") from error
+        if len(fields) != width:
+            shown = " ".join(fields)[:80]
+            raise FileFormatError(
+                f"{where}, line {number}: expected {layout}, found {len(line.split())}: {shown!r}{_hint(cells)}"
+            )
+        if layout.tag:
+            _check_tag(fields, f"{where}, line {number}", layout)
+        yield number, fields
+
+
+def _hint(cells: list[bytes]) -> str:
+    for other in (QRELS, RUN):
+        if len(cells) == len(other.fields):
+            return f"; this looks like a {other.kind} file"
+    return ""
+
+
+def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
+    """Take more columns than six only for a tag with blanks: a docid with a blank would shift rank into score."""
+    fields[-1] = fields[-1].rstrip()
+    words = fields[-1].split()
+    if len(words) > 1 and (not fields[3].isdigit() or _NUMBER.fullmatch(words[0])):
+        raise FileFormatError(
+            f"{where}: expected {layout}, found {len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}; "
+            "ids must not hold blanks"
+        )
+
+
+def number_of(text: str, where: str) -> float:
+    """Return a finite number written the usual way, or say where it is not one."""
+    if not _NUMBER.fullmatch(text):
+        hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else ""
+        raise FileFormatError(f"{where}: expected a finite number, found {text!r}{hint}")
+    value = float(text)
+    if not np.isfinite(value):
+        raise FileFormatError(f"{where}: expected a finite number, found {text!r}, which is beyond 64-bit floats")
+    return value
+
+
+def trec_text(columns: list[pa.Array]) -> Iterator[pa.Buffer]:
+    """Yield the text of rows, their columns joined by a blank, some rows at a time."""
+    rows = 1 << 18
+    for start in range(0, len(columns[0]), rows):
+        cells = [column.slice(start, rows).cast(pa.large_string()) for column in columns]
+        blank, nothing, newline = (pa.scalar(text, pa.large_string()) for text in (" ", "", "\n"))
+        text = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, blank), nothing, newline)
+        offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
+        yield text.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+
+
+def check_writable(ids: pa.Array | None, name: str) -> None:
+    """Refuse ids that TREC text would not give back: with white space or NUL, or a query that starts like a comment."""
+    if ids is None or pa.types.is_integer(ids.type):
+        return
+    bad = pc.match_substring_regex(ids, r"[ \t\n\r\v\f\x00]")
+    if name == "qid":
+        bad = pc.or_(bad, pc.match_substring_regex(ids, "^(#|\ufeff)"))
+    row = pc.index(bad, True).as_py()
+    if row >= 0:
+        raise InvalidInput(
+            f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in a TREC file, "
+            "where blanks separate columns and # starts a comment: rename it, or save to_frame() as Parquet"
+        )
