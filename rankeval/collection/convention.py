@@ -78,6 +78,8 @@ class Convention:
                 raise unknown(f"value of the rule {rule}", str(getattr(self, rule)), choices)
         if self.depth is not None and self.depth < 1:
             raise InvalidInput(f"depth is {self.depth}; a ranking is cut at rank 1 or later")
+        if self.depth is not None and self.ties == "expected":
+            raise InvalidInput("depth cuts a ranking in which ties are broken: choose ties='docid' or 'stable' with it")
 
     def with_rules(self, **rules: Any) -> Convention:
         """Return this convention with single rules changed; a rule given as None stays as it is.

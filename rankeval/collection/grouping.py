@@ -1,0 +1,132 @@
+"""Rows into queries: which rows belong together, in ascending order of the query ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval.collection.judged import Ints
+from rankeval.errors import QueryIdError
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Rows grouped by query.
+
+    Attributes
+    ----------
+    queries : ndarray of shape (n_queries,)
+        Distinct ids, ascending.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query begins among the grouped rows.
+    order : ndarray of shape (n_rows,) or None
+        Row of the input at each grouped place; None when the input stands grouped already.
+    """
+
+    queries: NDArray[Any]
+    offsets: Ints
+    order: Ints | None
+
+    def rows(self, begin: int, end: int) -> slice | Ints:
+        """Return which rows of the input stand at these grouped places."""
+        return slice(begin, end) if self.order is None else self.order[begin:end]
+
+
+def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
+    """Turn group sizes, as LightGBM wants them, into one query id a row: 0, 1, 2 ...
+
+    Parameters
+    ----------
+    group : array of int of shape (n_queries,)
+        Number of rows of each query, in row order.
+    n_rows : int
+        Number of rows there are.
+
+    Raises
+    ------
+    QueryIdError
+        When the sizes are not counts, or do not add up to the rows.
+    """
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 0).any():
+        raise QueryIdError(f"group: expected one row count for each query, found {sizes!r}; one id a row goes to qid=")
+    if int(sizes.sum()) != n_rows:
+        raise QueryIdError(f"group: the sizes add up to {int(sizes.sum())}, but there are {n_rows} rows")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def group_rows(qid: ArrayLike) -> Grouping:
+    """Group rows by query id.
+
+    Parameters
+    ----------
+    qid : array of shape (n_rows,)
+        The query of each row; ids of any one sortable type, in any order, a query's rows need not stand together.
+
+    Returns
+    -------
+    Grouping
+
+    Raises
+    ------
+    QueryIdError
+        When an id is missing, or ids of several types are mixed.
+    """
+    ids, names = _comparable(qid)
+    if not len(ids):
+        return Grouping(ids, np.zeros(1, dtype=np.int64), None)
+    starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
+    block = ids[starts]
+    sizes = np.diff(np.append(starts, len(ids)))
+    if bool((block[1:] > block[:-1]).all()):
+        queries, order = block, None
+    else:
+        queries, code = np.unique(block, return_inverse=True)
+        row_code = np.repeat(code, sizes)
+        sizes = np.bincount(row_code, minlength=len(queries))
+        order = np.argsort(row_code, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    return Grouping(queries if names is None else names[queries], offsets, order)
+
+
+def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the ids as an array that NumPy compares quickly; for strings, numbers in the order of the names behind."""
+    if isinstance(qid, (pa.Array, pa.ChunkedArray)):
+        qid = qid.to_numpy(zero_copy_only=False)
+    ids = np.asarray(qid)
+    if ids.ndim != 1:
+        raise QueryIdError(f"qid: expected one id for each row, found an array of shape {ids.shape}")
+    _refuse_missing(ids)
+    if ids.dtype.kind != "O":
+        return ids, None
+    kinds = set(map(type, ids.tolist()))
+    if kinds == {str}:
+        coded = pa.array(ids, type=pa.large_string()).dictionary_encode()
+        order = pc.sort_indices(coded.dictionary).to_numpy()
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        names = np.asarray(coded.dictionary.to_pylist(), dtype=object)[order]
+        return rank[coded.indices.to_numpy()], names
+    if len(kinds) > 1:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise QueryIdError(f"qid: ids of several types are mixed ({found}); make them all strings")
+    names = np.empty(len(distinct := sorted(set(ids.tolist()))), dtype=object)
+    names[:] = distinct
+    number = {name: place for place, name in enumerate(distinct)}
+    return np.fromiter((number[name] for name in ids.tolist()), dtype=np.int64, count=len(ids)), names
+
+
+def _refuse_missing(ids: NDArray[Any]) -> None:
+    if ids.dtype.kind not in "fMO":
+        return
+    import pandas as pd
+
+    missing = pd.isna(ids)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise QueryIdError(f"qid: row {row} has no query id (found {ids[row]!r})")

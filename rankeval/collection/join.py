@@ -1,0 +1,300 @@
+"""Truth and ranking, joined by a convention: from arrays or files to chunks of `Judged`.
+
+The result does not know which measures will be asked for; no measure knows what happened here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval.collection.convention import Convention
+from rankeval.collection.grouping import group_rows
+from rankeval.collection.judged import Groups, Ints, Judged
+from rankeval.collection.ranking import rank_rows
+from rankeval.errors import InvalidInput
+
+CHUNK = 2**17
+"""Rows in a chunk: small enough that its arrays stay in the processor's cache."""
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Rows of a ranking with their judgments, grouped by query; ranked chunk by chunk.
+
+    Attributes
+    ----------
+    queries : ndarray of shape (n_queries,)
+        The queries that count, ascending.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query's rows begin among the grouped rows.
+    order : ndarray or None
+        Row of the input at each grouped place; None when the input stands grouped.
+    score, relevance : ndarray
+        The input's columns, in its own order.
+    judged : ndarray of bool or None
+        Which rows of the input have a judgment; None when all have.
+    unretrieved, unretrieved_offsets : ndarray
+        Labels of judged documents that were not ranked, grouped by query.
+    convention : Convention
+        With its rule on judgments resolved.
+    docid : array, optional
+        Documents of the input's rows, read for tied rows only.
+    identity : ndarray of uint64 of shape (n_queries,), optional
+        A sum over hashes of each query's judged documents, for the digest.
+    excluded : mapping of str to tuple
+        Reason -> queries left out.
+    touched : dict of str to int
+        How many rows or queries each rule had a say in; filled up while chunks are made.
+    """
+
+    queries: NDArray[Any]
+    offsets: Ints
+    order: Ints | None
+    score: NDArray[Any]
+    relevance: NDArray[Any]
+    convention: Convention
+    judged: NDArray[np.bool_] | None = None
+    unretrieved: NDArray[Any] = field(default_factory=lambda: _NONE)
+    unretrieved_offsets: Ints | None = None
+    docid: Any | None = None
+    identity: NDArray[np.uint64] | None = None
+    excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    touched: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries that count."""
+        return len(self.queries)
+
+    def chunks(self) -> Iterator[tuple[slice, Judged, Groups]]:
+        """Yield the queries of each chunk, their judged rows, and every group of tied rows."""
+        first = 0
+        while first < self.n_queries:
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + CHUNK, side="right")) - 1
+            last = min(max(last, first + 1), self.n_queries, first + CHUNK)
+            yield slice(first, last), *self._chunk(first, last)
+            first = last
+
+    def _chunk(self, first: int, last: int) -> tuple[Judged, Groups]:
+        begin, end = int(self.offsets[first]), int(self.offsets[last])
+        rows = slice(begin, end) if self.order is None else self.order[begin:end]
+        offsets = self.offsets[first : last + 1] - begin
+        judged = None if self.judged is None else self.judged[rows]
+
+        score = self._checked_scores(rows)
+        labels, rest, rest_query = self.relevance[rows], _NONE, _NONE
+        if self.unretrieved_offsets is not None:
+            upto = self.unretrieved_offsets[first : last + 1]
+            rest = self.unretrieved[upto[0] : upto[-1]]
+            rest_query = np.repeat(np.arange(last - first), np.diff(upto))
+        levels, code, rest_code = self._coded(labels, rest, rows)
+
+        query = np.repeat(np.arange(last - first), np.diff(offsets))
+        cells = (last - first) * len(levels)
+        known = query * len(levels) + code
+        if judged is not None:
+            known = known[judged]
+        counts = np.bincount(known, minlength=cells)
+        if len(rest_code):
+            counts += np.bincount(rest_query * len(levels) + rest_code, minlength=cells)
+
+        ties = self.convention.ties
+        depth = self.convention.depth
+        ranking = rank_rows(
+            score,
+            code,
+            offsets,
+            n_levels=len(levels),
+            by_position=ties != "expected",
+            with_rows=ties == "docid" or judged is not None,
+        )
+        ranked, row = ranking.code, ranking.row
+        if ties == "docid" and len(ranking.ties.start):
+            row = self._by_docid(row, ranking.ties, rows)
+            ranked = code[row]
+        if judged is not None:
+            judged = judged[row]
+        mixed = _with_unlike_labels(ranking.ties, ranked)
+        self._count("ties", int((mixed.end - mixed.start).sum()))
+        if depth is not None:
+            keep = np.arange(len(ranked)) - np.repeat(offsets[:-1], np.diff(offsets)) < depth
+            self._count("depth", int(len(keep) - keep.sum()))
+            ranked = ranked[keep]
+            judged = None if judged is None else judged[keep]
+            offsets = np.concatenate(([0], np.cumsum(np.minimum(np.diff(offsets), depth))))
+        chunk = Judged(
+            offsets=offsets,
+            levels=levels,
+            code=ranked,
+            counts=counts.reshape(last - first, len(levels)),
+            groups=mixed if ties == "expected" else Groups(_NONE, _NONE, _NONE),
+            judged=judged,
+        )
+        return chunk, ranking.ties
+
+    def _count(self, rule: str, number: int) -> None:
+        self.touched[rule] = self.touched.get(rule, 0) + number
+
+    def _checked_scores(self, rows: slice | Ints) -> NDArray[np.float64]:
+        score = np.asarray(self.score[rows], dtype=np.float64)
+        # A sum is finite if every part is; only when it is not do we look closer.
+        if not np.isfinite(score.sum()) and not np.isfinite(score).all():
+            at = int(np.argmin(np.isfinite(score)))
+            row = rows.start + at if isinstance(rows, slice) else int(rows[at])
+            raise InvalidInput(
+                f"y_score: row {row} is {score[at]}; scores must be finite numbers, mend or drop the row"
+            )
+        if self.convention.score_dtype == "float32":
+            score = score.astype(np.float32).astype(np.float64)
+        return score
+
+    def _coded(self, labels: NDArray[Any], rest: NDArray[Any], rows: slice | Ints) -> tuple[NDArray[Any], Ints, Ints]:
+        """Return the distinct labels, and the labels of rows and of unretrieved documents as indices into them."""
+        if labels.dtype.kind == "f" and not _whole(labels):
+            at = int(np.argmin(np.isfinite(labels)))
+            if not np.isfinite(labels[at]):
+                row = rows.start + at if isinstance(rows, slice) else int(rows[at])
+                raise InvalidInput(f"y_true: row {row} is {labels[at]}; relevance must be a finite number")
+            return self._coded_by_value(labels, rest)
+        if not _whole(rest):
+            return self._coded_by_value(labels, rest)
+        code, rest_code = labels.astype(np.int64, copy=False), rest.astype(np.int64, copy=False)
+        lowest = min(int(code.min(initial=0)), int(rest_code.min(initial=0)))
+        if lowest < 0:
+            self._negative(lowest, int((code < 0).sum() + (rest_code < 0).sum()))
+            code, rest_code = np.maximum(code, 0), np.maximum(rest_code, 0)
+        highest = max(int(code.max(initial=0)), int(rest_code.max(initial=0)))
+        if highest > 63:
+            return self._coded_by_value(code, rest_code)
+        return np.arange(highest + 1), code, rest_code
+
+    def _coded_by_value(self, labels: NDArray[Any], rest: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
+        both = np.concatenate([labels, rest])
+        below = both < 0
+        if below.any():
+            self._negative(both.min(), int(below.sum()))
+            both = np.maximum(both, 0)
+        levels, code = np.unique(np.append(both, both.dtype.type(0)), return_inverse=True)
+        return levels, code[: len(labels)], code[len(labels) : -1]
+
+    def _negative(self, lowest: float, number: int) -> None:
+        if self.convention.negative == "error":
+            raise InvalidInput(
+                f"relevance: found {number} labels below zero (down to {lowest}), which the convention "
+                f"{self.convention.name!r} refuses; set them to 0 or choose a convention with negative='zero'"
+            )
+        self._count("negative", number)
+
+    def _by_docid(self, row: Ints | None, ties: Groups, rows: slice | Ints) -> Ints:
+        """Return the rows with tied ones in descending order of their document ids, compared as bytes."""
+        if self.docid is None:
+            raise InvalidInput(
+                "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
+            )
+        assert row is not None  # noqa: S101 - asked for with ties == "docid"; for the type checker
+        size = ties.end - ties.start
+        group = np.repeat(np.arange(len(size)), size)
+        place = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]
+        inside = row[place]
+        names = _byte_ranks(self.docid, inside + rows.start if isinstance(rows, slice) else rows[inside])
+        row[place] = inside[np.lexsort((-names, group))]
+        return row
+
+    def digest_of_queries(self) -> Any:
+        """Return a SHA-256 that has been fed with the query ids, for digests over them."""
+        ids = self.queries
+        text = (
+            "\x00".join(map(str, ids.tolist())) if ids.dtype.kind in "OU" else ids.astype(ids.dtype.newbyteorder("<"))
+        )
+        return hashlib.sha256(text.encode() if isinstance(text, str) else text.tobytes())
+
+
+def _whole(values: NDArray[Any]) -> bool:
+    """Say whether all values are whole numbers that fit an int64."""
+    if values.dtype.kind in "iub":
+        return True
+    with np.errstate(invalid="ignore"):
+        return bool((values.astype(np.int64) == values).all())
+
+
+def _with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
+    """Return the tie groups in which the order matters: those whose rows differ in label."""
+    if not len(ties.start):
+        return ties
+    edges = np.stack([ties.start, ties.end], axis=1).ravel()
+    padded = np.append(code, code[-1:])
+    unlike = np.maximum.reduceat(padded, edges)[::2] != np.minimum.reduceat(padded, edges)[::2]
+    return Groups(*(part[unlike] for part in ties))
+
+
+def _byte_ranks(docid: Any, rows: Ints) -> Ints:
+    """Return the place of each row's document id in ascending order of bytes."""
+    if isinstance(docid, (pa.Array, pa.ChunkedArray)):
+        names = docid.take(pa.array(rows)).to_pylist()
+    else:
+        names = np.asarray(docid)[rows].tolist()
+    _, place = np.unique(np.array([str(name).encode() for name in names], dtype=object), return_inverse=True)
+    return place
+
+
+def join_arrays(
+    y: ArrayLike, score: ArrayLike, qid: ArrayLike, *, docid: ArrayLike | None, convention: Convention
+) -> Joined:
+    """Join labels and scores that stand row by row.
+
+    Parameters
+    ----------
+    y, score, qid : array of shape (n_rows,)
+        Relevance, score and query of each row.
+    docid : array of shape (n_rows,), optional
+        Document of each row; needed by ``ties="docid"`` only.
+    convention : Convention
+        The rules.
+
+    Raises
+    ------
+    InvalidInput
+        When the columns differ in length, are no numbers, or the convention asks for what arrays do not hold.
+    """
+    relevance, scores = _column("y_true", y), _column("y_score", score)
+    ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else np.asarray(qid)
+    lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": len(ids)}
+    if docid is not None:
+        lengths["docid"] = len(docid)  # type: ignore[arg-type]
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
+        raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
+    grouping = group_rows(ids)
+    return Joined(
+        queries=grouping.queries,
+        offsets=grouping.offsets,
+        order=grouping.order,
+        score=scores,
+        relevance=relevance,
+        # The ranked rows are all the judgments that arrays hold.
+        convention=replace(convention, judgments="rows"),
+        docid=docid,
+    )
+
+
+def _column(name: str, values: ArrayLike) -> NDArray[Any]:
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
+    if column.dtype.kind == "O":
+        try:
+            column = column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{name}: expected numbers, found {error}") from None
+    if column.dtype.kind not in "biuf":
+        raise InvalidInput(f"{name}: expected numbers, found {column.dtype}")
+    return column

@@ -1,0 +1,270 @@
+"""One chunk of queries in rank order with their judgments: all that a kernel sees.
+
+Rows lie flat, query after query, best first; ``offsets`` says where each query begins. A row's label is a code into
+``levels``, the distinct labels in ascending order, so that "relevant at level rel" is one comparison of small
+integers. What several measures need (hits, prefix sums, ideal gains) is computed once and kept: sharing made six
+measures twice as fast as six kernels on their own.
+
+Tied rows. Under ``ties="expected"`` a value is the mean over all orders of the rows with equal scores. For whatever
+is linear in the gains, that is the same as giving each tied row the mean gain of its group, which is done here, in
+`hits` and `discounted`. Measures that are not linear bring a formula of their own and read ``groups``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """Groups of two or more tied rows whose labels differ: first row, row after the last, and query of each."""
+
+    start: Ints
+    end: Ints
+    query: Ints
+
+
+class Relevant(NamedTuple):
+    """The relevant rows: row, query, rank (from 1) and number of relevant rows up to and with it, in its query."""
+
+    row: Ints
+    query: Ints
+    rank: Ints
+    hits: Ints
+
+
+@dataclass(eq=False)
+class Judged:
+    """A chunk of queries, ranked and judged.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query's rows begin.
+    levels : ndarray of shape (n_levels,)
+        The distinct labels, ascending; labels below zero were set to zero.
+    code : ndarray of shape (n_rows,)
+        The label of each row in rank order, as an index into ``levels``; unjudged rows have the code of zero.
+    counts : ndarray of shape (n_queries, n_levels)
+        How many judged documents of each label a query has, retrieved or not.
+    groups : Groups
+        Tied rows whose order is open; empty where ties are broken.
+    judged : ndarray of bool of shape (n_rows,), optional
+        Which rows have a judgment; None when all have.
+    """
+
+    offsets: Ints
+    levels: NDArray[Any]
+    code: NDArray[Any]
+    counts: Ints
+    groups: Groups
+    judged: NDArray[np.bool_] | None = None
+    _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        if key not in self._memo:
+            self._memo[key] = compute()
+        return self._memo[key]
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_retrieved(self) -> Ints:
+        """Number of rows of each query."""
+        lengths: Ints = self._once("lengths", lambda: np.diff(self.offsets))
+        return lengths
+
+    def depth(self, cutoff: int | Ints | None) -> Ints:
+        """Return how many rows of each query stand within the cut-off."""
+        return self.n_retrieved if cutoff is None else np.minimum(self.n_retrieved, cutoff)
+
+    def threshold(self, rel: float) -> int:
+        """Return the lowest code that counts as relevant at level ``rel``."""
+        return int(np.searchsorted(self.levels, rel))
+
+    def n_relevant(self, rel: float) -> Ints:
+        """Return the number of judged documents of each query with a label of at least ``rel``."""
+        first = self.threshold(rel)
+        found: Ints = self._once(("n_relevant", first), lambda: self.counts[:, first:].sum(axis=1))
+        return found
+
+    def prefix(self, rel: float) -> NDArray[np.int32]:
+        """Return the number of relevant rows before each row of the chunk, with the total behind."""
+        first = self.threshold(rel)
+
+        def add_up() -> NDArray[np.int32]:
+            sums = np.empty(len(self.code) + 1, dtype=np.int32)
+            sums[0] = 0
+            np.cumsum(self.code >= first, out=sums[1:])
+            return sums
+
+        sums: NDArray[np.int32] = self._once(("prefix", first), add_up)
+        return sums
+
+    def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
+        """Return the number of relevant rows within the cut-off; its mean over orders where rows are tied.
+
+        Parameters
+        ----------
+        rel : float
+            Lowest relevant label.
+        cutoff : int or ndarray of shape (n_queries,), optional
+            Deepest rank that counts.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            Counts, fractional where the cut-off falls inside a group of tied rows.
+        """
+        prefix = self.prefix(rel)
+        begin = self.offsets[:-1]
+        stop = begin + self.depth(cutoff)
+        found = (prefix[stop] - prefix[begin]).astype(np.float64)
+        if cutoff is not None and len(self.groups.start):
+            start, end, query = self.groups
+            crossed = (start < stop[query]) & (stop[query] < end)
+            start, end, query = start[crossed], end[crossed], query[crossed]
+            share = (stop[query] - start) / (end - start)
+            found[query] = prefix[start] - prefix[begin[query]] + share * (prefix[end] - prefix[start])
+        return found
+
+    def relevant(self, rel: float) -> Relevant:
+        """Return the relevant rows in rank order."""
+        first = self.threshold(rel)
+
+        def find() -> Relevant:
+            row = np.flatnonzero(self.code >= first)
+            prefix = self.prefix(rel)
+            per_query = prefix[self.offsets[1:]] - prefix[self.offsets[:-1]]
+            query = np.repeat(np.arange(self.n_queries), per_query)
+            rank = row - np.repeat(self.offsets[:-1] - 1, per_query)
+            hits = np.arange(1, len(row) + 1) - np.repeat(prefix[self.offsets[:-1]].astype(np.int64), per_query)
+            return Relevant(row, query, rank, hits)
+
+        found: Relevant = self._once(("relevant", first), find)
+        return found
+
+    def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
+        """Return the discounted gain of each query, added up in rank order.
+
+        Parameters
+        ----------
+        gain : ndarray of shape (n_levels,)
+            Gain of each label.
+        discount : ndarray of shape (at least the longest list or the cut-off,)
+            Factor of each rank.
+        cutoff : int, optional
+            Deepest rank that counts.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            Added up one after the other, as the ideal is, so that a perfect ranking is exactly the ideal one.
+        """
+        deepest = int(self.n_retrieved.max(initial=0))
+        if cutoff is not None and cutoff * 2 < deepest:
+            return self._discounted_head(gain, discount, cutoff)
+        row, query, rank = self._gaining(gain)
+        if cutoff is not None and cutoff < deepest:
+            within = rank < cutoff
+            row, query, rank = row[within], query[within], rank[within]
+        weights = self._row_gains(gain)[row]
+        weights *= discount[rank]
+        total: Floats = np.bincount(query, weights=weights, minlength=self.n_queries)
+        return total
+
+    def _gaining(self, gain: Floats) -> tuple[Ints, Ints, Ints]:
+        """Return row, query and rank (from 0) of the rows that have a gain, or stand in a group of tied rows."""
+
+        def find() -> tuple[Ints, Ints, Ints]:
+            gaining = (gain != 0)[self.code]
+            gaining[self._tied_rows()[0]] = True
+            row = np.flatnonzero(gaining)
+            query = np.searchsorted(self.offsets, row, side="right") - 1
+            return row, query, row - self.offsets[query]
+
+        found: tuple[Ints, Ints, Ints] = self._once(("gaining", (gain != 0).tobytes()), find)
+        return found
+
+    def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
+        """Add up column by column: only the first rows of each query are read."""
+        gains = self._row_gains(gain)
+        total = np.zeros(self.n_queries)
+        for rank in range(cutoff):
+            long_enough = np.flatnonzero(self.n_retrieved > rank)
+            if len(long_enough) == self.n_queries:
+                total += gains[self.offsets[:-1] + rank] * discount[rank]
+            else:
+                total[long_enough] += gains[self.offsets[long_enough] + rank] * discount[rank]
+        return total
+
+    def _tied_rows(self) -> tuple[Ints, Ints]:
+        """Return the rows of the tie groups, and the group of each."""
+
+        def spread() -> tuple[Ints, Ints]:
+            size = self.groups.end - self.groups.start
+            group = np.repeat(np.arange(len(size)), size)
+            first = np.cumsum(size) - size
+            return np.arange(int(size.sum())) - first[group] + self.groups.start[group], group
+
+        rows: tuple[Ints, Ints] = self._once("tied", spread)
+        return rows
+
+    def _row_gains(self, gain: Floats) -> Floats:
+        """Return the gain of each row; the mean of its group for a tied one."""
+
+        def look_up() -> Floats:
+            gains = gain[self.code]
+            if len(self.groups.start):
+                row, group = self._tied_rows()
+                total = np.bincount(group, weights=gains[row])
+                gains[row] = (total / (self.groups.end - self.groups.start))[group]
+            return gains
+
+        gains: Floats = self._once(("gains", gain.tobytes()), look_up)
+        return gains
+
+    def ideal(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
+        """Return the discounted gain of the best order of each query's judged documents.
+
+        Parameters
+        ----------
+        gain : ndarray of shape (n_levels,)
+            Gain of each label; the best order is by gain, whatever the order of the labels.
+        discount : ndarray of shape (at least the longest list or the cut-off,)
+            Factor of each rank.
+        cutoff : int, optional
+            Deepest rank that counts.
+        """
+
+        def add_up() -> Floats:
+            best_first = np.argsort(-gain, kind="stable")
+            best_first = best_first[gain[best_first] > 0]
+            upto = np.cumsum(self.counts[:, best_first], axis=1)
+            if cutoff is not None:
+                upto = np.minimum(upto, cutoff)
+            size = np.diff(upto, axis=1, prepend=0)
+            per_query = size.sum(axis=1)
+            gains = np.repeat(np.broadcast_to(gain[best_first], size.shape).ravel(), size.ravel())
+            query = np.repeat(np.arange(self.n_queries), per_query)
+            rank = np.arange(len(gains)) - np.repeat(np.cumsum(per_query) - per_query, per_query)
+            best: Floats = np.bincount(query, weights=gains * discount[rank], minlength=self.n_queries)
+            return best
+
+        total: Floats = self._once(("ideal", gain.tobytes(), discount[:64].tobytes(), cutoff), add_up)
+        return total
+
+    @property
+    def longest(self) -> int:
+        """The greatest rank that any list of this chunk can have, retrieved or ideal."""
+        return int(max(self.n_retrieved.max(initial=0), self.counts.sum(axis=1).max(initial=0)))

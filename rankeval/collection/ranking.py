@@ -1,0 +1,198 @@
+"""Rows into rank order: the packed-key sort.
+
+Each row becomes one 64-bit integer: the bits of its score, turned so that integers order as descending scores do,
+with the lowest bits replaced by the row's position in its query and the code of its label. Sorting these integers in
+place, as values, is several times faster than any argsort, and the label comes out of the sorted key without a
+look-up. The price is that scores which agree in all but the replaced bits collide; rows that collide are compared by
+their full scores and put right, so the order is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Groups, Ints
+
+_ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Rows in rank order: their label codes, the rows they were, and all groups of tied rows."""
+
+    code: NDArray[np.uint8] | Ints
+    row: Ints | None
+    ties: Groups
+
+
+def descending_bits(score: NDArray[np.float64]) -> Ints:
+    """Return integers that order as the scores do when read from the greatest down; 0.0 and -0.0 are equal."""
+    bits = (0.0 - score).view(np.int64)
+    fold = bits >> 63
+    fold &= _ALL_BUT_SIGN
+    bits ^= fold
+    return bits
+
+
+def rank_rows(
+    score: NDArray[np.float64],
+    code: Ints,
+    offsets: Ints,
+    *,
+    n_levels: int,
+    by_position: bool,
+    with_rows: bool = False,
+) -> Ranking:
+    """Put the rows of each query into descending order of score.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n_rows,)
+        Finite scores.
+    code : ndarray of int64 of shape (n_rows,)
+        Label codes.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query begins.
+    n_levels : int
+        Number of label codes.
+    by_position : bool
+        Order tied rows by their position (True), or by label and then position (False: the same for every order
+        of the input, where the order of tied rows has no meaning).
+    with_rows : bool
+        Also return which row stands at each rank.
+
+    Returns
+    -------
+    Ranking
+        With every group of two or more tied rows, whatever their labels.
+    """
+    lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
+    position_bits = max(longest - 1, 0).bit_length()
+    code_bits = (n_levels - 1).bit_length()
+    packed = code_bits <= 7  # beyond, the key would keep too little of the score
+    if not packed:
+        code_bits = 0
+    low_bits = position_bits + code_bits
+
+    uniform = longest * len(lengths) == len(score)
+    position = np.arange(longest) if uniform else np.arange(len(score)) - np.repeat(offsets[:-1], lengths)
+    key = descending_bits(score)
+    key &= np.int64(-1) << np.int64(low_bits)
+    _set_low_bits(key, code if packed else None, position, longest, position_bits, code_bits, by_position=by_position)
+    key = _sort_within(key, offsets, longest, uniform=uniform)
+    key, same = _repair(key, score, offsets, low_bits, position_bits, code_bits, by_position=by_position)
+
+    row = None
+    if with_rows or not packed:
+        row = _position_of(key, position_bits, code_bits, by_position=by_position) + np.repeat(offsets[:-1], lengths)
+    if not packed:
+        ranked = code[row]
+    else:
+        shifted = key if by_position or not code_bits else key >> np.int64(position_bits)
+        ranked = (shifted & np.int64((1 << code_bits) - 1)).astype(np.uint8)
+    return Ranking(ranked, row if with_rows else None, _runs(same, offsets))
+
+
+def _set_low_bits(
+    key: Ints,
+    code: Ints | None,
+    position: Ints,
+    longest: int,
+    position_bits: int,
+    code_bits: int,
+    *,
+    by_position: bool,
+) -> None:
+    """Write position and code into the low bits of each key, the one that decides ties above the other."""
+    grid = key.reshape(-1, longest) if len(position) != len(key) else key
+    if by_position:
+        grid |= position << np.int64(code_bits)
+        if code is not None:
+            key |= code
+    else:
+        grid |= position
+        if code is not None:
+            key |= code << np.int64(position_bits)
+
+
+def _position_of(key: Ints, position_bits: int, code_bits: int, *, by_position: bool) -> Ints:
+    shifted = key >> np.int64(code_bits) if by_position else key
+    return shifted & np.int64((1 << position_bits) - 1)
+
+
+def _sort_within(key: Ints, offsets: Ints, longest: int, *, uniform: bool) -> Ints:
+    """Sort the keys of each query; lists of unlike length are padded to rows of one matrix."""
+    if longest == 0:
+        return key
+    lengths = np.diff(offsets)
+    if uniform:
+        key.reshape(-1, longest).sort(axis=1)
+        return key
+    if longest * len(lengths) > 3 * len(key):
+        # A few long lists among short ones: the padding would cost more than one sort a list.
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            key[begin:end].sort()
+        return key
+    padded = np.full((len(lengths), longest), _LAST)
+    filled = np.arange(longest) < lengths[:, None]
+    padded[filled] = key
+    padded.sort(axis=1)
+    return padded[filled]
+
+
+def _repair(
+    key: Ints,
+    score: NDArray[np.float64],
+    offsets: Ints,
+    low_bits: int,
+    position_bits: int,
+    code_bits: int,
+    *,
+    by_position: bool,
+) -> tuple[Ints, Ints]:
+    """Put keys that collide without being tied into their exact order; return keys, and rows tied with the one before."""
+    high = key >> np.int64(low_bits)
+    same = np.flatnonzero(high[1:] == high[:-1]) + 1
+    if not len(same):
+        return key, same
+    query = np.searchsorted(offsets, same, side="right") - 1
+    inside = same > offsets[query]
+    same, query = same[inside], query[inside]
+    if not len(same):
+        return key, same
+
+    def scores_of(rows: Ints, of_query: Ints) -> NDArray[np.float64]:
+        at = _position_of(key[rows], position_bits, code_bits, by_position=by_position) + offsets[of_query]
+        # 0.0 and -0.0 are one score; adding 0.0 makes them one number too.
+        return score[at] + 0.0
+
+    equal = scores_of(same, query) == scores_of(same - 1, query)
+    if equal.all():
+        return key, same
+
+    runs = _runs(same, offsets)
+    size = runs.end - runs.start
+    run = np.repeat(np.arange(len(size)), size)
+    rows = np.arange(int(size.sum())) - (np.cumsum(size) - size)[run] + runs.start[run]
+    exact = scores_of(rows, runs.query[run])
+    order = np.lexsort((key[rows], -exact, run))
+    key[rows] = key[rows][order]
+    exact = exact[order]
+    tied = (exact[1:] == exact[:-1]) & (run[1:] == run[:-1])
+    return key, rows[1:][tied]
+
+
+def _runs(same: Ints, offsets: Ints) -> Groups:
+    """Return the runs of rows of which each is tied with the one before."""
+    if not len(same):
+        none = np.empty(0, dtype=np.int64)
+        return Groups(none, none, none)
+    begins = np.flatnonzero(np.diff(same, prepend=same[0] - 2) != 1)
+    start = same[begins] - 1
+    end = same[np.append(begins[1:] - 1, len(same) - 1)] + 1
+    return Groups(start, end, np.searchsorted(offsets, start, side="right") - 1)

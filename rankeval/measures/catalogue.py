@@ -1,0 +1,43 @@
+"""The measures as a table, made from their declarations."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from rankeval.measures.family import FAMILIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def list_measures() -> pd.DataFrame:
+    """Return every declared measure with its documentation.
+
+    Returns
+    -------
+    DataFrame
+        Index ``name``; columns title, parameters, formula, bounds, aggregate, source, doi, description and
+        spellings (of other tools).
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "name": family.name,
+            "title": family.title,
+            "parameters": ", ".join(
+                name if default is inspect.Parameter.empty else f"{name}={default!r}"
+                for name, default in family.defaults.items()
+            ),
+            "formula": family.formula,
+            "bounds": family.bounds,
+            "aggregate": family.aggregate,
+            "source": family.source,
+            "doi": family.doi,
+            "description": inspect.getdoc(family.kernel) or "",
+            "spellings": "; ".join(f"{tool}: {', '.join(names)}" for tool, names in family.spellings.items()),
+        }
+        for family in sorted(FAMILIES.values(), key=lambda one: one.name.lower())
+    ]
+    return pd.DataFrame(rows).set_index("name")

@@ -1,0 +1,286 @@
+"""What a measure is: a family, declared once as a decorated function, and its parameters.
+
+From the declaration come the name and its grammar, the parameters with their defaults (the function's keyword-only
+arguments), the documentation, the scorer and the MLflow key. A kernel sees a chunk of judged queries and returns one
+value a query; where a value is 0/0 it returns nan, and the convention says what that counts as.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.collection.convention import PRESETS
+from rankeval.collection.judged import Judged
+from rankeval.errors import InvalidInput
+
+Kernel = Callable[..., NDArray[np.float64]]
+Parameters = tuple[tuple[str, Any], ...]
+
+AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
+    "mean": lambda values, weights: float(np.average(values, weights=weights)),
+    "sum": lambda values, weights: float(values.sum() if weights is None else (values * weights).sum()),
+    "gmean": lambda values, weights: float(np.exp(np.average(values, weights=weights))),
+}
+"""How the values of queries become one number; the values of a geometric mean are logarithms already."""
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A declared measure, with its parameters open.
+
+    Parameters
+    ----------
+    name : str
+        The field's name for it.
+    kernel : callable
+        ``kernel(judged, *, parameters) -> ndarray of shape (n_queries,)``.
+    title : str
+        What it is, in a few words.
+    formula : str
+        How it is computed.
+    source : str
+        Author and year.
+    doi : str
+        Digital object identifier of the source, or "".
+    bounds : tuple of float
+        Lowest and highest value of a query.
+    aggregate : {"mean", "sum", "gmean"}
+        How the values of queries become one number.
+    linear : bool
+        Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
+    expected : callable, optional
+        For the others: the kernel that gives the mean over the orders of tied rows.
+    spellings : mapping of str to tuple of str
+        Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
+    """
+
+    name: str
+    kernel: Kernel
+    title: str
+    formula: str
+    source: str
+    doi: str = ""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    aggregate: str = "mean"
+    linear: bool = False
+    expected: Kernel | None = None
+    spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """Parameters and their defaults, ``inspect.Parameter.empty`` where one must be given."""
+        parameters = list(inspect.signature(self.kernel).parameters.values())[1:]
+        return {parameter.name: parameter.default for parameter in parameters}
+
+    def with_parameters(self, **given: Any) -> Measure:
+        """Return the measure with these parameters.
+
+        Parameters
+        ----------
+        **given
+            Parameters by name; those left out take their defaults.
+
+        Raises
+        ------
+        UnknownName
+            For a parameter that the family does not have.
+        InvalidInput
+            When one is missing, or has a value that it cannot have.
+        """
+        for name in given:
+            if name not in self.defaults:
+                raise unknown(f"parameter of {self.name}", name, self.defaults)
+        for name, default in self.defaults.items():
+            if default is inspect.Parameter.empty and name not in given:
+                form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
+                raise InvalidInput(f"{self.name} needs {name}: write {form!r}, say")
+        kept = {name: _checked(self.name, name, value) for name, value in given.items()}
+        return Measure(
+            self,
+            tuple(
+                sorted((name, value) for name, value in kept.items() if not self._is_default(name, value)),
+            ),
+        )
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        # A parameter that some preset binds stays, even at its default: "gain='linear'" then says more than nothing.
+        return name not in _bound_somewhere(self.name) and _same(self.defaults[name], value)
+
+
+def _bound_somewhere(name: str) -> set[str]:
+    return {parameter for preset in PRESETS.values() for parameter in preset.bind.get(name, ())}
+
+
+def _same(default: Any, value: Any) -> bool:
+    return type(default) is not bool and type(value) is not bool and bool(default == value)
+
+
+def _checked(family: str, name: str, value: Any) -> Any:
+    """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples."""
+    if name == "cutoff" and value is not None:
+        if isinstance(value, bool) or value != int(value) or value < 1:
+            raise InvalidInput(f"{family}@{value}: a cut-off is a rank, 1 or greater")
+        return int(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        return tuple(
+            sorted((_checked(family, "level", level), _checked(family, "gain", g)) for level, g in value.items())
+        )
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its parameters: a frozen value that knows nothing of joins.
+
+    Parameters
+    ----------
+    family : Family
+        What is computed.
+    parameters : tuple of (str, value)
+        The parameters that were given and differ from the defaults, sorted by name.
+    """
+
+    family: Family
+    parameters: Parameters = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Measure):
+            return NotImplemented
+        return self.family.name == other.family.name and self.parameters == other.parameters
+
+    def __hash__(self) -> int:
+        return hash((self.family.name, self.parameters))
+
+    def __str__(self) -> str:
+        from rankeval.measures.names import spell
+
+        return spell(self)
+
+    def __repr__(self) -> str:
+        return f"measure({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if FAMILIES.get(self.family.name) is self.family and self.family.kernel.__module__.startswith("rankeval."):
+            return _restore, (self.family.name, self.parameters)
+        # A measure that a notebook declared is not known elsewhere: its function travels along.
+        return Measure, (self.family, self.parameters)
+
+    @property
+    def cutoff(self) -> int | None:
+        """Deepest rank that counts, None for all."""
+        cutoff: int | None = dict(self.parameters).get("cutoff", self.family.defaults.get("cutoff"))
+        return cutoff
+
+    @property
+    def key(self) -> str:
+        """A name that MLflow takes, from which `measure_from_key` gives the measure back."""
+        from rankeval.measures.names import key
+
+        return key(self)
+
+    def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:
+        """Return the measure with the parameters of a convention where its own name leaves them open."""
+        bound = bind.get(self.family.name, {})
+        given = dict(self.parameters)
+        return self.family.with_parameters(**{**bound, **given}) if set(bound) - set(given) else self
+
+    def values(self, judged: Judged) -> NDArray[np.float64]:
+        """Return the value of each query of a chunk, nan where it is 0/0.
+
+        Parameters
+        ----------
+        judged : Judged
+            The chunk.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+        """
+        open_ties = bool(len(judged.groups.start)) and self.family.expected is not None
+        kernel = self.family.expected if open_ties and self.family.expected else self.family.kernel
+        return kernel(judged, **dict(self.parameters))
+
+
+def _restore(name: str, parameters: Parameters) -> Measure:
+    from rankeval.measures import names
+
+    return Measure(names.family(name), parameters)
+
+
+FAMILIES: dict[str, Family] = {}
+"""Every declared family by name."""
+
+
+def family(
+    name: str,
+    *,
+    title: str,
+    formula: str,
+    source: str,
+    doi: str = "",
+    bounds: tuple[float, float] = (0.0, 1.0),
+    aggregate: str = "mean",
+    linear: bool = False,
+    expected: Kernel | None = None,
+    spellings: Mapping[str, tuple[str, ...]] | None = None,
+) -> Callable[[Kernel], Kernel]:
+    """Declare a measure: everything about it stands here and in the kernel below.
+
+    Parameters
+    ----------
+    name, title, formula, source, doi, bounds, aggregate, linear, expected, spellings
+        As of `Family`.
+
+    Returns
+    -------
+    callable
+        A decorator that registers the kernel and gives it back as it is, so that it still pickles by its name.
+
+    Raises
+    ------
+    InvalidInput
+        When the aggregate is unknown, or the measure is neither linear nor has an expected form nor says that ties
+        do not matter to it.
+
+    Examples
+    --------
+    >>> from rankeval.measures import family, measure
+    >>> @family("FirstHit", title="first row relevant", formula="rel_1 >= 1", source="example", linear=True)
+    ... def first_hit(judged, *, rel=1):
+    ...     return judged.hits(rel, 1)
+    >>> str(measure("FirstHit(rel=2)"))
+    'FirstHit(rel=2)'
+    """
+    if aggregate not in AGGREGATES:
+        raise unknown("aggregate", aggregate, AGGREGATES)
+    if not linear and expected is None:
+        raise InvalidInput(
+            f"{name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the kernel "
+            "that averages over the orders of tied rows"
+        )
+
+    def declare(kernel: Kernel) -> Kernel:
+        known = FAMILIES.get(name)
+        if known is not None and (known.kernel.__module__, known.kernel.__qualname__) != (
+            kernel.__module__,
+            kernel.__qualname__,
+        ):
+            raise InvalidInput(f"a measure {name!r} is declared already, in {known.kernel.__module__}")
+        FAMILIES[name] = Family(
+            name, kernel, title, formula, source, doi, bounds, aggregate, linear, expected, dict(spellings or {})
+        )
+        return kernel
+
+    return declare

@@ -1,0 +1,114 @@
+"""Measures of graded relevance: discounted cumulative gain and its normalised form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.collection.judged import Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import family
+
+Floats = NDArray[np.float64]
+GainMap = tuple[tuple[float, float], ...]
+
+GAINS: dict[str, Callable[[Floats], Floats]] = {
+    "linear": lambda level: level,
+    "exp": lambda level: np.exp2(level) - 1,
+}
+"""Gain of a label by name: the label itself, or 2^label - 1 (Burges et al. 2005)."""
+
+
+def _log2(rank: Floats, base: float) -> Floats:
+    """1/log2(1 + rank), as trec_eval, LightGBM and scikit-learn have it; its base cancels in nDCG and is 2 in DCG."""
+    return 1 / np.log2(rank + 1) if base == 2 else np.log(base) / np.log(rank + 1)
+
+
+def _log_rank(rank: Floats, base: float) -> Floats:
+    """1/log_b(rank) from rank b on and 1 before (Järvelin & Kekäläinen 2002): the lectures' form."""
+    return np.where(rank < base, 1.0, np.log(base) / np.log(np.maximum(rank, base)))
+
+
+DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_rank": _log_rank}
+"""Factor of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
+
+
+def _gains(judged: Judged, gain: str | GainMap) -> Floats:
+    level = np.asarray(judged.levels, dtype=np.float64)
+    if isinstance(gain, str):
+        if gain not in GAINS:
+            raise unknown("gain", gain, GAINS)
+        return GAINS[gain](level)
+    given = dict(gain)
+    # A label that the map does not name gains itself, as in trec_eval's `-m ndcg.1=3.5`.
+    return np.array([given.get(one, one) for one in level.tolist()], dtype=np.float64)
+
+
+def _discounts(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
+    if discount not in DISCOUNTS:
+        raise unknown("discount", discount, DISCOUNTS)
+    if base <= 1:
+        raise InvalidInput(f"the base of a logarithm is greater than 1 (found {base})")
+    deepest = max(judged.longest, cutoff or 0)
+    rank = np.arange(1, deepest + 1, dtype=np.float64)
+    return DISCOUNTS[discount](rank, base)
+
+
+@family(
+    "DCG",
+    title="discounted cumulative gain",
+    formula="sum over ranks of gain(rel) * discount(rank)",
+    source="Järvelin & Kekäläinen 2002; Burges et al. 2005",
+    doi="10.1145/582415.582418",
+    bounds=(0.0, np.inf),
+    linear=True,
+    spellings={"trec_eval": ("dcg",), "ranx": ("dcg@{cutoff}",)},
+)
+def dcg(
+    judged: Judged,
+    *,
+    gain: str | GainMap = "linear",
+    discount: str = "log2",
+    base: float = 2,
+    cutoff: int | None = None,
+) -> Floats:
+    """Gain of the ranked documents, discounted by rank.
+
+    0 or greater, higher is better; 0 without relevant documents. ``gain`` is "linear", "exp" (2^rel - 1) or a map
+    from label to gain; ``discount`` is "log2" (1/log_b(1 + rank)) or "log_rank" (1/log_b(rank), ranks before b
+    undiscounted: the form rel_1 + sum rel_i/log2(i) of 2002).
+    """
+    return judged.discounted(_gains(judged, gain), _discounts(judged, discount, base, cutoff), cutoff)
+
+
+@family(
+    "nDCG",
+    title="normalised discounted cumulative gain",
+    formula="DCG(k) / DCG(k) of the best order of the judged documents",
+    source="Järvelin & Kekäläinen 2002; Burges et al. 2005",
+    doi="10.1145/582415.582418",
+    linear=True,
+    spellings={
+        "trec_eval": ("ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}"),
+        "ranx": ("ndcg@{cutoff}",),
+    },
+)
+def ndcg(
+    judged: Judged,
+    *,
+    gain: str | GainMap = "linear",
+    discount: str = "log2",
+    base: float = 2,
+    cutoff: int | None = None,
+) -> Floats:
+    """DCG as a share of that of the best order.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. Parameters as of DCG.
+    """
+    gains, discounts = _gains(judged, gain), _discounts(judged, discount, base, cutoff)
+    ideal = judged.ideal(gains, discounts, cutoff)
+    value = judged.discounted(gains, discounts, cutoff)
+    return np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)

@@ -1,0 +1,230 @@
+"""One grammar for the names of measures, the spellings of other tools, and keys for MLflow.
+
+The grammar is ``Family(parameter=value, ...)@cutoff``: ``nDCG@10``, ``P(rel=2)@5``, ``nDCG(gain='exp')@10``. A
+measure prints in one canonical way, and what it prints parses back to it.
+
+MLflow refuses ``@ ( ) = ,`` in names. A key writes ``__name.value`` for each parameter and ``_at_k`` for the cut-off,
+with anything but letters, digits and dots in a value as ``-`` and two hex digits of each byte.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from rankeval._registry import unknown
+from rankeval.errors import AmbiguousName, InvalidInput
+from rankeval.measures.family import FAMILIES, Family, Measure
+
+_NAME = re.compile(r"(?P<family>[^\s()@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoff>-?\d+))?", re.DOTALL)
+
+SEVERAL = ("official", "all_trec", "set", "prefs")
+"""trec_eval's names for whole lists of measures."""
+
+
+def family(name: str) -> Family:
+    """Return the family of this name; case does not matter where it leaves no doubt.
+
+    Raises
+    ------
+    UnknownName
+        When there is none.
+    """
+    if name in FAMILIES:
+        return FAMILIES[name]
+    alike = [known for known in FAMILIES if known.lower() == name.lower()]
+    if len(alike) == 1:
+        return FAMILIES[alike[0]]
+    raise unknown("measure", name, [*FAMILIES, *_plain_spellings()])
+
+
+def measure(spec: str | Measure) -> Measure:
+    """Return the measure of a name, in our grammar or in another tool's spelling.
+
+    Parameters
+    ----------
+    spec : str or Measure
+        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``; a measure is returned as it is.
+
+    Returns
+    -------
+    Measure
+        A frozen value: hashable, picklable, equal by value.
+
+    Raises
+    ------
+    UnknownName
+        When nothing has that name; near misses are named.
+    AmbiguousName
+        When it stands for several measures.
+    InvalidInput
+        When a parameter is missing or cannot have its value.
+
+    Examples
+    --------
+    >>> measure("ndcg_cut_10") == measure("NDCG@10") == measure("nDCG@10")
+    True
+    >>> str(measure("p( rel=2 )@5"))
+    'P(rel=2)@5'
+    """
+    if isinstance(spec, Measure):
+        return spec
+    if not isinstance(spec, str):
+        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {spec!r}")
+    return _parse(spec.strip(), len(FAMILIES))
+
+
+@lru_cache(maxsize=4096)
+def _parse(name: str, _n_families: int) -> Measure:
+    """Parse; the number of families is part of the key, so that a new declaration is seen."""
+    if name in SEVERAL or re.fullmatch(r"\w+\.[\d.]+(,[\d.]+)+", name):
+        raise AmbiguousName(f"{name!r} stands for several measures: name one, or give a list to measures=")
+    foreign = _foreign(name)
+    if foreign is not None:
+        return foreign
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
+    try:
+        found = family(match["family"])
+    except InvalidInput as error:
+        suffix = f"@{match['cutoff']}" if match["cutoff"] else ""
+        raise type(error)(re.sub(r"'([^']+)'", lambda quoted: _with_cutoff(quoted[1], suffix), str(error))) from None
+    parameters = _arguments(name, match["parameters"] or "")
+    if match["cutoff"]:
+        if "cutoff" not in found.defaults:
+            raise InvalidInput(f"{name!r}: {found.name} has no cut-off; write {found.name!r}")
+        parameters["cutoff"] = int(match["cutoff"])
+    return found.with_parameters(**parameters)
+
+
+def _with_cutoff(name: str, suffix: str) -> str:
+    takes = name in FAMILIES and "cutoff" in FAMILIES[name].defaults
+    return repr(name + suffix if takes or name not in FAMILIES and name not in _plain_spellings() else name)
+
+
+def _arguments(name: str, text: str) -> dict[str, Any]:
+    """Read ``name=value, ...`` with Python literals as values."""
+    if not text.strip():
+        return {}
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
+            raise ValueError("parameters have names")
+        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values ({error})") from None
+
+
+def _foreign(name: str) -> Measure | None:
+    """Return the measure that another tool spells like this."""
+    for found in FAMILIES.values():
+        for spellings in found.spellings.values():
+            for spelling in spellings:
+                match = re.fullmatch(re.escape(spelling).replace(r"\{cutoff\}", r"(?P<cutoff>\d+)"), name)
+                if match:
+                    cutoff = match.groupdict().get("cutoff")
+                    return found.with_parameters(**({"cutoff": int(cutoff)} if cutoff else {}))
+    return None
+
+
+def _plain_spellings() -> list[str]:
+    return [
+        spelling
+        for found in FAMILIES.values()
+        for spellings in found.spellings.values()
+        for spelling in spellings
+        if "{" not in spelling
+    ]
+
+
+def spell(measure: Measure) -> str:
+    """Return the canonical name of a measure."""
+    parameters = [(name, value) for name, value in measure.parameters if name != "cutoff"]
+    inside = ", ".join(f"{name}={_literal(value)}" for name, value in parameters)
+    cutoff = dict(measure.parameters).get("cutoff")
+    return f"{measure.family.name}{f'({inside})' if inside else ''}{f'@{cutoff}' if cutoff else ''}"
+
+
+def _literal(value: Any) -> str:
+    return repr(dict(value)) if isinstance(value, tuple) else repr(value)
+
+
+def key(measure: Measure) -> str:
+    """Return a name of the measure that MLflow takes."""
+    parts = [measure.family.name]
+    parts += [f"__{name}.{_escaped(_literal(value))}" for name, value in measure.parameters if name != "cutoff"]
+    cutoff = dict(measure.parameters).get("cutoff")
+    return "".join(parts) + (f"_at_{cutoff}" if cutoff else "")
+
+
+def _escaped(text: str) -> str:
+    if re.fullmatch(r"'[A-Za-z]+'", text):
+        return text[1:-1]  # a plain word needs no quotes: nothing else that is written is one
+    return "".join(
+        char
+        if char.isascii() and (char.isalnum() or char == ".")
+        else "".join(f"-{byte:02x}" for byte in char.encode())
+        for char in text
+    )
+
+
+def _unescaped(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z]+", text) and text not in ("True", "False", "None", "inf", "nan"):
+        return repr(text)
+    raw = re.sub(r"-([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), text)
+    return raw.encode("latin-1").decode()
+
+
+def measure_from_key(key: str) -> Measure:
+    """Return the measure of an MLflow key, as `Measure.key` gives it.
+
+    Raises
+    ------
+    InvalidInput
+        When the key is none of ours.
+
+    Examples
+    --------
+    >>> measure("nDCG(gain='exp')@10").key
+    'nDCG__gain.exp_at_10'
+    >>> measure_from_key("nDCG__gain.exp_at_10")
+    measure("nDCG(gain='exp')@10")
+    """
+    match = re.fullmatch(
+        r"(?P<family>.+?)(?P<parameters>(?:__[a-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>\d+))?", key
+    )
+    if match is None:
+        raise InvalidInput(f"{key!r} is no key of a measure")
+    pairs = [part.partition(".")[::2] for part in match["parameters"].split("__")[1:]]
+    inside = ", ".join(f"{name}={_unescaped(value)}" for name, value in pairs)
+    name = f"{match['family']}{f'({inside})' if inside else ''}"
+    return measure(f"{name}@{match['cutoff']}" if match["cutoff"] else name)
+
+
+def measures(specs: str | Measure | Iterable[str | Measure]) -> list[tuple[str, Measure]]:
+    """Return (the name asked for, the measure) for one or several names, each once.
+
+    Parameters
+    ----------
+    specs : str, Measure or iterable of them
+        What to compute.
+
+    Raises
+    ------
+    InvalidInput
+        When there are none, or two are the same measure.
+    """
+    asked: Sequence[str | Measure] = [specs] if isinstance(specs, (str, Measure)) else list(specs)
+    if not asked:
+        raise InvalidInput("measures: expected at least one, such as 'nDCG@10'; found none")
+    found = [(str(spec).strip(), measure(spec)) for spec in asked]
+    seen: dict[Measure, str] = {}
+    for label, one in found:
+        if one in seen:
+            raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
+        seen[one] = label
+    return found

@@ -1,0 +1,181 @@
+"""Measures of a ranking with documents that are relevant or not."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Judged
+from rankeval.measures.family import family
+
+Floats = NDArray[np.float64]
+
+LEAST_AP = 1e-5
+"""What an AP of 0 counts as in the geometric mean (trec_eval's value)."""
+
+
+def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats:
+    """Add up the precision at each relevant row, of rows outside of groups of tied rows."""
+    relevant = judged.relevant(rel)
+    use = np.ones(len(relevant.row), dtype=bool)
+    if cutoff is not None:
+        use &= relevant.rank <= cutoff
+    if len(judged.groups.start):
+        tied = np.zeros(len(judged.code), dtype=bool)
+        tied[judged._tied_rows()[0]] = True  # noqa: SLF001 - a kernel may read what Judged has worked out
+        use &= ~tied[relevant.row]
+    precision = relevant.hits / relevant.rank
+    if not use.all():
+        return np.bincount(relevant.query[use], weights=precision[use], minlength=judged.n_queries)
+    return np.bincount(relevant.query, weights=precision, minlength=judged.n_queries)
+
+
+def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
+    found = judged.n_relevant(rel)
+    return np.divide(total, found, out=np.full(judged.n_queries, np.nan), where=found > 0)
+
+
+def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Return the mean of AP over the orders of tied rows.
+
+    A group of m rows, r of them relevant, behind n rows with h hits: its j-th row is relevant with chance r/m, and
+    then has h + 1 + (j - 1)(r - 1)/(m - 1) hits up to and with it on average (McSherry & Najork 2008).
+    """
+    row, group = judged._tied_rows()  # noqa: SLF001 - as above
+    start, end, query = judged.groups
+    prefix, begin = judged.prefix(rel), judged.offsets[:-1]
+    size = (end - start).astype(np.float64)
+    relevant = (prefix[end] - prefix[start]).astype(np.float64)
+    before = (prefix[start] - prefix[begin[query]]).astype(np.float64)
+    place = row - start[group]
+    rank = row - begin[query[group]] + 1
+    hits = before[group] + 1 + place * ((relevant - 1) / (size - 1))[group]
+    part = (relevant / size)[group] * hits / rank
+    if cutoff is not None:
+        part[rank > cutoff] = 0
+    total = _sum_of_precisions(judged, rel, cutoff)
+    total += np.bincount(query[group], weights=part, minlength=judged.n_queries)
+    return _per_relevant(total, judged, rel)
+
+
+@family(
+    "AP",
+    title="average precision",
+    formula="(1/R) sum over relevant rows of hits(rank)/rank; with a cut-off the sum stops there, R stays",
+    source="Harman 1992; Buckley & Voorhees 2000",
+    doi="10.1145/345508.345543",
+    expected=_expected_ap,
+    spellings={
+        "trec_eval": ("map", "map_cut_{cutoff}", "map_cut.{cutoff}"),
+        "ir_measures": ("MAP", "MAP@{cutoff}"),
+        "ranx": ("map@{cutoff}",),
+    },
+)
+def average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Mean of the precisions at the relevant documents, those not retrieved counting 0.
+
+    In [0, 1], higher is better; 0/0 without relevant documents.
+    """
+    return _per_relevant(_sum_of_precisions(judged, rel, cutoff), judged, rel)
+
+
+def _log_of(ap: Floats) -> Floats:
+    return np.log(np.maximum(np.nan_to_num(ap), LEAST_AP))
+
+
+def _expected_gm_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Return the logarithm of the expected AP: the ranking is one system, whose AP is that mean."""
+    return _log_of(_expected_ap(judged, rel=rel, cutoff=cutoff))
+
+
+@family(
+    "gm_AP",
+    title="average precision, for the geometric mean",
+    formula="log(max(AP, 0.00001)); the aggregate is exp of the mean",
+    source="Robertson 2006",
+    doi="10.1145/1183614.1183630",
+    bounds=(float(np.log(LEAST_AP)), 0.0),
+    aggregate="gmean",
+    expected=_expected_gm_ap,
+    spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
+)
+def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Logarithm of AP, bounded below, so that the mean over queries is that of a geometric mean.
+
+    In [log 0.00001, 0], higher is better; the least value without relevant documents.
+    """
+    return _log_of(average_precision(judged, rel=rel, cutoff=cutoff))
+
+
+@family(
+    "Rprec",
+    title="R-precision",
+    formula="hits(R) / R",
+    source="Buckley & Voorhees 2000",
+    doi="10.1145/345508.345543",
+    linear=True,
+    spellings={"trec_eval": ("R-prec", "R_prec"), "ir_measures": ("RPrec",), "ranx": ("r_precision", "r-precision")},
+)
+def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
+    """Precision at rank R, the number of relevant documents.
+
+    In [0, 1], higher is better; 0/0 without relevant documents.
+    """
+    found = judged.n_relevant(rel)
+    return _per_relevant(judged.hits(rel, found), judged, rel)
+
+
+def _first_relevant(judged: Judged, rel: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the queries with a relevant row, and the first such row of each."""
+    relevant = judged.relevant(rel)
+    first = relevant.hits == 1
+    return relevant.query[first], relevant.row[first]
+
+
+def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Return the mean of RR over the orders of tied rows: of m rows, r relevant, the chance that the j-th is the first."""
+    value = reciprocal_rank(judged, rel=rel, cutoff=cutoff)
+    prefix, begin = judged.prefix(rel), judged.offsets[:-1]
+    start, end, query = judged.groups
+    first = (prefix[start] == prefix[begin[query]]) & (prefix[end] > prefix[start])
+    start, end, query = start[first], end[first], query[first]
+    size, relevant = end - start, prefix[end] - prefix[start]
+    ahead = start - begin[query]
+    total, none_yet = np.zeros(len(size)), np.ones(len(size))
+    for place in range(int((size - relevant).max(initial=-1)) + 1):
+        here = none_yet * np.divide(relevant, size - place, out=np.zeros(len(size)), where=place <= size - relevant)
+        if cutoff is not None:
+            here[ahead + place >= cutoff] = 0
+        total += here / (ahead + place + 1)
+        left = np.maximum(size - relevant - place, 0)
+        none_yet *= np.divide(left, size - place, out=np.zeros(len(size)), where=size > place)
+    value[query] = total
+    return value
+
+
+@family(
+    "RR",
+    title="reciprocal rank",
+    formula="1 / rank of the first relevant row, 0 beyond the cut-off",
+    source="Kantor & Voorhees 2000",
+    doi="10.1023/A:1009902609570",
+    expected=_expected_rr,
+    spellings={
+        "trec_eval": ("recip_rank",),
+        "ir_measures": ("MRR", "MRR@{cutoff}"),
+        "ranx": ("mrr@{cutoff}",),
+    },
+)
+def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """One over the rank of the first relevant document.
+
+    In [0, 1], higher is better; 0 without relevant documents. Whether its values may be averaged is disputed, since
+    equal steps in it are not equal steps in rank (Fuhr 2017; Sakai 2020).
+    """
+    value = np.zeros(judged.n_queries)
+    query, row = _first_relevant(judged, rel)
+    rank = row - judged.offsets[query] + 1
+    value[query] = 1 / rank
+    if cutoff is not None:
+        value[query[rank > cutoff]] = 0
+    return value
