@@ -145,7 +145,9 @@ def _arrow(values: Any, name: str) -> pa.Array:
                 f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"
             ) from error
     if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+        pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        kind = combined(pieces[0].dictionary).type if pieces else pa.string()
+        values = pa.chunked_array([combined(piece.dictionary).take(piece.indices) for piece in pieces], kind)
     return combined(values)
 
 
