@@ -200,7 +200,7 @@ class Joined:
             raise InvalidInput(
                 "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
             )
-        assert row is not None  # noqa: S101 - asked for with ties == "docid"; for the type checker
+        assert row is not None
         size = ties.end - ties.start
         group = np.repeat(np.arange(len(size)), size)
         place = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]

@@ -84,6 +84,12 @@ class Judged:
         lengths: Ints = self._once("lengths", lambda: np.diff(self.offsets))
         return lengths
 
+    def sums(self, query: Ints, values: Floats) -> Floats:
+        """Return the sum of the values of each query, added up one after the other."""
+        # NumPy gives integers for no values at all.
+        total: Floats = np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
+        return total
+
     def depth(self, cutoff: int | Ints | None) -> Ints:
         """Return how many rows of each query stand within the cut-off."""
         return self.n_retrieved if cutoff is None else np.minimum(self.n_retrieved, cutoff)
@@ -129,7 +135,7 @@ class Judged:
         prefix = self.prefix(rel)
         begin = self.offsets[:-1]
         stop = begin + self.depth(cutoff)
-        found = (prefix[stop] - prefix[begin]).astype(np.float64)
+        found: Floats = (prefix[stop] - prefix[begin]).astype(np.float64)
         if cutoff is not None and len(self.groups.start):
             start, end, query = self.groups
             crossed = (start < stop[query]) & (stop[query] < end)
@@ -180,15 +186,14 @@ class Judged:
             row, query, rank = row[within], query[within], rank[within]
         weights = self._row_gains(gain)[row]
         weights *= discount[rank]
-        total: Floats = np.bincount(query, weights=weights, minlength=self.n_queries)
-        return total
+        return self.sums(query, weights)
 
     def _gaining(self, gain: Floats) -> tuple[Ints, Ints, Ints]:
         """Return row, query and rank (from 0) of the rows that have a gain, or stand in a group of tied rows."""
 
         def find() -> tuple[Ints, Ints, Ints]:
             gaining = (gain != 0)[self.code]
-            gaining[self._tied_rows()[0]] = True
+            gaining[self.tied_rows()[0]] = True
             row = np.flatnonzero(gaining)
             query = np.searchsorted(self.offsets, row, side="right") - 1
             return row, query, row - self.offsets[query]
@@ -208,8 +213,8 @@ class Judged:
                 total[long_enough] += gains[self.offsets[long_enough] + rank] * discount[rank]
         return total
 
-    def _tied_rows(self) -> tuple[Ints, Ints]:
-        """Return the rows of the tie groups, and the group of each."""
+    def tied_rows(self) -> tuple[Ints, Ints]:
+        """Return the rows of the tie groups of unlike labels, and the group of each."""
 
         def spread() -> tuple[Ints, Ints]:
             size = self.groups.end - self.groups.start
@@ -224,9 +229,9 @@ class Judged:
         """Return the gain of each row; the mean of its group for a tied one."""
 
         def look_up() -> Floats:
-            gains = gain[self.code]
+            gains: Floats = gain[self.code]
             if len(self.groups.start):
-                row, group = self._tied_rows()
+                row, group = self.tied_rows()
                 total = np.bincount(group, weights=gains[row])
                 gains[row] = (total / (self.groups.end - self.groups.start))[group]
             return gains
@@ -258,8 +263,7 @@ class Judged:
             gains = np.repeat(np.broadcast_to(gain[best_first], size.shape).ravel(), size.ravel())
             query = np.repeat(np.arange(self.n_queries), per_query)
             rank = np.arange(len(gains)) - np.repeat(np.cumsum(per_query) - per_query, per_query)
-            best: Floats = np.bincount(query, weights=gains * discount[rank], minlength=self.n_queries)
-            return best
+            return self.sums(query, gains * discount[rank])
 
         total: Floats = self._once(("ideal", gain.tobytes(), discount[:64].tobytes(), cutoff), add_up)
         return total

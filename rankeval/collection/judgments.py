@@ -126,7 +126,7 @@ def _counted(
     if convention.missing == "error":
         raise InvalidInput(
             f"the run lacks {len(missing)} of {len(queries)} judged queries ({_few(missing)}), which the convention "
-            f"{convention.name!r} refuses; choose missing='zero' to count them as 0, or missing='skip' to leave them out"
+            f"{convention.name!r} refuses; missing='zero' counts them as 0, missing='skip' leaves them out"
         )
     excluded["missing from the run"] = tuple(missing)
     return retrieved
@@ -175,7 +175,8 @@ def _offsets(query: Ints, n_queries: int) -> Ints:
 
 
 def _numpy(values: pa.Array) -> NDArray[Any]:
-    return values.to_numpy(zero_copy_only=False)
+    plain: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return plain
 
 
 def _refuse_duplicates(what: str, sorted_key: Ints, order: Ints, qid: pa.Array, docid: pa.Array) -> None:

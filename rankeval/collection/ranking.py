@@ -155,7 +155,7 @@ def _repair(
     *,
     by_position: bool,
 ) -> tuple[Ints, Ints]:
-    """Put keys that collide without being tied into their exact order; return keys, and rows tied with the one before."""
+    """Put keys that collide untied into exact order; return them, and which rows are tied with the one above."""
     high = key >> np.int64(low_bits)
     same = np.flatnonzero(high[1:] == high[:-1]) + 1
     if not len(same):
@@ -169,7 +169,8 @@ def _repair(
     def scores_of(rows: Ints, of_query: Ints) -> NDArray[np.float64]:
         at = _position_of(key[rows], position_bits, code_bits, by_position=by_position) + offsets[of_query]
         # 0.0 and -0.0 are one score; adding 0.0 makes them one number too.
-        return score[at] + 0.0
+        exact: NDArray[np.float64] = score[at] + 0.0
+        return exact
 
     equal = scores_of(same, query) == scores_of(same - 1, query)
     if equal.all():

@@ -111,4 +111,5 @@ def ndcg(
     gains, discounts = _gains(judged, gain), _discounts(judged, discount, base, cutoff)
     ideal = judged.ideal(gains, discounts, cutoff)
     value = judged.discounted(gains, discounts, cutoff)
-    return np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)
+    share: Floats = np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)
+    return share

@@ -103,7 +103,7 @@ def _parse(name: str, _n_families: int) -> Measure:
 
 def _with_cutoff(name: str, suffix: str) -> str:
     takes = name in FAMILIES and "cutoff" in FAMILIES[name].defaults
-    return repr(name + suffix if takes or name not in FAMILIES and name not in _plain_spellings() else name)
+    return repr(name + suffix if takes or (name not in FAMILIES and name not in _plain_spellings()) else name)
 
 
 def _arguments(name: str, text: str) -> dict[str, Any]:
@@ -112,11 +112,13 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
         return {}
     try:
         call = ast.parse(f"f({text})", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
-            raise ValueError("parameters have names")
-        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        named = isinstance(call, ast.Call) and not call.args and all(keyword.arg for keyword in call.keywords)
+        if isinstance(call, ast.Call) and named:
+            return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        found = "a value without a name"
     except (SyntaxError, ValueError) as error:
-        raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values ({error})") from None
+        found = str(error)
+    raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values; found {found}")
 
 
 def _foreign(name: str) -> Measure | None:

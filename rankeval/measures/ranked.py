@@ -22,17 +22,18 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
         use &= relevant.rank <= cutoff
     if len(judged.groups.start):
         tied = np.zeros(len(judged.code), dtype=bool)
-        tied[judged._tied_rows()[0]] = True  # noqa: SLF001 - a kernel may read what Judged has worked out
+        tied[judged.tied_rows()[0]] = True
         use &= ~tied[relevant.row]
     precision = relevant.hits / relevant.rank
     if not use.all():
-        return np.bincount(relevant.query[use], weights=precision[use], minlength=judged.n_queries)
-    return np.bincount(relevant.query, weights=precision, minlength=judged.n_queries)
+        return judged.sums(relevant.query[use], precision[use])
+    return judged.sums(relevant.query, precision)
 
 
 def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
     found = judged.n_relevant(rel)
-    return np.divide(total, found, out=np.full(judged.n_queries, np.nan), where=found > 0)
+    mean: Floats = np.divide(total, found, out=np.full(judged.n_queries, np.nan), where=found > 0)
+    return mean
 
 
 def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -41,7 +42,7 @@ def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     A group of m rows, r of them relevant, behind n rows with h hits: its j-th row is relevant with chance r/m, and
     then has h + 1 + (j - 1)(r - 1)/(m - 1) hits up to and with it on average (McSherry & Najork 2008).
     """
-    row, group = judged._tied_rows()  # noqa: SLF001 - as above
+    row, group = judged.tied_rows()
     start, end, query = judged.groups
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     size = (end - start).astype(np.float64)
@@ -54,7 +55,7 @@ def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     if cutoff is not None:
         part[rank > cutoff] = 0
     total = _sum_of_precisions(judged, rel, cutoff)
-    total += np.bincount(query[group], weights=part, minlength=judged.n_queries)
+    total += judged.sums(query[group], part)
     return _per_relevant(total, judged, rel)
 
 
@@ -133,7 +134,7 @@ def _first_relevant(judged: Judged, rel: float) -> tuple[NDArray[np.int64], NDAr
 
 
 def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the mean of RR over the orders of tied rows: of m rows, r relevant, the chance that the j-th is the first."""
+    """Return the mean of RR over the orders of tied rows, by the chance that the j-th of them is the first hit."""
     value = reciprocal_rank(judged, rel=rel, cutoff=cutoff)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     start, end, query = judged.groups

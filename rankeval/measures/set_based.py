@@ -17,7 +17,8 @@ Floats = NDArray[np.float64]
 
 def _ratio(part: Floats, whole: NDArray[np.int64] | Floats) -> Floats:
     """Divide; nan for 0/0."""
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=np.asarray(whole) > 0)
+    share: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=np.asarray(whole) > 0)
+    return share
 
 
 @family(

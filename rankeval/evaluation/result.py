@@ -1,0 +1,274 @@
+"""The result of an evaluation: scores by query, and the convention that made them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.convention import CHOICES, Convention
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.storage import pack, unpack
+from rankeval.measures import Measure
+from rankeval.measures.family import AGGREGATES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The scores of one ranking, query by query, with the convention that made them.
+
+    Attributes
+    ----------
+    queries : ndarray of shape (n_queries,)
+        Query ids in ascending order.
+    labels : tuple of str
+        The measures under the names asked for.
+    measures : tuple of Measure
+        The same, with the parameters that the convention bound.
+    scores : ndarray of shape (n_queries, n_measures)
+        One value per query and measure.
+    convention : Convention
+        The resolved card.
+    facts : mapping of str to ndarray of shape (n_queries,)
+        ``relevant``, ``retrieved``, ``tied``, ``judged``: numbers of documents per query; tied and judged ones are
+        among the retrieved.
+    touched : mapping of str to int
+        How many rows or queries each rule of the convention had a say in.
+    excluded : mapping of str to tuple
+        Reason -> the ids of the queries that were left out.
+    undefined : mapping of str to int
+        Measure -> number of queries whose value was 0/0 and counts as the convention says.
+    judgments_digest, ranking_digest : str
+        SHA-256 of what was judged, and of what the measures saw of the ranking.
+    weights : ndarray of shape (n_queries,), optional
+        Query weights.
+    name : str, optional
+        Name of the system.
+    """
+
+    queries: NDArray[Any]
+    labels: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    scores: Floats
+    convention: Convention
+    facts: Mapping[str, NDArray[np.int64]]
+    touched: Mapping[str, int]
+    excluded: Mapping[str, tuple[Any, ...]]
+    undefined: Mapping[str, int]
+    judgments_digest: str
+    ranking_digest: str
+    weights: Floats | None = None
+    name: str | None = None
+    info: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries that count."""
+        return len(self.queries)
+
+    @property
+    def per_query(self) -> pd.DataFrame:
+        """One row per query (index ``qid``), one column per measure under the name asked for."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.labels), copy=False
+        )
+
+    def aggregate(self) -> pd.Series[float]:
+        """Return every measure by its declared aggregate.
+
+        Returns
+        -------
+        Series
+            Index of measure names; means, sums or geometric means of the queries, weighted if there are weights.
+        """
+        return self._series(lambda _: True)
+
+    def mean(self) -> pd.Series[float]:
+        """Return the measures that are means, as a Series."""
+        return self._series(lambda aggregate: aggregate == "mean")
+
+    def _series(self, wanted: Callable[[str], bool]) -> pd.Series[float]:
+        import pandas as pd
+
+        values = {
+            label: AGGREGATES[one.family.aggregate](self.scores[:, column], self.weights) if self.n_queries else np.nan
+            for column, (label, one) in enumerate(zip(self.labels, self.measures, strict=True))
+            if wanted(one.family.aggregate)
+        }
+        return pd.Series(values, name=self.name, dtype=np.float64)
+
+    def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
+        """Return a confidence interval for each measure that is a mean, by Student's t over queries.
+
+        Parameters
+        ----------
+        confidence_level : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        DataFrame
+            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries. The
+            interval is of the mean over such queries; it is not cut to the measure's bounds.
+
+        Raises
+        ------
+        InvalidInput
+            When the level is not between 0 and 1, or the queries have weights.
+        """
+        import pandas as pd
+        from scipy import stats
+
+        if not 0 < confidence_level < 1:
+            raise InvalidInput(
+                f"confidence_level is {confidence_level}; expected a number between 0 and 1, such as 0.95"
+            )
+        if self.weights is not None:
+            raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
+        means = self.mean()
+        values = self.scores[:, [self.labels.index(label) for label in means.index]]
+        n_queries = len(values)
+        if n_queries > 1:
+            spread = values.std(axis=0, ddof=1) / np.sqrt(n_queries)
+            half = spread * stats.t.ppf((1 + confidence_level) / 2, n_queries - 1)
+        else:
+            half = np.full(len(means), np.nan)
+        return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
+
+    @property
+    def tied_share(self) -> float:
+        """Share of the retrieved rows whose score another row of their query has too."""
+        return self._share("tied")
+
+    @property
+    def judged_share(self) -> float:
+        """Share of the retrieved rows that have a judgment."""
+        return self._share("judged")
+
+    def _share(self, fact: str) -> float:
+        retrieved = int(self.facts["retrieved"].sum())
+        return float(self.facts[fact].sum() / retrieved) if retrieved else 0.0
+
+    def renamed(self, name: str | None) -> Evaluation:
+        """Return the evaluation under another system name."""
+        return replace(self, name=name)
+
+    def differs_from(self, other: Evaluation) -> list[str]:
+        """Say in which rules and judgments two evaluations differ.
+
+        Parameters
+        ----------
+        other : Evaluation
+            The one to compare with.
+
+        Returns
+        -------
+        list of str
+            One sentence each; empty when their numbers may be compared. A rule that touched no row in either does
+            not differ.
+        """
+        differences = []
+        for rule in [*CHOICES, "depth"]:
+            mine, theirs = getattr(self.convention, rule), getattr(other.convention, rule)
+            touched = self.touched.get(rule, 0) + other.touched.get(rule, 0)
+            if mine != theirs and touched:
+                differences.append(f"{rule} is {mine!r} in one and {theirs!r} in the other")
+        mine_bound = dict(zip(self.labels, self.measures, strict=True))
+        for label, one in zip(other.labels, other.measures, strict=True):
+            if label in mine_bound and mine_bound[label] != one:
+                differences.append(f"{label} means {mine_bound[label]} in one and {one} in the other")
+        if self.judgments_digest != other.judgments_digest:
+            differences.append(
+                f"the judgments differ (digest {self.judgments_digest[:12]} over {self.n_queries} queries in one, "
+                f"{other.judgments_digest[:12]} over {other.n_queries} in the other)"
+            )
+        return differences
+
+    def to_bytes(self) -> bytes:
+        """Return the evaluation as the bytes of a Parquet file.
+
+        Returns
+        -------
+        bytes
+            Columns qid, the measures and the facts; the card and all else in the schema's metadata.
+        """
+        return pack(self)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Evaluation:
+        """Return the evaluation that `to_bytes` gave.
+
+        Parameters
+        ----------
+        content : bytes
+            A Parquet file.
+
+        Raises
+        ------
+        InvalidInput
+            When it is no such file.
+        """
+        return cls(**unpack(content))
+
+    def save(self, path: str | Path) -> None:
+        """Write the evaluation to one Parquet file, replaced atomically.
+
+        Parameters
+        ----------
+        path : path
+            Where to.
+        """
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+        partial.write_bytes(self.to_bytes())
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Evaluation:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Raises
+        ------
+        InvalidInput
+            When it is another kind of file.
+        """
+        return cls.from_bytes(Path(path).read_bytes())
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())
+        name = f"{self.name!r}, " if self.name else ""
+        return f"Evaluation({name}{self.n_queries} queries, {values}; {self.convention.name})"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(str(label))}</th><td>{value:.4f}</td></tr>"
+            for label, value in self.aggregate().items()
+        )
+        notes = [
+            f"{self.n_queries} queries",
+            f"convention {self.convention.name}",
+            f"{self.tied_share:.1%} of rows tied",
+        ]
+        notes += [f"{len(ids)} queries left out: {reason}" for reason, ids in self.excluded.items()]
+        notes += [f"{label}: {number} queries 0/0" for label, number in self.undefined.items() if number]
+        caption = escape("; ".join(notes))
+        return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"

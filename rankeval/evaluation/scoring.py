@@ -1,0 +1,308 @@
+"""evaluate: refuse, join, score, wrap."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.grouping import sizes_to_ids
+from rankeval.collection.join import Joined, join_arrays
+from rankeval.collection.judged import Groups, Judged
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.storage import FACTS
+from rankeval.measures import Measure
+from rankeval.measures import measures as parse_measures
+
+if TYPE_CHECKING:
+    from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
+
+Floats = NDArray[np.float64]
+Specs = str | Measure | Iterable[str | Measure]
+
+DEFAULT_MEASURES = ("nDCG@10", "AP", "RR")
+
+
+def evaluate(
+    truth: Any,
+    ranking: Any,
+    *,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
+    measures: Specs = DEFAULT_MEASURES,
+    convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
+    weights: Any | None = None,
+    name: str | None = None,
+) -> Evaluation:
+    """Score a ranking against judgments, query by query.
+
+    Parameters
+    ----------
+    truth, ranking : array of shape (n_rows,), or Qrels and Run, dicts, frames, paths
+        Relevance and score of each row, with ``qid=`` or ``group=``, rows in any order; or a collection's judgments
+        and a run, without.
+    qid : array of shape (n_rows,), optional
+        The query of each row, ids of any type.
+    group : array of shape (n_queries,), optional
+        Instead of ``qid``: the number of rows of each query, in row order.
+    docid : array of shape (n_rows,), optional
+        The document of each row; only ``ties="docid"`` reads it.
+    measures : str, Measure or iterable of them
+        What to compute.
+    convention : str or Convention
+        The rules by which truth and ranking are joined and queries count: a preset's name or your own.
+    ties, missing, no_relevant, judgments : str, optional
+        Single rules; None leaves them as the convention says. See `Convention`.
+    weights : mapping or Series by query id, or array of shape (n_rows,), optional
+        Query weights; a row-wise array must be constant within a query.
+    name : str, optional
+        Name of the system; a run's own name if it has one.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InvalidInput
+        When the data cannot be evaluated: the message says what, where and what to do.
+    UnknownName
+        For a measure, convention or rule that does not exist.
+    GuardRefusal
+        When the content is registered with a guard and this ranking was not opened.
+
+    Examples
+    --------
+    >>> ev = evaluate([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], qid=["a", "a", "b", "b"], measures=["RR", "P@1"])
+    >>> ev.per_query["RR"].tolist()
+    [1.0, 0.5]
+    """
+    from rankeval.seals.refusal import Seals
+
+    rules = find_convention(convention).with_rules(
+        ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+    )
+    if qid is not None or group is not None:
+        if judgments == "qrels":
+            raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
+        ids = _ids(qid, group, len(np.asarray(ranking)))
+        parse_measures(measures)  # a misspelt name is said before anything is read or hashed
+        Seals.current().refuse(None, truth, ids, docid=docid, score=ranking, action="evaluate")
+        return score_arrays(
+            truth, ranking, ids, docid=docid, measures=measures, convention=rules, weights=weights, name=name
+        )
+    from rankeval.collection.qrels import as_qrels
+    from rankeval.collection.run import as_run
+
+    if not _is_collection(truth):
+        raise QueryIdError(
+            "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
+            "a collection is given as Qrels and Run, dicts, frames or paths"
+        )
+    parse_measures(measures)
+    qrels, run = as_qrels(truth), as_run(ranking)
+    Seals.current().refuse_collection(qrels, run, action="evaluate")
+    return score_collection(qrels, run, measures=measures, convention=rules, weights=weights, name=name)
+
+
+def _is_collection(truth: Any) -> bool:
+    if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance"):
+        return True
+    return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
+
+
+def _ids(qid: ArrayLike | None, group: ArrayLike | None, n_rows: int) -> Any:
+    if qid is None:
+        return sizes_to_ids(group, n_rows)  # type: ignore[arg-type]
+    if group is not None:
+        given, sizes = np.asarray(qid), sizes_to_ids(group, n_rows)
+        if len(given) != n_rows or not _same_partition(given, sizes):
+            raise QueryIdError("qid= and group= cut the rows into different queries; give one of them")
+    return qid
+
+
+def _same_partition(ids: NDArray[Any], sizes: NDArray[np.int64]) -> bool:
+    return bool(((ids[1:] != ids[:-1]) == (sizes[1:] != sizes[:-1])).all())
+
+
+def score_arrays(
+    y: ArrayLike,
+    score: ArrayLike,
+    qid: ArrayLike,
+    *,
+    measures: Specs = DEFAULT_MEASURES,
+    convention: str | Convention = "rankeval",
+    docid: ArrayLike | None = None,
+    weights: Any | None = None,
+    name: str | None = None,
+) -> Evaluation:
+    """Score arrays without asking the guard: for callers that have asked.
+
+    Parameters
+    ----------
+    y, score, qid, measures, convention, docid, weights, name
+        As of `evaluate`.
+
+    Returns
+    -------
+    Evaluation
+    """
+    joined = join_arrays(y, score, qid, docid=docid, convention=find_convention(convention))
+    return _score(joined, measures, _query_weights(weights, joined), name)
+
+
+def score_collection(
+    qrels: Qrels,
+    run: Run,
+    *,
+    measures: Specs = DEFAULT_MEASURES,
+    convention: str | Convention = "rankeval",
+    weights: Any | None = None,
+    name: str | None = None,
+) -> Evaluation:
+    """Score a run without asking the guard: for callers that have asked.
+
+    Parameters
+    ----------
+    qrels : Qrels
+        The judgments.
+    run : Run
+        The ranking.
+    measures, convention, weights, name
+        As of `evaluate`.
+
+    Returns
+    -------
+    Evaluation
+    """
+    from rankeval.collection.judgments import join_collection
+
+    joined = join_collection(qrels, run, convention=find_convention(convention))
+    return _score(joined, measures, _query_weights(weights, joined), name or run.name)
+
+
+def _query_weights(weights: Any | None, joined: Joined) -> Floats | None:
+    """Return one weight a query, from a mapping, or from one a row."""
+    if weights is None:
+        return None
+    if hasattr(weights, "items"):
+        known = dict(weights.items())
+        lacking = [query for query in joined.queries.tolist() if query not in known]
+        if lacking:
+            raise InvalidInput(f"weights: query {lacking[0]!r} has none ({len(lacking)} such in all)")
+        values = np.array([known[query] for query in joined.queries.tolist()], dtype=np.float64)
+    else:
+        rows = np.asarray(weights, dtype=np.float64)
+        if len(rows) != len(joined.score):
+            raise InvalidInput(
+                f"weights: expected one a row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+            )
+        rows = rows if joined.order is None else rows[joined.order]
+        filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
+        values = rows[filled]
+        if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
+            raise InvalidInput("weights: found several within one query; a query has one weight, repeated on its rows")
+    if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
+        raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
+    return values
+
+
+def _score(joined: Joined, specs: Specs, weights: Floats | None, name: str | None) -> Evaluation:
+    """Score every chunk and wrap the result."""
+    asked = parse_measures(specs)
+    bound = [one.bound(joined.convention.bind) for _, one in asked]
+    scores = np.empty((joined.n_queries, len(bound)))
+    facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
+    identity = np.zeros(joined.n_queries, dtype=np.uint64)
+    ranked = joined.digest_of_queries()
+    for queries, judged, ties in joined.chunks():
+        for column, one in enumerate(bound):
+            scores[queries, column] = one.values(judged)
+        _note_facts(facts, queries, judged, ties)
+        identity[queries] = _label_sums(judged)
+        ranked.update(judged.offsets.tobytes())
+        ranked.update(np.asarray(judged.levels, dtype=np.float64).tobytes())
+        ranked.update(judged.code)
+        for part in judged.groups:
+            ranked.update(part.tobytes())
+    judgments = joined.digest_of_queries()
+    judgments.update(identity if joined.identity is None else joined.identity)
+
+    evaluation = Evaluation(
+        queries=joined.queries,
+        labels=tuple(label for label, _ in asked),
+        measures=tuple(bound),
+        scores=scores,
+        convention=joined.convention,
+        facts=facts,
+        touched=dict(joined.touched),
+        excluded=joined.excluded,
+        undefined={},
+        judgments_digest=judgments.hexdigest(),
+        ranking_digest=ranked.hexdigest(),
+        weights=weights,
+        name=name,
+    )
+    return _settle_undefined(evaluation)
+
+
+def _note_facts(facts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:
+    facts["relevant"][queries] = (judged.counts * (judged.levels > 0)).sum(axis=1)
+    facts["retrieved"][queries] = judged.n_retrieved
+    tied = np.bincount(ties.query, weights=ties.end - ties.start, minlength=judged.n_queries)
+    facts["tied"][queries] = tied.astype(np.int64)
+    if judged.judged is None:
+        facts["judged"][queries] = judged.n_retrieved
+    else:
+        sums = np.concatenate(([0], np.cumsum(judged.judged)))
+        facts["judged"][queries] = sums[judged.offsets[1:]] - sums[judged.offsets[:-1]]
+
+
+def _label_sums(judged: Judged) -> NDArray[np.uint64]:
+    """Return a number for each query's labels that does not depend on the order of rows or on the chunk."""
+    label = np.asarray(judged.levels, dtype=np.float64).view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = (label ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xFF51AFD7ED558CCD)
+        mixed ^= mixed >> np.uint64(29)
+        total: NDArray[np.uint64] = (judged.counts.astype(np.uint64) * (mixed * np.uint64(0xC4CEB9FE1A85EC53))).sum(
+            axis=1
+        )
+    return total
+
+
+def _settle_undefined(evaluation: Evaluation) -> Evaluation:
+    """Give 0/0 the value that the convention says, count it, and leave out queries where it says so."""
+    rule = evaluation.convention.no_relevant
+    barren = evaluation.facts["relevant"] == 0
+    nothing = np.isnan(evaluation.scores)
+    undefined = dict(zip(evaluation.labels, nothing.sum(axis=0).tolist(), strict=True))
+    if nothing.any():
+        evaluation.scores[nothing] = 0.0
+        if rule == "one":
+            evaluation.scores[nothing & barren[:, None]] = 1.0
+    touched = {**evaluation.touched, "no_relevant": int(barren.sum())}
+    settled = replace(evaluation, undefined=undefined, touched=touched)
+    if rule != "skip" or not barren.any():
+        return settled
+    keep = ~barren
+    return replace(
+        settled,
+        queries=settled.queries[keep],
+        scores=settled.scores[keep],
+        facts={fact: values[keep] for fact, values in settled.facts.items()},
+        weights=None if settled.weights is None else settled.weights[keep],
+        excluded={**settled.excluded, "no relevant document": tuple(settled.queries[barren].tolist())},
+    )

@@ -1,0 +1,96 @@
+"""An evaluation as one Parquet file: a table by query, with the card and all else in the schema's metadata."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput
+from rankeval.measures import measure
+
+if TYPE_CHECKING:
+    from rankeval.evaluation.result import Evaluation
+
+FACTS = ("relevant", "retrieved", "tied", "judged")
+"""Numbers of documents that are kept for each query."""
+
+_METADATA = b"rankeval.evaluation"
+
+
+def pack(evaluation: Evaluation) -> bytes:
+    """Return an evaluation as the bytes of a Parquet file.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to write.
+    """
+    columns: dict[str, Any] = {"qid": pa.array(evaluation.queries.tolist())}
+    columns |= {f"measure:{label}": evaluation.scores[:, place] for place, label in enumerate(evaluation.labels)}
+    columns |= {f"fact:{fact}": evaluation.facts[fact] for fact in FACTS}
+    if evaluation.weights is not None:
+        columns["weight"] = evaluation.weights
+    card = {
+        "convention": evaluation.convention.card(),
+        "labels": evaluation.labels,
+        "measures": [str(one) for one in evaluation.measures],
+        "touched": dict(evaluation.touched),
+        "excluded": {reason: list(ids) for reason, ids in evaluation.excluded.items()},
+        "undefined": dict(evaluation.undefined),
+        "judgments_digest": evaluation.judgments_digest,
+        "ranking_digest": evaluation.ranking_digest,
+        "name": evaluation.name,
+        "info": dict(evaluation.info),
+        "qid_dtype": evaluation.queries.dtype.str,
+    }
+    table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def unpack(content: bytes) -> dict[str, Any]:
+    """Return the parts of the evaluation that `pack` wrote.
+
+    Parameters
+    ----------
+    content : bytes
+        A Parquet file.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no such file.
+    """
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        card = json.loads((table.schema.metadata or {})[_METADATA])
+    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        raise InvalidInput(f"expected a Parquet file that Evaluation.save wrote; found another ({error})") from None
+    labels = tuple(card["labels"])
+    queries = np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"])
+    return {
+        "queries": queries,
+        "labels": labels,
+        "measures": tuple(measure(name) for name in card["measures"]),
+        "scores": np.column_stack([table[f"measure:{label}"].to_numpy() for label in labels]),
+        "convention": Convention(**card["convention"]),
+        "facts": {fact: table[f"fact:{fact}"].to_numpy() for fact in FACTS},
+        "touched": card["touched"],
+        "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
+        "undefined": card["undefined"],
+        "judgments_digest": card["judgments_digest"],
+        "ranking_digest": card["ranking_digest"],
+        "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
+        "name": card["name"],
+        "info": card["info"],
+    }

@@ -1,0 +1,226 @@
+"""evaluate: arrays and collections, the rules, what is counted, and what bad input is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+from rankeval.errors import InvalidInput, QueryIdError, UnknownName
+
+QRELS = {"a": {"d1": 1, "d2": 0, "d3": 2}, "b": {"d1": 1}, "c": {"d4": 0}}
+RUN = {"a": {"d1": 3.0, "d9": 2.0, "d3": 1.0}, "c": {"d4": 1.0}, "z": {"d1": 1.0}}
+
+
+def test_rows_in_any_order_and_a_query_in_two_blocks():
+    """Arrays need no order; a query's rows need not stand together."""
+    y, score, qid = [1, 0, 0, 1, 1], [0.1, 0.9, 0.5, 0.4, 0.3], ["b", "a", "b", "a", "b"]
+    ev = rk.evaluate(y, score, qid=qid, measures=["RR", "P@1"])
+    assert ev.per_query.loc["a"].tolist() == [0.5, 0.0]
+    assert ev.per_query.loc["b"].tolist() == [0.5, 0.0]
+    assert ev.per_query.index.tolist() == ["a", "b"]
+    assert ev.per_query.index.name == "qid"
+
+
+@pytest.mark.parametrize(
+    "qid", [[1, 1, 2], ["x", "x", "y"], [1.5, 1.5, 2.5], [(1, 2), (1, 2), (3, 4)], pd.Series(["x", "x", "y"])]
+)
+def test_ids_of_any_type(qid):
+    """Ids are integers, strings, floats, tuples."""
+    if isinstance(qid[0], tuple):
+        column = np.empty(3, dtype=object)
+        column[:] = qid
+        qid = column
+    assert rk.evaluate([0, 1, 1], [2, 1, 1], qid=qid, measures="RR").scores.ravel().tolist() == [0.5, 1.0]
+
+
+def test_group_sizes_stand_for_ids():
+    """group= cuts the rows as qid= would."""
+    by_size = rk.evaluate([0, 1, 1], [2, 1, 1], group=[2, 1], measures="RR")
+    assert by_size.scores.ravel().tolist() == [0.5, 1.0]
+    with pytest.raises(QueryIdError, match="add up to 4, but there are 3 rows"):
+        rk.evaluate([0, 1, 1], [2, 1, 1], group=[2, 2], measures="RR")
+    with pytest.raises(QueryIdError, match="different queries"):
+        rk.evaluate([0, 1, 1], [2, 1, 1], group=[2, 1], qid=[1, 2, 2], measures="RR")
+
+
+def test_missing_and_barren_queries_count_as_zero_and_are_reported():
+    """Default: a judged query that the run lacks is 0, one with nothing relevant is 0, and both are counted."""
+    ev = rk.evaluate(QRELS, RUN, measures=["AP", "P@1"])
+    assert ev.per_query["AP"].to_dict() == {"a": (1 + 2 / 3) / 2, "b": 0.0, "c": 0.0}
+    assert ev.touched["missing"] == 1
+    assert ev.touched["no_relevant"] == 1
+    assert ev.undefined == {"AP": 1, "P@1": 0}
+    assert ev.excluded == {"no judgments": ("z",)}
+    assert ev.judged_share == 0.75
+
+
+def test_single_rules_change_what_counts():
+    """missing= and no_relevant= skip, or stop, or give one."""
+    skipped = rk.evaluate(QRELS, RUN, measures="AP", missing="skip", no_relevant="skip")
+    assert skipped.per_query.index.tolist() == ["a"]
+    assert skipped.excluded == {
+        "no judgments": ("z",),
+        "missing from the run": ("b",),
+        "no relevant document": ("c",),
+    }
+    assert rk.evaluate(QRELS, RUN, measures="AP", no_relevant="one").per_query.loc["c", "AP"] == 1.0
+    with pytest.raises(InvalidInput, match=r"lacks 1 of 3 judged queries \('b'\)"):
+        rk.evaluate(QRELS, RUN, measures="AP", missing="error")
+    assert skipped.convention.name == "rankeval+"
+
+
+def test_rows_or_all_judgments():
+    """R and the ideal list come from all judgments of a collection, or from the rows that were ranked."""
+    qrels, run = {"q": {"d1": 1, "d2": 1, "d3": 2}}, {"q": {"d1": 1.0}}
+    by_qrels = rk.evaluate(qrels, run, measures=["R", "nDCG"])
+    by_rows = rk.evaluate(qrels, run, measures=["R", "nDCG"], judgments="rows")
+    assert by_qrels.scores[0, 0] == 1 / 3
+    assert by_rows.scores[0].tolist() == [1.0, 1.0]
+    assert by_qrels.convention.judgments == "qrels"
+    assert any("judgments is" in one for one in by_qrels.differs_from(by_rows))
+
+
+def test_ties_by_docid_are_descending_bytes():
+    """trec_eval puts d3 before d2 before d1, and 9 before 10."""
+    qrels = {"q": {"d1": 1, "d3": 0}}
+    run = {"q": {"d1": 1.0, "d3": 1.0}}
+    assert rk.evaluate(qrels, run, measures="RR", convention="trec_eval-9.0.8").scores[0, 0] == 0.5
+    assert rk.evaluate(qrels, run, measures="RR").scores[0, 0] == 0.75
+    assert rk.evaluate([1, 0], [1, 1], qid=[1, 1], docid=[9, 10], measures="RR", ties="docid").scores[0, 0] == 1.0
+    with pytest.raises(InvalidInput, match="needs docid="):
+        rk.evaluate([1, 0], [1, 1], qid=[1, 1], measures="RR", ties="docid")
+
+
+def test_negative_labels_are_judged_and_not_relevant():
+    """A label below zero gains nothing; the scikit-learn preset refuses it."""
+    ev = rk.evaluate([-1, 2], [2, 1], qid=[1, 1], measures=["nDCG", "NumRel"])
+    assert ev.scores[0].tolist() == [1 / np.log2(3), 1.0]
+    with pytest.raises(InvalidInput, match="below zero"):
+        rk.evaluate([-1, 2], [2, 1], qid=[1, 1], convention="sklearn")
+
+
+def test_float_grades():
+    """Grades need not be whole numbers, and rel compares them as they are."""
+    ev = rk.evaluate([0.5, 1.5, 0.0], [1, 2, 3], qid=[1, 1, 1], measures=["P(rel=0.5)@3", "P@3", "nDCG"])
+    ideal = 1.5 + 0.5 / np.log2(3)
+    assert ev.scores[0] == pytest.approx([2 / 3, 1 / 3, (1.5 / np.log2(3) + 0.5 / 2) / ideal])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"y_score": [1, np.nan, 2]}, "y_score: row 1 is nan"),
+        ({"y_score": [1, np.inf, 2]}, "y_score: row 1 is inf"),
+        ({"y_true": [1, np.nan, 2]}, "y_true: row 1 is nan"),
+        ({"y_true": [1, 2]}, "unequal lengths: y_true has 2, y_score has 3"),
+        ({"y_true": ["a", "b", "c"]}, "y_true: expected numbers"),
+        ({"y_score": [[1], [2], [3]]}, r"y_score: expected one number a row, found an array of shape \(3, 1\)"),
+        ({"qid": [1, None, 2]}, "qid: row 1 has no query id"),
+        ({"qid": [1.0, np.nan, 2.0]}, "qid: row 1 has no query id"),
+        ({"qid": np.array([1, "1", 2], dtype=object)}, "several types"),
+        ({"measures": []}, "at least one"),
+        ({"convention": "trec_eval"}, "did you mean 'trec_eval-10' or 'trec_eval-9.0.8'"),
+        ({"ties": "random"}, "unknown value of the rule ties 'random'"),
+        ({"weights": {1: 1.0}}, "query 2 has none"),
+        ({"weights": [1, 2, 3]}, "several within one query"),
+    ],
+)
+def test_bad_input_is_told_what_and_where(options, says):
+    """One clear line for each mistake."""
+    given = {"y_true": [1, 0, 1], "y_score": [3, 2, 1], "qid": [1, 1, 2], **options}
+    with pytest.raises(InvalidInput, match=says):
+        rk.evaluate(given.pop("y_true"), given.pop("y_score"), **given)
+
+
+def test_forgotten_ids_and_unlike_types():
+    """Arrays without qid, and integer ids against strings, are refused."""
+    with pytest.raises(QueryIdError, match="qid= is missing"):
+        rk.evaluate([1, 0], [1, 0])
+    with pytest.raises(InvalidInput, match="1 is not '1'"):
+        rk.evaluate({1: {"d": 1}}, {"1": {"d": 1.0}})
+    with pytest.raises(InvalidInput, match="no query in common"):
+        rk.evaluate({"1": {"d": 1}}, {"2": {"d": 1.0}})
+    with pytest.raises(UnknownName, match=r"nDCG@10"):
+        rk.evaluate([1], [1], qid=[1], measures="nDGC@10")
+
+
+def test_a_document_twice_in_a_ranking_is_refused():
+    """Duplicates would count a document's gain twice."""
+    run = rk.Run(qid=["q", "q", "q"], docid=["d1", "d2", "d1"], score=[3.0, 2.0, 1.0])
+    with pytest.raises(InvalidInput, match="run: document 'd1' stands twice in query 'q'"):
+        rk.evaluate({"q": {"d1": 1}}, run)
+
+
+def test_weights_weigh_queries():
+    """By mapping or by row, the mean is weighted."""
+    by_query = rk.evaluate([0, 1, 1], [2, 1, 1], qid=[1, 1, 2], measures="RR", weights={1: 3.0, 2: 1.0})
+    by_row = rk.evaluate([0, 1, 1], [2, 1, 1], qid=[1, 1, 2], measures="RR", weights=[3, 3, 1])
+    assert by_query.aggregate()["RR"] == by_row.aggregate()["RR"] == (3 * 0.5 + 1) / 4
+
+
+def test_interval_is_students_t():
+    """ci() equals SciPy's interval of the mean."""
+    from scipy import stats
+
+    rng = np.random.default_rng(0)
+    ev = rk.evaluate(rng.integers(0, 2, 300), rng.random(300), group=[10] * 30, measures=["AP", "NumRel"])
+    low, high = stats.t.interval(0.9, 29, ev.scores[:, 0].mean(), stats.sem(ev.scores[:, 0]))
+    assert ev.ci(0.9).loc["AP"].tolist() == pytest.approx([ev.scores[:, 0].mean(), low, high], rel=1e-12)
+    assert list(ev.ci().index) == ["AP"]
+
+
+@pytest.mark.parametrize("qid", [[3, 3, 1], ["c", "c", "a"], [3.5, 3.5, 1.0]])
+def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
+    """Every part comes back, to the last bit."""
+    ev = rk.evaluate([0, 1, 2], [2, 1, 1], qid=qid, measures=["nDCG@10", "map"], weights=[1, 1, 2], name="a")
+    ev.save(tmp_path / "ev.parquet")
+    back = rk.Evaluation.load(tmp_path / "ev.parquet")
+    pd.testing.assert_frame_equal(back.per_query, ev.per_query, check_exact=True)
+    assert back.convention == ev.convention
+    for part in (
+        "labels",
+        "measures",
+        "touched",
+        "excluded",
+        "undefined",
+        "judgments_digest",
+        "ranking_digest",
+        "name",
+    ):
+        assert getattr(back, part) == getattr(ev, part)
+    assert back.aggregate().equals(ev.aggregate())
+    assert [path.name for path in tmp_path.iterdir()] == ["ev.parquet"]
+    (tmp_path / "other.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InvalidInput, match=r"Evaluation\.save"):
+        rk.Evaluation.load(tmp_path / "other.parquet")
+
+
+def test_rules_that_touched_nothing_do_not_differ():
+    """Without ties the rule on ties is equal; with them it is named."""
+    one = rk.evaluate([0, 1], [2, 1], qid=[1, 1])
+    two = rk.evaluate([0, 1], [2, 1], qid=[1, 1], ties="stable")
+    assert one.differs_from(two) == []
+    tied = rk.evaluate([0, 1], [1, 1], qid=[1, 1], ties="stable")
+    assert one.differs_from(tied) == ["ties is 'expected' in one and 'stable' in the other"]
+    other = rk.evaluate([1, 1], [2, 1], qid=[1, 1])
+    assert "the judgments differ" in one.differs_from(other)[0]
+
+
+def test_digests_know_content_and_not_order():
+    """Row order changes neither digest; another ranking changes one, other labels the other."""
+    y, score, qid = np.array([0, 1, 2, 0]), np.array([4.0, 3.0, 2.0, 1.0]), np.array([1, 1, 2, 2])
+    ev = rk.evaluate(y, score, qid=qid)
+    again = rk.evaluate(y[::-1], score[::-1], qid=qid[::-1])
+    assert (ev.judgments_digest, ev.ranking_digest) == (again.judgments_digest, again.ranking_digest)
+    turned = rk.evaluate(y, -score, qid=qid)
+    assert turned.judgments_digest == ev.judgments_digest
+    assert turned.ranking_digest != ev.ranking_digest
+
+
+def test_html_is_escaped():
+    """A system's name may hold markup; it is shown and not run."""
+    ev = rk.evaluate([1], [1], qid=["<b>"], name="<script>alert(1)</script>")
+    assert "<script>" not in ev._repr_html_()
+    assert "nDCG@10=1.0000" in repr(ev)
