@@ -1,0 +1,230 @@
+"""Learning-to-rank files and folders: svmlight rows with their queries into `RankingData`.
+
+Query ids stand in the rows (``qid:7``) or in a file of sizes beside them. Public under `rankeval.datasets`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.data import RankingData
+from rankeval.collection.formats import read_bytes
+from rankeval.collection.frames import whole
+from rankeval.collection.svmlight import SparseRows, read_svmlight
+from rankeval.errors import FileFormatError, InvalidInput
+
+_COMPRESSED = (".gz", ".zst")
+_SIZES = (".query", ".group")
+_PART_OF = {
+    "train": "train",
+    "vali": "vali",
+    "valid": "vali",
+    "validation": "vali",
+    "dev": "vali",
+    "test": "test",
+}
+_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in _PART_OF))
+_DENSE_SHARE = 0.3
+_DENSE_BYTES = 1 << 26
+
+
+def load_letor(path: str | os.PathLike[str], *, name: str | None = None, sparse: bool | None = None) -> RankingData:
+    """Read one learning-to-rank file.
+
+    Rows are ``label qid:id index:value ... #docid = D`` as in LETOR, MSLR-WEB and MQ2008, or have no ``qid`` and a file
+    of query sizes beside them (``rank.train.query`` beside ``rank.train.gz``), as LightGBM and XGBoost use. Features
+    that a row does not give are 0.
+
+    Parameters
+    ----------
+    path : path
+        The file, also as ``.gz`` or ``.zst``.
+    name : str, optional
+        What to call the data; the file's name by default.
+    sparse : bool, optional
+        Whether X is a SciPy CSR matrix. By default it is a dense array if at least 30 % of the cells are given or all
+        of them fit into 64 MB.
+
+    Returns
+    -------
+    RankingData
+        ``qid`` is int64 if all ids are integers, else str; queries of a sizes file are numbered 1, 2, ... ``docid`` is
+        str. Feature 1 is column 0 (feature 0 is, in files that have one). ``feature_names`` are ``f1``, ``f2``, ... or
+        those of a ``features.json`` beside the file or in the folder above: ``{"features": {"1": name, ...}}``.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file.
+    FileFormatError
+        If a line is not as it should be, or the sizes do not add up to the rows.
+    """
+    where = Path(path)
+    rows = read_svmlight(read_bytes(where), str(where))
+    qid = rows.qid if rows.qid is not None else _numbered(where, len(rows.label))
+    return _assemble([(where, rows, qid)], [name or where.name], sparse=sparse)[0]
+
+
+def load_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None = None) -> dict[str, RankingData]:
+    """Read a folder of learning-to-rank files, such as ``Fold1``.
+
+    Parameters
+    ----------
+    path : path
+        A folder with one file for each part, told by its name: ``train``, ``vali`` (``valid``, ``dev``), ``test``, as
+        in ``train.txt``, ``rank.test.gz`` or ``set1.train.txt.zst``.
+    sparse : bool, optional
+        As in `load_letor`, for all parts alike.
+
+    Returns
+    -------
+    dict of str to RankingData
+        Those of ``train``, ``vali`` and ``test`` that are there, with the same columns. Queries of sizes files are
+        called ``train-1``, ``train-2``, ..., ``test-1``, ..., so that they are distinct over the parts.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such folder, no part in it, two files for one part, or the same query id in two parts.
+    FileFormatError
+        As `load_letor`.
+    """
+    folder = Path(path)
+    files = _part_files(folder)
+    loaded = []
+    for part, file in files.items():
+        rows = read_svmlight(read_bytes(file), str(file))
+        own = rows.qid
+        loaded.append((file, rows, own if own is not None else _numbered(file, len(rows.label), prefix=f"{part}-")))
+    _check_distinct(dict(zip(files, (qid for _, _, qid in loaded), strict=True)))
+    names = [f"{folder.name}/{part}" for part in files]
+    return dict(zip(files, _assemble(loaded, names, sparse=sparse), strict=True))
+
+
+def _part_files(folder: Path) -> dict[str, Path]:
+    """Return part -> file, in the order train, vali, test."""
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {str(folder)!r}: name one with train, vali and test files")
+    found: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
+    for file in sorted(folder.iterdir()):
+        stem = _uncompressed(file.name)
+        parts = {_PART_OF[word] for word in re.split(r"[._-]", stem.lower()) if word in _PART_OF}
+        if file.is_file() and len(parts) == 1 and Path(stem).suffix.lower() in _ROWS:
+            found[parts.pop()].append(file)
+    for part, files in found.items():
+        if len(files) > 1:
+            raise InvalidInput(f"{str(folder)!r} has several files for {part}: {[file.name for file in files]}")
+    if not any(found.values()):
+        content = sorted(entry.name for entry in folder.iterdir())[:10]
+        raise InvalidInput(f"{str(folder)!r} has no file named train, vali or test; it holds {content}")
+    return {part: files[0] for part, files in found.items() if files}
+
+
+def _uncompressed(name: str) -> str:
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _numbered(file: Path, n_rows: int, prefix: str = "") -> NDArray[Any]:
+    """Return query ids for rows that have none, from the sizes file beside them."""
+    stem = _uncompressed(file.name)
+    stems = dict.fromkeys((stem, Path(stem).stem))
+    candidates = [
+        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *_COMPRESSED)
+    ]
+    beside = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if beside is None:
+        raise FileFormatError(
+            f"{file} has no qid: in its rows and no file of query sizes beside it: "
+            f"expected {stem}.query or {stem}.group"
+        )
+    sizes = _sizes(beside)
+    if sizes.sum() != n_rows:
+        raise FileFormatError(f"the sizes in {beside} add up to {sizes.sum()}, but {file} has {n_rows} rows")
+    numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+    return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
+
+
+def _sizes(file: Path) -> NDArray[np.int64]:
+    sizes = []
+    for number, line in enumerate(read_bytes(file).split(b"\n"), start=1):
+        word = line.strip()
+        if word and not word.isdigit():
+            raise FileFormatError(f"{file}, line {number}: expected the size of a query, found {line[:80]!r}")
+        if word:
+            sizes.append(int(word))
+    return np.array(sizes, np.int64)
+
+
+def _check_distinct(qids: dict[str, NDArray[Any]]) -> None:
+    seen: dict[Any, str] = {}
+    for part, qid in qids.items():
+        for query in np.unique(qid).tolist():
+            if query in seen:
+                raise InvalidInput(
+                    f"query {query!r} is in {seen[query]} and in {part}: the same query on both sides is a leak, and "
+                    "different queries need different ids; load the files one by one with load_letor if it is meant"
+                )
+            seen[query] = part
+
+
+def _assemble(
+    loaded: Sequence[tuple[Path, SparseRows, NDArray[Any]]], names: Iterable[str], *, sparse: bool | None
+) -> list[RankingData]:
+    """Make data sets with the same columns."""
+    cells = [rows.index for _, rows, _ in loaded if len(rows.index)]
+    base = min((int(index.min()) for index in cells), default=1)
+    base = min(base, 1)  # features count from 1, unless there is a feature 0
+    titles = _feature_names(loaded[0][0].parent)
+    n_features = max([int(index.max()) + 1 - base for index in cells] + [max(titles, default=base - 1) + 1 - base])
+    if sparse is None:
+        given = sum(map(len, cells))
+        whole_size = sum(len(rows.label) for _, rows, _ in loaded) * n_features
+        sparse = given < _DENSE_SHARE * whole_size and whole_size * 8 > _DENSE_BYTES
+    columns = tuple(titles.get(index, f"f{index}") for index in range(base, base + n_features))
+    return [
+        RankingData(
+            _matrix(rows, base, n_features, sparse=sparse),
+            whole(rows.label),
+            qid,
+            docid=rows.docid,
+            feature_names=columns,
+            name=name,
+        )
+        for (_, rows, qid), name in zip(loaded, names, strict=True)
+    ]
+
+
+def _matrix(rows: SparseRows, base: int, n_features: int, *, sparse: bool) -> Any:
+    n_rows = len(rows.label)
+    if not sparse:
+        X = np.zeros((n_rows, n_features))
+        X[np.repeat(np.arange(n_rows), np.diff(rows.start)), rows.index - base] = rows.value
+        return X
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((rows.value, rows.index - base, rows.start), shape=(n_rows, n_features))
+
+
+def _feature_names(folder: Path) -> dict[int, str]:
+    """Return feature -> name from ``features.json`` here or one folder up; a file of another form is not ours."""
+    for file in (folder / "features.json", folder.resolve().parent / "features.json"):
+        if not file.is_file():
+            continue
+        try:
+            titles = json.loads(file.read_bytes())
+        except ValueError as error:
+            raise FileFormatError(f"{file} is no JSON: {error}") from error
+        titles = titles.get("features", titles) if isinstance(titles, dict) else titles
+        if isinstance(titles, dict) and all(key.isdigit() and isinstance(name, str) for key, name in titles.items()):
+            return {int(key): name for key, name in titles.items()}
+    return {}
