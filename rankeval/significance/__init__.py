@@ -11,7 +11,7 @@ from rankeval.significance.bootstrap import bootstrap_bca, bootstrap_percentile,
 from rankeval.significance.paired import PairedTest, paired_t, sign, wilcoxon
 from rankeval.significance.resampling import EXACT_UP_TO, Rng, sign_flip
 
-__all__ = ["RESAMPLING_TESTS", "TESTS", "PairedTest", "paired_test", "smallest_p_value"]
+__all__ = ["RESAMPLING_TESTS", "TESTS", "PairedTest", "draws_at_random", "paired_test", "smallest_p_value"]
 
 TESTS: dict[str, Callable[..., PairedTest]] = {
     "t": paired_t,
@@ -65,6 +65,13 @@ def paired_test(
         raise unknown("test", name, TESTS)
     options = {"n_resamples": n_resamples, "rng": rng} if name in RESAMPLING_TESTS else {}
     return TESTS[name](d, alternative=alternative, confidence_level=confidence_level, **options)
+
+
+def draws_at_random(name: str, n_queries: int) -> bool:
+    """Return whether a test or correction depends on the seed: sign flips of few queries are counted out."""
+    if name in ("randomization", "max_t"):
+        return n_queries > EXACT_UP_TO
+    return name == "tukey" or name in RESAMPLING_TESTS
 
 
 def smallest_p_value(name: str, n_queries: int, *, n_resamples: int = 9999, alternative: str = "two-sided") -> float:

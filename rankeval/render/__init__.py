@@ -1,0 +1,1 @@
+"""Render: frames to text, HTML, LaTeX, Markdown and figures. Knows no result class."""

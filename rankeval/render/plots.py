@@ -1,0 +1,205 @@
+"""Frames as matplotlib figures, made without pyplot: nothing global, safe in threads and without a display."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
+MOST_ROWS = 60
+"""Intervals drawn in one panel; of more, those with the largest differences."""
+
+MOST_BARS = 400
+"""Beyond, a filled outline stands for the bars."""
+
+
+def intervals(
+    frame: pd.DataFrame,
+    *,
+    label: str,
+    estimate: str = "difference",
+    low: str = "ci_low",
+    high: str = "ci_high",
+    group: str | None = None,
+    clear: str | None = None,
+    band: str | None = None,
+    xlabel: str = "difference of means",
+    caption: str = "",
+) -> Figure:
+    """Draw estimates with their intervals about a line at zero, a panel per group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row per estimate, drawn from top to bottom.
+    label : str
+        Column of the texts at the left.
+    estimate, low, high : str
+        Columns of numbers; infinite ends run to the edge of the panel with an arrow, nan is left out.
+    group : str, optional
+        Column that divides the rows into panels, each with a scale of its own.
+    clear : str, optional
+        Column of booleans: rows drawn in colour, by the sign of the estimate; the others in grey.
+    band : str, optional
+        Column of distances from zero, shaded behind the row.
+    xlabel, caption : str
+        Texts below and above.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    groups = [("", frame)] if group is None else [(str(name), part) for name, part in frame.groupby(group, sort=False)]
+    shown = [(name, _largest(part, estimate)) for name, part in groups]
+    heights = [0.34 * len(part) + 0.55 for _, part in shown]
+    figure = Figure(figsize=(7.5, sum(heights) + 0.75), layout="constrained")
+    panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (name, part), (_, whole) in zip(panels, shown, groups, strict=True):
+        left_out = f" (the {len(part)} largest of {len(whole)})" if len(part) < len(whole) else ""
+        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK)
+        _draw_intervals(axes, part, estimate, low, high, clear, band)
+        axes.set_yticks(range(len(part)), [str(text) for text in part[label]])
+    panels[-1].set_xlabel(xlabel, color=INK)
+    if caption:
+        lines = textwrap.wrap(caption, 105)
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=SOFT)
+        figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
+    return figure
+
+
+def query_differences(differences: pd.Series[float], *, system: str, baseline: str, measure: str) -> Figure:
+    """Draw one system's per-query differences from another, sorted from gain to loss.
+
+    Parameters
+    ----------
+    differences : Series
+        A value per query.
+    system, baseline, measure : str
+        What was subtracted from what, and in which measure.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot. Up to 30 queries are named at the axis.
+    """
+    from matplotlib.figure import Figure
+
+    ordered = differences.sort_values(ascending=False, kind="stable")
+    values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
+    wins, losses = int((values > 0).sum()), int((values < 0).sum())
+    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
+    axes = figure.subplots()
+    _bare(axes)
+    places = np.arange(len(values))
+    if len(values) <= MOST_BARS:
+        axes.bar(places, values, width=0.8, color=np.where(values >= 0, BETTER, WORSE))
+    else:
+        for color, part in ((BETTER, np.maximum(values, 0)), (WORSE, np.minimum(values, 0))):
+            axes.fill_between(places, part, step="mid", color=color, linewidth=0)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
+    axes.annotate(
+        f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"),
+        xytext=(-2, 3), textcoords="offset points", ha="right", va="bottom", fontsize=8, color=SOFT,
+    )  # fmt: skip
+    if len(values) <= 30:
+        long = max(len(str(query)) for query in ordered.index) > 3
+        axes.set_xticks(places, [str(query) for query in ordered.index], rotation=90 if long else 0, fontsize=8)
+    axes.set_xlim(-0.7, len(values) - 0.3)
+    axes.set_xlabel(f"{len(values):,} queries, from gain to loss", color=INK)
+    axes.set_ylabel(f"difference in {measure}", color=INK)
+    ties = len(values) - wins - losses
+    axes.set_title(
+        f"{system} against {baseline}: {wins:,} won, {ties:,} tied, {losses:,} lost", loc="left", fontsize=10, color=INK
+    )
+    return figure
+
+
+def sorted_scores(per_query: pd.DataFrame) -> Figure:
+    """Draw each measure's scores over the queries, sorted from best to worst, with the mean.
+
+    Parameters
+    ----------
+    per_query : DataFrame
+        A row per query, a column per measure.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot; a panel per measure.
+    """
+    from matplotlib.figure import Figure
+
+    columns = min(3, max(1, per_query.shape[1]))
+    rows = -(-per_query.shape[1] // columns)
+    figure = Figure(figsize=(7.5, 2.1 * rows + 0.4), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+    share = np.linspace(0, 100, len(per_query)) if len(per_query) > 1 else np.array([50.0])
+    for axes, name in zip(panels, per_query.columns, strict=False):
+        _bare(axes)
+        scores = per_query[name].to_numpy(dtype=np.float64)
+        mean, values = float(scores.mean()), np.sort(scores)[::-1]
+        axes.fill_between(share, values, color=BAND, linewidth=0)
+        axes.plot(share, values, color=BETTER, linewidth=1.5, marker="o" if len(values) == 1 else None)
+        axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
+        axes.set_xlim(0, 100)
+        axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
+        if values.min() >= 0 and values.max() <= 1:
+            axes.set_ylim(0, 1.03)
+    for axes in panels[per_query.shape[1] :]:
+        axes.remove()
+    figure.supxlabel(f"% of {len(per_query):,} queries, best first", fontsize=9, color=INK)
+    return figure
+
+
+def _largest(part: pd.DataFrame, estimate: str) -> pd.DataFrame:
+    """Keep the rows with the largest estimates, in their order."""
+    if len(part) <= MOST_ROWS:
+        return part
+    keep = part[estimate].abs().to_numpy().argsort()[::-1][:MOST_ROWS]
+    return part.iloc[np.sort(keep)]
+
+
+def _draw_intervals(
+    axes: Axes, part: pd.DataFrame, estimate: str, low: str, high: str, clear: str | None, band: str | None
+) -> None:
+    _bare(axes)
+    numbers = part[[estimate, low, high]].to_numpy(dtype=np.float64)
+    shades = np.zeros(len(part)) if band is None else part[band].to_numpy(dtype=np.float64)
+    strong = np.ones(len(part), dtype=bool) if clear is None else part[clear].to_numpy(dtype=bool)
+    finite = np.concatenate([numbers[np.isfinite(numbers)], shades, -shades, [0.0]])
+    room = 0.06 * max(float(np.ptp(finite)), 1e-9)
+    left, right = float(finite.min()) - room, float(finite.max()) + room
+    axes.set_xlim(left, right)
+    for place, ((middle, start, end), shade) in enumerate(zip(numbers, shades, strict=True)):
+        color = SOFT if not strong[place] else (BETTER if middle >= 0 else WORSE)
+        if shade > 0:
+            axes.fill_betweenx([place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0)
+        if not np.isnan(start + end):
+            axes.plot([max(start, left), min(end, right)], [place, place], color=color, linewidth=2, zorder=2)
+        for infinite, edge, marker in ((start == -np.inf, left, "<"), (end == np.inf, right, ">")):
+            if infinite:
+                axes.plot(edge, place, marker=marker, color=color, markersize=5, clip_on=False, zorder=3)
+        axes.plot(middle, place, "o", color=color, markersize=6, markerfacecolor=color if strong[place] else "white")
+    axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
+    axes.set_ylim(len(part) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+
+
+def _bare(axes: Any) -> None:
+    """Take away the frame's ink that carries nothing."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(SOFT)
+    axes.tick_params(colors=INK, labelsize=9)
