@@ -127,12 +127,12 @@ def _read_jsonl(data: bytes, layout: Layout, where: str) -> Columns:
     import json
 
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(data.decode("utf-8-sig", errors="replace").split("\n"), start=1):
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
+            row = json.loads(line.decode())
+        except ValueError as error:  # of the text or of its encoding
             raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}") from error
         if not isinstance(row, dict):
             raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}")

@@ -26,7 +26,7 @@ _MOST_BYTES = 2**31 - 1
 SPELLINGS = {
     "qid": ("qid", "query_id", "query-id", "q_id", "topic", "topic_id", "query"),
     "docid": ("docid", "doc_id", "docno", "corpus-id", "corpus_id", "document_id", "did", "pid"),
-    "relevance": ("relevance", "rel", "label", "grade", "judgment", "judgement", "score"),
+    "relevance": ("relevance", "rel", "label", "grade", "judgment", "judgement"),
     "score": ("score", "similarity", "prediction", "sim"),
 }
 
@@ -87,6 +87,8 @@ def spelled(names: Iterable[str], part: str) -> list[str]:
     """Return those of the names that stand for a part, such as ``docno`` for ``docid``, our own name first."""
     held = set(names)
     found = [name for name in SPELLINGS[part] if name in held]
+    if part == "relevance" and {"corpus-id", "score"} <= held:
+        found.append("score")  # BEIR's judgments; elsewhere a score is a ranking's, and taking it would hide a mix-up
     return found[:1] if found[:1] == [part] else found
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,7 +173,7 @@ def as_qrels(judgments: Any) -> Qrels:
         return judgments
     if isinstance(judgments, Mapping):
         return Qrels.from_dict(judgments)
-    if isinstance(judgments, (str, Path, os.PathLike)):
+    if isinstance(judgments, (str, os.PathLike)):
         return Qrels.read(judgments)
     if frames.is_frame(judgments):
         return Qrels.from_frame(judgments)

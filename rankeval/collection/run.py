@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +186,7 @@ def as_run(ranking: Any) -> Run:
         return ranking
     if isinstance(ranking, Mapping):
         return Run.from_dict(ranking)
-    if isinstance(ranking, (str, Path, os.PathLike)):
+    if isinstance(ranking, (str, os.PathLike)):
         return Run.read(ranking)
     if frames.is_frame(ranking):
         return Run.from_frame(ranking)

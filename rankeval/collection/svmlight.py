@@ -225,7 +225,10 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
     """Return the ``#docid = D`` of each row."""
     if b"docid" not in data:
         return None
-    found = [match.decode(errors="replace") for match in _DOCID.findall(data)]
+    try:
+        found = [match.decode() for match in _DOCID.findall(data)]
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{where}: expected document ids in UTF-8, found {error.object!r}") from error
     if found and len(found) != n_rows:
         line = _first_without_docid(data)
         raise FileFormatError(

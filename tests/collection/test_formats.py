@@ -152,6 +152,7 @@ BAD = {
         '{"qid": 1, "docid": 2, "relevance": 1}\n[1]\n',
         r"line 2: expected one JSON object",
     ),
+    "Latin-1 in jsonl": ("qrels", '{"qid": "\xe4"}'.encode("latin-1"), r"line 1: expected one JSON object"),
     "broken jsonl": ("qrels", '{"qid": 1\n', r"line 1: expected one JSON object"),
     "jsonl of mixed ids": (
         "qrels",

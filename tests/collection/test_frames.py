@@ -12,7 +12,7 @@ import pytest
 
 from rankeval.collection.frames import combined, id_column
 from rankeval.collection.qrels import Qrels, as_qrels
-from rankeval.collection.run import Run
+from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
 
 ROWS = {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"], "relevance": [2, 0, 1]}
@@ -67,6 +67,14 @@ def test_usual_spellings_stand_in_for_our_names(names):
     """What PyTerrier and BEIR call the columns is found."""
     qrels = Qrels.from_frame(FRAME.set_axis(names, axis=1))
     assert qrels.relevance.tolist() == ROWS["relevance"]
+
+
+def test_a_ranking_is_not_taken_for_judgments():
+    """A score is no relevance, but in BEIR's judgments; a relevance is no score."""
+    with pytest.raises(InvalidInput, match="no column 'relevance'"):
+        as_qrels(FRAME.rename(columns={"relevance": "score"}))
+    with pytest.raises(InvalidInput, match="no column 'score'"):
+        as_run(FRAME)
 
 
 def test_names_given_are_taken_to_the_letter():

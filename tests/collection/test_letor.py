@@ -203,6 +203,10 @@ BAD = {
     "a line with qid": ("1 1:1\n1 qid:1 1:1\n", "train.txt, line 2: expected 'label qid:id index:value ...' in all"),
     "an empty qid": ("1 qid: 1:1\n", "train.txt, line 1: expected 'label qid:id"),
     "docid not everywhere": (FILE.replace("#docid = B", "# B"), "train.txt, line 2: expected a '#docid = D' comment"),
+    "Latin-1 in a docid": (
+        "1 qid:1 1:1 #docid = \xe4\n".encode("latin-1"),
+        "expected document ids in UTF-8, found b'\\xe4'",
+    ),
     "no queries at all": ("1 1:1\n", "no file of query sizes beside it: expected train.txt.query or train.txt.group"),
     "Latin-1": ("1 qid:\xe4 1:1\n".encode("latin-1"), "train.txt, line 1: expected UTF-8 text"),
 }
