@@ -1,0 +1,152 @@
+"""A registered collection in hand: the data itself, with what the ledger knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.data import RankingData
+from rankeval.collection.qrels import Qrels, as_qrels
+from rankeval.errors import InvalidInput, LedgerError
+from rankeval.guard.rules import Finding
+from rankeval.seals.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
+from rankeval.seals.mixing import as_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What is registered: rows with their labels, or the judgments of a collection.
+
+    Attributes
+    ----------
+    X, y, qid, docid
+        Rows; None for judgments.
+    qrels : Qrels, optional
+        Judgments.
+    queries : mapping of query id to str, optional
+        The text of the queries.
+    """
+
+    X: Any | None = None
+    y: NDArray[np.float64] | None = None
+    qid: NDArray[Any] | None = None
+    docid: NDArray[Any] | None = None
+    qrels: Qrels | None = None
+    queries: Mapping[Any, str] | None = None
+
+    def fingerprint(self) -> Fingerprint:
+        """Fingerprint the content as it stands now."""
+        if self.qrels is not None:
+            return fingerprint_qrels(self.qrels, queries=self.queries)
+        return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """The labels, one a row."""
+        return as_numbers(self.y if self.qrels is None else self.qrels.relevance, name="labels")
+
+
+@dataclass(frozen=True, eq=False)
+class RegisteredCollection:
+    """A test collection that is known to the guard.
+
+    Attributes
+    ----------
+    name, project : str
+        What it is called, and by whom.
+    digest : str
+        SHA-256 of its exact content, whatever the order of rows and the names of queries.
+    seal : None
+        The fuzzy signatures, which are not there yet: changed content is not recognised but for what
+        `rankeval.seals.mixing` says.
+    n_queries, n_rows, n_identifiable : int
+        Sizes; how many queries can be told from others.
+    findings : tuple of Finding
+        What the registration checks had to say.
+    ledger, head : str
+        Where it is registered, and the ledger's head then.
+    content : Content
+        The data itself.
+    """
+
+    name: str
+    project: str
+    digest: str
+    n_queries: int
+    n_rows: int
+    n_identifiable: int
+    findings: tuple[Finding, ...]
+    ledger: str
+    head: str
+    content: Content = field(repr=False)
+    seal: None = None
+
+    def fingerprint(self) -> Fingerprint:
+        """Fingerprint the data, which must still be what was registered.
+
+        Raises
+        ------
+        LedgerError
+            When the data was changed in memory since.
+        """
+        known = self.content.fingerprint()
+        if known.digest != self.digest:
+            raise LedgerError(
+                f"the data of {self.name!r} was changed in memory after its registration (digest {known.digest[:12]} "
+                f"now, {self.digest[:12]} then): load it anew and register it under the same name"
+            )
+        return known
+
+    def __repr__(self) -> str:
+        return (
+            f"RegisteredCollection({self.name!r}, {self.n_queries} queries, {self.n_rows} rows, "
+            f"{self.n_identifiable} identifiable, digest {self.digest[:12]}, project {self.project!r}, "
+            f"ledger {self.ledger} at {self.head[:12]})"
+        )
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(f'{one.code}: {one.message}')}</li>" for one in self.findings)
+        return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
+
+
+def content_of(X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any) -> Content:
+    """Return what was given to `Guard.register` or `Guard.status`, checked.
+
+    Parameters
+    ----------
+    X, y, qid, docid
+        Rows; X may be a RankingData.
+    qrels : Qrels, mapping, frame or path
+        Judgments, instead of rows.
+    queries : mapping of query id to str, optional
+        The text of the queries.
+
+    Raises
+    ------
+    InvalidInput
+        When neither or both are given, or something is missing.
+    """
+    if isinstance(X, RankingData):
+        if y is not None or qid is not None:
+            raise InvalidInput("a RankingData has its own y and qid: give it alone")
+        X, y, qid, docid = X.X, X.y, X.qid, X.docid if docid is None else docid
+    if isinstance(X, Qrels):
+        X, qrels = None, X
+    if qrels is not None:
+        if X is not None or y is not None or qid is not None:
+            raise InvalidInput("give rows (X, y, qid=) or judgments (qrels=), not both")
+        return Content(qrels=as_qrels(qrels), queries=queries)
+    if y is None:
+        raise InvalidInput("y is missing: a test collection has a label for each row, or is given as qrels=")
+    if qid is None:
+        raise InvalidInput("qid= is missing: give the query of each row")
+    labels = as_numbers(y, name="y")
+    if not np.isfinite(labels).all():
+        raise InvalidInput(f"y: row {int(np.argmin(np.isfinite(labels)))} has no finite label")
+    rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
+    return Content(rows, labels, np.asarray(qid), None if docid is None else np.asarray(docid), queries=queries)
