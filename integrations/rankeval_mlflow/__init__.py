@@ -1,1 +1,32 @@
-"""MLflow plugin of rankeval."""
+"""rankeval_mlflow: evaluations and comparisons of rankeval in MLflow, whole or not at all.
+
+Public names are imported when they are first asked for: the package is named in entry points that other programs
+read, and MLflow itself takes seconds to import.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOME_OF = {
+    "log_evaluation": "rankeval_mlflow.runs",
+    "log_comparison": "rankeval_mlflow.runs",
+    "load_evaluation": "rankeval_mlflow.reading",
+    "compare_runs": "rankeval_mlflow.reading",
+}
+
+__all__ = ["compare_runs", "load_evaluation", "log_comparison", "log_evaluation"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first asked for (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rankeval_mlflow' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

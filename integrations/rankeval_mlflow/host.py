@@ -1,0 +1,30 @@
+"""What this package offers to rankeval (entry point ``mlflow`` of the group ``rankeval.hosts``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rankeval.hosts import Host
+
+if TYPE_CHECKING:
+    import typer
+
+    from rankeval_mlflow.tracker import MlflowTracker
+
+
+def _tracker() -> MlflowTracker:
+    """Return the tracker, importing it only now."""
+    from rankeval_mlflow.tracker import MlflowTracker
+
+    return MlflowTracker()
+
+
+def _commands() -> typer.Typer:
+    """Return the commands of ``rankeval mlflow``, importing them only now."""
+    from rankeval_mlflow.commands import app
+
+    return app
+
+
+HOST = Host("mlflow", tracker=_tracker, commands=_commands)
+"""The offers of the MLflow plugin."""

@@ -1,0 +1,336 @@
+"""Evaluation, Comparison and RunRecord as nodes of a parcel: what stands in metrics, tags, artifacts and description.
+
+Where what stands, for an evaluation of role ``dev``::
+
+    metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 where the run has an
+                                                evaluation of another role already (`rankeval.role` names the first)
+    tags       rankeval.dev.measures            key -> canonical spelling
+               rankeval.dev.convention          the card
+               rankeval.dev.judgments, .ranking full digests;  .queries, .data
+    artifacts  rankeval/dev/evaluation.parquet  every query's scores: the whole evaluation, bit for bit
+               rankeval/dev/report.html
+    inputs     the data set, role as context, full digest in the tag `rankeval.digest`
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import rankeval
+from rankeval.hosts import LoggedData, RunRecord
+from rankeval_mlflow.descriptions import histogram, html_table, markdown_table, page
+from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
+from rankeval_mlflow.parcel import DatasetUse, Node, Scores
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rankeval.comparison import Comparison
+    from rankeval.evaluation import Evaluation
+
+# More rows than this are read in the table; a metric for each would bury the others.
+MAX_COMPARED = 50
+
+_SIGNS = ("difference", "ci_low", "ci_high", "p_value", "p_adjusted", "effect_size")
+
+
+def evaluation_path(role: str) -> str:
+    """Return where an evaluation of this role lies among a run's artifacts."""
+    return f"rankeval/{role}/evaluation.parquet"
+
+
+def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None = None) -> Node:
+    """Return what is logged of an evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores.
+    role : str
+        What its data was used as.
+    data : LoggedData, optional
+        The data set; by default it is known by the digest of its judgments only.
+    """
+    checked_role(role)
+    data = data or judged_data(evaluation, role)
+    values = aggregates(evaluation)
+    whole = evaluation.to_bytes()
+    tags = {
+        f"rankeval.{role}.measures": tag_json(
+            {key: str(measure) for key, measure in zip(keys_of(evaluation).values(), evaluation.measures, strict=True)}
+        ),
+        f"rankeval.{role}.convention": tag_json(evaluation.convention.card()),
+        f"rankeval.{role}.judgments": evaluation.judgments_digest,
+        f"rankeval.{role}.ranking": evaluation.ranking_digest,
+        f"rankeval.{role}.queries": str(evaluation.n_queries),
+        f"rankeval.{role}.data": tag_json({"name": data.name, "digest": data.digest}),
+        "rankeval.version": rankeval.__version__,
+    }
+    # MLflow turns infinity into the largest float, and nan into 0 where a model is concerned: neither is sent.
+    if odd := {key: repr(value) for key, value in values.items() if not math.isfinite(value)}:
+        tags[f"rankeval.{role}.not_finite"] = tag_json(odd)
+    return Node(
+        name=evaluation.name or f"{role} evaluation",
+        label=role,
+        tags=tags,
+        scores=(
+            Scores(
+                role=role,
+                metrics={key: value for key, value in values.items() if math.isfinite(value)},
+                dataset_name=data.name,
+                dataset_digest=data.digest,
+                evaluation_sha256=sha256(whole),
+            ),
+        ),
+        datasets=(dataset_use(data),),
+        files={
+            evaluation_path(role): whole,
+            f"rankeval/{role}/report.html": _evaluation_page(evaluation, role, data),
+        },
+        sections={role: _evaluation_section(evaluation, role)},
+    )
+
+
+def aggregates(evaluation: Evaluation) -> dict[str, float]:
+    """Return key -> aggregate of every measure of an evaluation."""
+    keys = keys_of(evaluation)
+    values = evaluation.aggregate().to_numpy(dtype=float)
+    return {keys[label]: float(value) for label, value in zip(evaluation.labels, values, strict=True)}
+
+
+def keys_of(evaluation: Evaluation) -> dict[str, str]:
+    """Return label -> metric name of every measure: its key, which a notebook's own family may have made unsafe."""
+    safe = safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
+    return {label: safe[measure.key] for label, measure in zip(evaluation.labels, evaluation.measures, strict=True)}
+
+
+def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
+    """Return the data set of an evaluation, as far as the evaluation itself knows it."""
+    digest = evaluation.judgments_digest
+    rows = int(evaluation.facts["retrieved"].sum())
+    return LoggedData(name or f"judgments-{short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
+
+
+def dataset_use(data: LoggedData) -> DatasetUse:
+    """Return the data set input of a run."""
+    profile = {"num_rows": data.n_rows, "num_queries": data.n_queries}
+    return DatasetUse(data.name, data.digest, checked_role(data.role), data.source, profile)
+
+
+def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
+    """Return what is logged of a comparison: its table, its evaluations, and the differences as metrics.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The table with its evaluations; where frames were compared, there are none to be logged.
+    name : str
+        The folder among the artifacts, and the first part of metric and tag names.
+    """
+    checked_role(name)
+    folder = f"rankeval/{name}"
+    evaluations = _evaluations(comparison)
+    names = safe_names(evaluations)
+    files = {
+        f"{folder}/comparison.json": comparison.to_json().encode(),
+        f"{folder}/table.csv": comparison.table.to_csv(index=False).encode(),
+        f"{folder}/report.html": _comparison_page(comparison),
+    }
+    for system, evaluation in evaluations.items():
+        files[f"{folder}/evaluations/{names[system].replace('/', '_')}.parquet"] = evaluation.to_bytes()
+    return Node(
+        name=name,
+        label=name,
+        metrics=_differences(comparison, name),
+        tags={f"rankeval.{name}.settings": tag_json(_settings(comparison)), "rankeval.version": rankeval.__version__},
+        files=files,
+        sections={name: comparison.to_markdown()},
+    )
+
+
+def _evaluations(comparison: Comparison) -> dict[str, Evaluation]:
+    """Return the evaluations among what was compared; frames have no convention and no digests."""
+    from rankeval.evaluation import Evaluation
+
+    return {name: scores for name, scores in comparison.evaluations.items() if isinstance(scores, Evaluation)}
+
+
+def record_node(record: RunRecord) -> Node:
+    """Return a run record with its children as a tree of nodes."""
+    by_role = {data.role: data for data in reversed(record.data)}
+    pieces = [evaluation_node(ev, role, by_role.get(role)) for role, ev in record.evaluations.items()]
+    if record.comparison is not None:
+        pieces.append(comparison_node(record.comparison))
+    return _joined(
+        Node(
+            name=record.name,
+            label="record",
+            params=_params(record.params),
+            metrics=_finite(record.metrics),
+            tags={**_tags(record.tags), **_odd(record.metrics), **_renamed(record), **_roles(record)},
+            datasets=tuple(dataset_use(data) for data in record.data),
+            files={**_long(record.params), **record.artifacts},
+            children=tuple(record_node(child) for child in record.children),
+        ),
+        pieces,
+    )
+
+
+def _joined(node: Node, pieces: Iterable[Node]) -> Node:
+    """Return a node with the contents of some more put in; data sets that are named twice count once."""
+    parts = [node, *pieces]
+    uses = {(use.name, use.digest, use.role): use for part in parts for use in part.datasets}
+    return Node(
+        name=node.name,
+        label=node.label,
+        params=node.params,
+        metrics={key: value for part in parts for key, value in part.metrics.items()},
+        tags={key: value for part in parts for key, value in part.tags.items()},
+        scores=tuple(scores for part in parts for scores in part.scores),
+        datasets=tuple(uses.values()),
+        files={path: content for part in parts for path, content in part.files.items()},
+        sections={key: text for part in parts for key, text in part.sections.items()},
+        children=node.children,
+    )
+
+
+def _params(params: Mapping[str, Any]) -> dict[str, str]:
+    names = safe_names(params)
+    return {names[name]: param_text(value) for name, value in params.items()}
+
+
+def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return a file with the whole of parameters that MLflow would cut."""
+    cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
+    return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    names = safe_names(metrics)
+    return {names[name]: float(value) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _odd(metrics: Mapping[str, float]) -> dict[str, str]:
+    """Return the tag that holds the metrics which MLflow would alter."""
+    odd = {name: repr(float(value)) for name, value in metrics.items() if not math.isfinite(value)}
+    return {"rankeval.not_finite": tag_json(odd)} if odd else {}
+
+
+def _tags(tags: Mapping[str, str]) -> dict[str, str]:
+    names = safe_names(tags)
+    return {names[name]: param_text(value) for name, value in tags.items()}
+
+
+def _roles(record: RunRecord) -> dict[str, str]:
+    """Return which data a run used as what: MLflow itself keeps only the first role of a data set."""
+    data = {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data}
+    return {f"rankeval.{role}.data": tag_json(facts) for role, facts in data.items()}
+
+
+def _renamed(record: RunRecord) -> dict[str, str]:
+    """Return the tag that tells the names which MLflow would have refused."""
+    changed: dict[str, str] = {}
+    for names in (record.params, record.metrics, record.tags):
+        changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
+    return {"rankeval.names": tag_json(changed)} if changed else {}
+
+
+def _differences(comparison: Comparison, name: str) -> dict[str, float]:
+    """Return the differences, their intervals and p-values as metrics; what is not there (nan) is left out."""
+    table = comparison.table
+    if len(table) > MAX_COMPARED:
+        return {}
+    keys = {
+        label: key for evaluation in _evaluations(comparison).values() for label, key in keys_of(evaluation).items()
+    }
+    values = {}
+    rows = table[["measure", "baseline", "system"]].astype(str).itertuples(index=False, name=None)
+    for place, (label, baseline, system) in enumerate(rows):
+        pair = system if comparison.baseline is not None else f"{system} vs {baseline}"
+        for sign in _SIGNS:
+            values[f"{name}/{pair}/{keys.get(label, label)}/{sign}"] = float(table[sign].iloc[place])
+    return _finite(values)
+
+
+def _settings(comparison: Comparison) -> dict[str, Any]:
+    """Return how the comparison was made."""
+    names = ("baseline", "test", "correction", "family", "alternative", "confidence_level", "n_comparisons")
+    more = ("n_resamples", "rng", "primary", "notes")
+    return {name: getattr(comparison, name) for name in (*names, *more)}
+
+
+def _rows(evaluation: Evaluation) -> list[list[object]]:
+    """Return a row for each measure: as asked for, aggregate, and the interval where it is a mean."""
+    ends: dict[str, str] = {}
+    if evaluation.weights is None:  # weighted means have no interval
+        limits = evaluation.ci()
+        ends = {
+            str(label): f"{low:.4f} to {high:.4f}"
+            for label, low, high in zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
+            if math.isfinite(low) and math.isfinite(high)
+        }
+    values = zip(evaluation.labels, evaluation.aggregate().to_numpy(dtype=float), strict=True)
+    return [[label, float(value), ends.get(label, "")] for label, value in values]
+
+
+_COLUMNS = ("measure", "value", "95 % interval")
+
+
+def _lead(evaluation: Evaluation, role: str) -> str:
+    system = f"{evaluation.name}, " if evaluation.name else ""
+    queries = "query" if evaluation.n_queries == 1 else "queries"
+    return f"{system}{role}, {evaluation.n_queries} {queries}, convention {evaluation.convention.name}"
+
+
+def _evaluation_section(evaluation: Evaluation, role: str) -> str:
+    """Return what the run's description says of an evaluation."""
+    heading = markdown_table([_lead(evaluation, role)], []).splitlines()[0].strip("| ")
+    return f"**{heading}**\n\n{markdown_table(_COLUMNS, _rows(evaluation))}"
+
+
+def _evaluation_page(evaluation: Evaluation, role: str, data: LoggedData) -> bytes:
+    card = evaluation.convention.card()
+    facts = [
+        ["queries", str(evaluation.n_queries)],
+        *([f"left out: {reason}", str(len(ids))] for reason, ids in evaluation.excluded.items() if ids),
+        *([f"0/0 in {label}", f"{count} queries"] for label, count in evaluation.undefined.items() if count),
+        ["rows in ties", f"{100 * evaluation.tied_share:.2f} %"],
+        ["rows with a judgment", f"{100 * evaluation.judged_share:.2f} %"],
+        ["data set", data.name],
+        ["its digest", data.digest],
+        ["judgments", evaluation.judgments_digest],
+        ["ranking", evaluation.ranking_digest],
+    ]
+    rules = [[rule, json.dumps(value) if isinstance(value, dict) else str(value)] for rule, value in card.items()]
+    parts = {"Aggregates": html_table(_COLUMNS, _rows(evaluation))}
+    column = [float(value) for value in evaluation.scores[:, 0]]
+    if column and all(0.0 <= value <= 1.0 for value in column):
+        label = f"Queries by their {evaluation.labels[0]}"
+        parts[label] = histogram(column, label)
+    parts["What was evaluated"] = html_table(("fact", "value"), facts)
+    parts["Convention"] = html_table(("rule", "choice"), rules)
+    return page(evaluation.name or "Evaluation", _lead(evaluation, role), parts)
+
+
+def _comparison_page(comparison: Comparison) -> bytes:
+    """Return the comparison as a page: its table with caption and notes, and the intervals drawn."""
+    parts = {
+        "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
+        "Intervals": _svg(comparison.plot()),
+    }
+    against = f"against {comparison.baseline}" if comparison.baseline else "all pairs"
+    return page("Comparison", against, parts)
+
+
+def _svg(figure: Figure) -> str:
+    """Return a figure as SVG to stand in a page: the same bytes for the same figure."""
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    return buffer.getvalue()[buffer.getvalue().index("<svg") :]

@@ -1,0 +1,160 @@
+"""An SQLite store of its own for each test, one MLflow server for the session, and a spool that nobody else has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval_mlflow.connection import connected
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """An MLflow tracking server on loopback that can be killed and brought back."""
+
+    folder: Path
+    database: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
+        command += ["--backend-store-uri", f"sqlite:///{self.database}", "--workers", "1"]
+        command += ["--artifacts-destination", str(self.folder / "artifacts")]
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True)
+        for _ in range(240):
+            try:
+                with urllib.request.urlopen(f"{self.uri}/health", timeout=2):  # noqa: S310 - our own address
+                    return
+            except OSError:
+                assert self.process.poll() is None, (self.folder / "server.log").read_text()
+                time.sleep(0.25)
+        self.kill()
+        raise AssertionError((self.folder / "server.log").read_text())
+
+    def kill(self) -> None:
+        """End the server and its workers, which are in a process group of their own."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make MLflow's tables once: the migrations take seconds."""
+    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
+    with connected(f"sqlite:///{path}"):
+        return path
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Server]:
+    """Run one server for the session; a test that kills it brings it back."""
+    folder = tmp_path_factory.mktemp("server")
+    database = folder / "mlflow.db"
+    shutil.copy(empty_database, database)
+    running = Server(folder, database)
+    running.start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture(autouse=True)
+def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a spool of its own."""
+    folder = tmp_path / "spool"
+    monkeypatch.setenv("RANKEVAL_SPOOL", str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give the test a store of its own, and set MLflow to it."""
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"):
+        monkeypatch.setenv(name, "")  # so that it is put back, whatever the test does to it
+        monkeypatch.delenv(name)
+    # `mlflow.set_experiment` is remembered here too, and the next test has another store.
+    monkeypatch.setattr("mlflow.tracking.fluent._active_experiment_id", None)
+    database = tmp_path / "mlflow.db"
+    shutil.copy(empty_database, database)
+    uri = f"sqlite:///{database}"
+    mlflow.set_tracking_uri(uri)
+    yield uri
+    while mlflow.active_run():
+        mlflow.end_run()
+    mlflow.set_tracking_uri(None)
+
+
+@pytest.fixture
+def client(store: str) -> mlflow.MlflowClient:
+    """Return a client of the test's own store."""
+    return mlflow.MlflowClient(tracking_uri=store)
+
+
+@pytest.fixture
+def small() -> Callable[..., rk.Evaluation]:
+    """Return what evaluates 20 queries of 8 rows, with the same judgments for every seed."""
+
+    def evaluated(name="ridge", *, seed=0, qid=None, measures=("nDCG@10", "AP", "P(rel=2)@5"), **options):
+        labels = np.random.default_rng(7).integers(0, 3, 160)
+        scores = labels + np.random.default_rng(seed).normal(size=160).round(1)
+        ids = np.repeat(np.arange(20) if qid is None else qid, 8)
+        return rk.evaluate(labels, scores, qid=ids, measures=measures, name=name, **options)
+
+    return evaluated
+
+
+@pytest.fixture
+def assert_same() -> Callable[[rk.Evaluation, rk.Evaluation], None]:
+    """Return the check that two evaluations agree in every field, bit for bit."""
+
+    def check(one, other):
+        for part in fields(one):
+            mine, theirs = getattr(one, part.name), getattr(other, part.name)
+            for left, right in _leaves(mine, theirs):
+                assert left == right, part.name
+
+    return check
+
+
+def _leaves(one, other):
+    """Yield what is compared of two fields: arrays by type and bytes."""
+    if isinstance(one, np.ndarray):
+        yield one.dtype, other.dtype
+        yield (
+            one.tobytes() if one.dtype != object else one.tolist(),
+            (other.tobytes() if other.dtype != object else other.tolist()),
+        )
+    elif isinstance(one, dict):
+        yield set(one), set(other)
+        for key, value in one.items():
+            yield from _leaves(value, other[key])
+    else:
+        yield one, other

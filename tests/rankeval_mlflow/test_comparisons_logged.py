@@ -1,0 +1,126 @@
+"""log_comparison and compare_runs: a comparison goes in whole, and runs are compared as their evaluations are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mlflow
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import ConventionMismatch, InvalidInput
+from rankeval.evaluation import Evaluation
+from rankeval.hosts import RunRecord, host
+
+
+@pytest.fixture
+def systems(small):
+    return {name: small(name, seed=seed) for seed, name in enumerate(("bm25", "ltr@2", "<b>bert</b>"))}
+
+
+@pytest.fixture
+def comparison(systems):
+    return rk.compare(systems, baseline="bm25").with_notes("exploratory: 3 looks | <i>")
+
+
+def artifact(client, run_id, path, tmp_path):
+    return Path(client.download_artifacts(run_id, path, str(tmp_path))).read_bytes()
+
+
+def test_a_comparison_and_its_evaluations_come_back(comparison, systems, assert_same, client, tmp_path):
+    run_id = rkm.log_comparison(comparison).run_id
+    back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
+    assert_frame_equal(back.table, comparison.table)
+    assert back.notes == comparison.notes
+    content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
+    assert_same(Evaluation.from_bytes(content), systems["ltr@2"])
+    settings = json.loads(client.get_run(run_id).data.tags["rankeval.comparison.settings"])
+    assert (settings["test"], settings["correction"], settings["n_comparisons"]) == ("t", "holm", 6)
+
+
+def test_differences_and_p_values_are_metrics(comparison, client):
+    metrics = client.get_run(rkm.log_comparison(comparison).run_id).data.metrics
+    row = comparison.table.set_index(["system", "measure"]).loc[("ltr@2", "nDCG@10")]
+    for sign in ("difference", "ci_low", "ci_high", "p_value", "p_adjusted", "effect_size"):
+        assert metrics[f"comparison/ltr_at_2/nDCG_at_10/{sign}"] == row[sign]
+    assert len(metrics) == 6 * 6
+
+
+def test_p_values_that_are_not_given_are_not_logged(comparison, client):
+    exploratory = comparison.without_adjustment("exploratory")
+    metrics = client.get_run(rkm.log_comparison(exploratory).run_id).data.metrics
+    assert not [key for key in metrics if key.endswith("p_adjusted")]
+
+
+def test_notes_stand_in_description_and_report_and_all_is_escaped(comparison, client, tmp_path):
+    run_id = rkm.log_comparison(comparison).run_id
+    page = artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
+    note = client.get_run(run_id).data.tags["mlflow.note.content"]
+    assert "exploratory: 3 looks" in page
+    assert "exploratory: 3 looks" in note
+    assert "<b>" not in page
+    assert "<i>" not in page
+    assert "<script" not in page
+
+
+def test_all_pairs_are_told_apart(systems, client):
+    metrics = client.get_run(rkm.log_comparison(rk.compare(systems, measures="AP")).run_id).data.metrics
+    assert "comparison/ltr_at_2 vs bm25/AP/difference" in metrics
+    assert len(metrics) == 3 * 6
+
+
+def test_frames_are_compared_and_logged_too(client):
+    frames = {
+        name: pd.DataFrame({"AP": [0.1, 0.2, value]}, index=["a", "b", "c"]) for name, value in (("x", 0.3), ("y", 1))
+    }
+    run = client.get_run(rkm.log_comparison(rk.compare(frames, baseline="x")).run_id)
+    assert "comparison/y/AP/difference" in run.data.metrics
+
+
+def test_the_same_comparison_twice_is_one_and_another_needs_another_name(comparison, systems, client):
+    run_id = rkm.log_comparison(comparison).run_id
+    rkm.log_comparison(comparison, run_id)
+    other = rk.compare(systems, baseline="bm25", test="randomization")
+    with pytest.raises(InvalidInput, match="a piece called 'comparison' already"):
+        rkm.log_comparison(other, run_id)
+    rkm.log_comparison(other, run_id, name="randomization")
+    assert {file.path for file in client.list_artifacts(run_id, "rankeval")} == {
+        "rankeval/comparison",
+        "rankeval/randomization",
+    }
+
+
+def test_the_active_run_is_meant(comparison):
+    with mlflow.start_run() as active:
+        assert rkm.log_comparison(comparison).run_id == active.info.run_id
+
+
+def test_a_record_carries_its_comparison(comparison, client):
+    tracked = host("mlflow").tracker().log(RunRecord("parent", comparison=comparison), experiment="letor")
+    assert "comparison/ltr_at_2/AP/p_adjusted" in client.get_run(tracked.run_id).data.metrics
+
+
+def test_runs_are_compared_as_their_evaluations_are(systems):
+    runs = {name: rkm.log_evaluation(evaluation).run_id for name, evaluation in systems.items()}
+    expected = rk.compare(systems, baseline="bm25", test="randomization").table
+    found = rkm.compare_runs(runs.values(), baseline=runs["bm25"], test="randomization")
+    assert_frame_equal(found.table, expected)
+    assert_frame_equal(rkm.compare_runs(runs.values(), baseline="bm25", test="randomization").table, expected)
+
+
+def test_runs_without_names_of_their_own_go_by_their_ids(small):
+    runs = [rkm.log_evaluation(small("same", seed=seed)).run_id for seed in range(2)]
+    assert list(rkm.compare_runs(runs).evaluations) == runs
+
+
+def test_runs_under_different_conventions_are_not_compared(small):
+    runs = [
+        rkm.log_evaluation(small("one")).run_id,
+        rkm.log_evaluation(small("two", convention="trec_eval-9.0.8", docid=list(range(8)) * 20)).run_id,
+    ]
+    with pytest.raises(ConventionMismatch, match="must not be compared"):
+        rkm.compare_runs(runs)

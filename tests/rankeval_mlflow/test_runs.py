@@ -1,0 +1,258 @@
+"""log_evaluation and load_evaluation: what comes back is what went in, and nothing that is not whole."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval.hosts import LoggedData, RunRecord, host
+from rankeval_mlflow.sending import COMPLETE
+from rankeval_mlflow.spool import waiting
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"qid": [f"q{number}" for number in range(20)]},
+        {"name": None, "weights": dict(enumerate(np.linspace(1, 2, 20)))},
+        {"convention": "sklearn", "measures": ["nDCG", "RR"]},
+        {"qid": np.array([f"requête {number}" for number in range(20)], dtype=object)},
+    ],
+    ids=["int ids", "string ids", "weights", "another convention", "object ids"],
+)
+def test_an_evaluation_comes_back_bit_for_bit(small, assert_same, options):
+    evaluation = small(**options)
+    tracked = rkm.log_evaluation(evaluation)
+    assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
+
+
+def test_aggregates_are_metrics_under_the_keys_of_their_measures(small, client):
+    evaluation = small()
+    run = client.get_run(rkm.log_evaluation(evaluation).run_id)
+    assert run.data.metrics == dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
+    spelt = json.loads(run.data.tags["rankeval.dev.measures"])
+    assert spelt == {"nDCG_at_10": "nDCG@10", "AP": "AP", "P__rel.2_at_5": "P(rel=2)@5"}
+    assert [rk.measure_from_key(key) for key in spelt] == list(evaluation.measures)
+
+
+def test_role_convention_and_digests_stand_in_tags(small, client):
+    evaluation = small()
+    tags = client.get_run(rkm.log_evaluation(evaluation, "test").run_id).data.tags
+    assert tags["rankeval.role"] == "test"
+    assert json.loads(tags["rankeval.test.convention"]) == evaluation.convention.card()
+    assert tags["rankeval.test.judgments"] == evaluation.judgments_digest
+    assert tags["rankeval.test.ranking"] == evaluation.ranking_digest
+    assert tags["rankeval.test.queries"] == "20"
+
+
+def test_the_completeness_tag_counts_and_hashes_what_was_written(small, client):
+    first, second = (rkm.log_evaluation(small(), "dev").run_id for _ in range(2))
+    other = rkm.log_evaluation(small(seed=1), "dev").run_id
+    one, two, three = (json.loads(client.get_run(run).data.tags[COMPLETE]) for run in (first, second, other))
+    assert one == two
+    assert one["count"] == three["count"] == 3 + 7 + 1 + 2 + 1  # metrics, tags, data set, files, description
+    assert one["sha256"] != three["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "rows"),
+    [
+        (None, "judgments-", 160),
+        ("letor", "letor", 160),
+        (rk.RankingData(np.zeros((160, 2)), np.zeros(160), np.repeat(np.arange(20), 8), name="toy"), "toy", 160),
+    ],
+    ids=["unnamed", "name", "RankingData"],
+)
+def test_the_data_set_is_an_input_with_the_role_as_its_context(small, client, data, name, rows):
+    evaluation = small()
+    run = client.get_run(rkm.log_evaluation(evaluation, "test", data=data).run_id)
+    (used,) = run.inputs.dataset_inputs
+    assert used.dataset.name.startswith(name)
+    assert used.dataset.digest == evaluation.judgments_digest[:36]
+    assert json.loads(used.dataset.profile) == {"num_rows": rows, "num_queries": 20}
+    assert {tag.key: tag.value for tag in used.tags} == {
+        "mlflow.data.context": "test",
+        "rankeval.role": "test",
+        "rankeval.digest": evaluation.judgments_digest,
+    }
+
+
+def test_runs_are_found_by_data_set_and_context(small, client):
+    run_id = rkm.log_evaluation(small(), "test", data="letor").run_id
+    rkm.log_evaluation(small(), "dev", data="letor")
+    found = client.search_runs(["0"], "dataset.name = 'letor' AND dataset.context = 'test'")
+    assert [run.info.run_id for run in found] == [run_id]
+
+
+def test_a_data_set_of_another_role_is_refused(small):
+    with pytest.raises(InvalidInput, match="has the role 'dev', the evaluation 'test'"):
+        rkm.log_evaluation(small(), "test", data=LoggedData("letor", "ab" * 32, "dev", 1, 1))
+
+
+def test_the_active_run_is_written_to_and_stays_open(small, client):
+    with mlflow.start_run() as active:
+        tracked = rkm.log_evaluation(small())
+        assert tracked.run_id == active.info.run_id
+        assert client.get_run(tracked.run_id).info.status == "RUNNING"
+
+
+def test_without_an_active_run_a_new_one_is_made_in_the_experiment_that_is_set_and_ended(small, client):
+    experiment = mlflow.set_experiment("letor")
+    run = client.get_run(rkm.log_evaluation(small()).run_id)
+    assert run.info.experiment_id == experiment.experiment_id
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "ridge"
+    assert mlflow.active_run() is None
+
+
+def test_a_second_role_in_a_run_does_not_touch_the_metrics_of_the_first(small, assert_same, client):
+    dev, test = small(), small(seed=3)
+    run_id = rkm.log_evaluation(dev, "dev").run_id
+    rkm.log_evaluation(test, "test", run_id)
+    metrics = client.get_run(run_id).data.metrics
+    assert metrics["AP"] == dev.aggregate()["AP"]
+    assert metrics["test/AP"] == test.aggregate()["AP"]
+    assert_same(dev, rkm.load_evaluation(run_id, "dev"))
+    assert_same(test, rkm.load_evaluation(run_id, "test"))
+    with pytest.raises(InvalidInput, match=r"roles \['dev', 'test'\]; say which"):
+        rkm.load_evaluation(run_id)
+    with pytest.raises(InvalidInput, match="no evaluation of role 'train'"):
+        rkm.load_evaluation(run_id, "train")
+
+
+def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, client):
+    run_id = rkm.log_evaluation(small(), "dev").run_id
+    before = client.get_run(run_id).data.to_dictionary()
+    rkm.log_evaluation(small(), "dev", run_id)
+    assert client.get_run(run_id).data.to_dictionary() == before
+    with pytest.raises(InvalidInput, match="holds an evaluation of role 'dev' already"):
+        rkm.log_evaluation(small(seed=1), "dev", run_id)
+    assert waiting() == []
+    assert client.get_run(run_id).data.to_dictionary() == before
+
+
+def test_a_run_without_the_completeness_tag_is_refused(small, client):
+    run_id = rkm.log_evaluation(small()).run_id
+    client.delete_tag(run_id, COMPLETE)
+    with pytest.raises(InvalidInput, match=r"no tag rankeval\.complete: no evaluation was logged to it whole"):
+        rkm.load_evaluation(run_id)
+
+
+def test_an_artifact_that_was_altered_is_refused(small, client, tmp_path):
+    run_id = rkm.log_evaluation(small()).run_id
+    other = tmp_path / "evaluation.parquet"
+    other.write_bytes(small(seed=1).to_bytes())
+    client.log_artifact(run_id, str(other), "rankeval/dev")
+    with pytest.raises(TrackingError, match="is not what was logged"):
+        rkm.load_evaluation(run_id)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"run_id": "0" * 32}, {}, {"model_id": "m-" + "0" * 32}, {"model_version": "ranker/7"}],
+    ids=["run", "experiment", "model", "version"],
+)
+def test_what_is_not_there_is_named_before_anything_is_written(small, client, arguments, monkeypatch):
+    if not arguments:
+        monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "4711")
+    with pytest.raises(InvalidInput, match="there is no "):
+        rkm.log_evaluation(small(), **arguments)
+    assert client.search_runs(["0"]) == []
+    assert waiting() == []
+    with pytest.raises(InvalidInput, match="there is no run"):
+        rkm.load_evaluation("0" * 32)
+
+
+def test_a_logged_model_gets_the_metrics_with_their_data_set(small, client):
+    model = mlflow.initialize_logged_model("ranker")
+    evaluation = small()
+    tracked = rkm.log_evaluation(evaluation, "test", model_id=model.model_id, data="letor")
+    metrics = client.get_logged_model(model.model_id).metrics
+    assert {metric.key: metric.value for metric in metrics} == {
+        "nDCG_at_10": evaluation.aggregate()["nDCG@10"],
+        "AP": evaluation.aggregate()["AP"],
+        "P__rel.2_at_5": evaluation.aggregate()["P(rel=2)@5"],
+    }
+    assert {(metric.run_id, metric.dataset_name, metric.dataset_digest) for metric in metrics} == {
+        (tracked.run_id, "letor", evaluation.judgments_digest[:36])
+    }
+    assert [used.model_id for used in client.get_run(tracked.run_id).inputs.model_inputs] == [model.model_id]
+
+
+def test_a_registered_version_gets_tags_and_leads_back_to_the_evaluation(small, assert_same, client):
+    client.create_registered_model("ranker")
+    version = client.create_model_version("ranker", "s3://models/ranker")
+    client.set_registered_model_alias("ranker", "champion", version.version)
+    evaluation = small()
+    tracked = rkm.log_evaluation(evaluation, "test", model_version=version)
+    tags = client.get_model_version("ranker", version.version).tags
+    assert tags["rankeval.test.run_id"] == tracked.run_id
+    assert float(tags["rankeval.test.AP"]) == evaluation.aggregate()["AP"]
+    assert_same(evaluation, rkm.load_evaluation("models:/ranker@champion"))
+    assert_same(evaluation, rkm.load_evaluation("models:/ranker/1", "test"))
+
+
+def test_a_version_is_given_by_name_and_number(small):
+    with pytest.raises(InvalidInput, match="such as 'ranker/7'"):
+        rkm.log_evaluation(small(), model_version="ranker@champion")
+
+
+def test_an_aggregate_that_is_not_a_number_is_named_in_a_tag(small, client):
+    evaluation = small()
+    nothing = replace(
+        evaluation,
+        queries=evaluation.queries[:0],
+        scores=evaluation.scores[:0],
+        facts={fact: values[:0] for fact, values in evaluation.facts.items()},
+    )
+    assert math.isnan(nothing.aggregate()["AP"])
+    run = client.get_run(rkm.log_evaluation(nothing).run_id)
+    assert run.data.metrics == {}
+    assert json.loads(run.data.tags["rankeval.dev.not_finite"])["AP"] == "nan"
+
+
+def test_the_description_keeps_what_the_user_wrote(small, client):
+    with mlflow.start_run(description="My own words.") as run:
+        rkm.log_evaluation(small(), "dev")
+        rkm.log_evaluation(small(seed=1), "test")
+    note = client.get_run(run.info.run_id).data.tags["mlflow.note.content"]
+    assert note.startswith("My own words.")
+    assert note.count("<!-- rankeval dev -->") == note.count("<!-- rankeval test -->") == 1
+
+
+def test_what_comes_from_outside_is_escaped_in_report_and_description(small, client, tmp_path):
+    run_id = rkm.log_evaluation(small("<script>alert(1)</script> | x")).run_id
+    page = Path(client.download_artifacts(run_id, "rankeval/dev/report.html", str(tmp_path))).read_text("utf-8")
+    note = client.get_run(run_id).data.tags["mlflow.note.content"]
+    assert "<script>" not in page + note
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "http" not in page, "the page stands alone"
+
+
+def test_evaluations_of_a_record_are_found_by_role(small, assert_same, client):
+    dev, test = small(), small(seed=1)
+    record = RunRecord(
+        "ridge",
+        evaluations={"test": test, "dev": dev},
+        data=(LoggedData("letor", "cd" * 32, "test", 160, 20),),
+    )
+    tracked = host("mlflow").tracker().log(record, experiment="letor")
+    assert_same(dev, rkm.load_evaluation(tracked.run_id, "dev"))
+    assert_same(test, rkm.load_evaluation(tracked.run_id, "test"))
+    run = client.get_run(tracked.run_id)
+    assert run.data.metrics["AP"] == test.aggregate()["AP"], "the first role has the bare names"
+    assert run.data.metrics["dev/AP"] == dev.aggregate()["AP"]
+    assert {used.dataset.name for used in run.inputs.dataset_inputs} == {
+        "letor",
+        f"judgments-{dev.judgments_digest[:8]}",
+    }

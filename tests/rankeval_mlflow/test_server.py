@@ -1,0 +1,94 @@
+"""The same on a tracking server: whole, exact, and safe when the server dies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mlflow
+import pytest
+
+import rankeval_mlflow as rkm
+from rankeval.errors import TrackingError
+from rankeval.hosts import LoggedData, RunRecord, host
+from rankeval_mlflow.sending import COMPLETE, send
+from rankeval_mlflow.spool import waiting
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(autouse=True)
+def _on_the_server(server, store):  # noqa: ARG001 - the test's own store is set first
+    """Set MLflow to the server."""
+    mlflow.set_tracking_uri(server.uri)
+
+
+@pytest.fixture
+def remote(server):
+    return mlflow.MlflowClient(tracking_uri=server.uri)
+
+
+def test_an_evaluation_comes_back_from_a_server_bit_for_bit(small, assert_same, remote, server, capfd):
+    evaluation = small()
+    tracked = rkm.log_evaluation(evaluation, "test", data="letor")
+    assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
+    run = remote.get_run(tracked.run_id)
+    assert run.data.metrics == dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
+    assert tracked.where == f"{server.uri}/#/experiments/0/runs/{tracked.run_id}"
+    assert COMPLETE in run.data.tags
+    assert run.info.status == "FINISHED"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_record_arrives_with_its_children_data_and_files(small, assert_same, remote, tmp_path):
+    data = (LoggedData("letor", "ab" * 32, "dev", 160, 20),)
+    record = RunRecord(
+        "parent",
+        params={"grid(alpha)": "[1]"},
+        metrics={"nDCG@10": 0.5, "bad": float("inf")},
+        artifacts={"report.html": b"<p>report</p>"},
+        children=(RunRecord("ridge", evaluations={"dev": small()}, data=data),),
+    )
+    tracked = host("mlflow").tracker().log(record, experiment="letor")
+    run, child = (remote.get_run(run_id) for run_id in (tracked.run_id, tracked.children[0].run_id))
+    assert run.data.metrics == {"nDCG_at_10": 0.5}
+    assert run.data.params == {"grid_alpha_": "[1]"}
+    assert (
+        Path(remote.download_artifacts(tracked.run_id, "report.html", str(tmp_path))).read_bytes() == b"<p>report</p>"
+    )
+    assert child.data.tags["mlflow.parentRunId"] == tracked.run_id
+    (used,) = child.inputs.dataset_inputs
+    assert {tag.key: tag.value for tag in used.tags} == {
+        "mlflow.data.context": "dev",
+        "rankeval.role": "dev",
+        "rankeval.digest": "ab" * 32,
+    }
+    assert_same(small(), rkm.load_evaluation(child.info.run_id))
+
+
+def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(small, assert_same, remote, server, monkeypatch):
+    with monkeypatch.context() as patched:
+        original = mlflow.MlflowClient.log_batch
+
+        def killed_after(*arguments, **options):
+            original(*arguments, **options)
+            server.kill()
+
+        patched.setattr(mlflow.MlflowClient, "log_batch", killed_after)
+        with pytest.raises(TrackingError, match="was begun: Connection refused"):
+            rkm.log_evaluation(small())
+    (record,) = waiting()
+    run_id = record.sent()["runs"]["0"]
+    with pytest.raises(TrackingError, match="did not take it"):
+        send(record)
+    server.start()
+    before = remote.get_run(run_id)
+    assert before.info.status == "RUNNING"
+    assert COMPLETE not in before.data.tags
+    n_runs = len(remote.search_runs(["0"]))
+    assert send(record).run_id == run_id
+    assert waiting() == []
+    assert len(remote.search_runs(["0"])) == n_runs
+    assert len(remote.get_metric_history(run_id, "AP")) == 1
+    assert_same(small(), rkm.load_evaluation(run_id))
+    assert json.loads(remote.get_run(run_id).data.tags[COMPLETE])["count"] == 14

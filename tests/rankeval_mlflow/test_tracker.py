@@ -1,0 +1,171 @@
+"""A run record arrives whole: the parent, its children, and everything they hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mlflow
+import pytest
+
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval.hosts import LoggedData, RunRecord, host
+from rankeval_mlflow.sending import COMPLETE
+from rankeval_mlflow.spool import waiting
+
+DIGEST = "0123456789abcdef" * 4
+
+
+def record(**changes) -> RunRecord:
+    """Make a record with something of everything."""
+    parts = {
+        "name": "parent",
+        "params": {"seed": 0, "grid(alpha)": "[1, 2]", "note": None},
+        "metrics": {"seconds": 1.5, "nDCG@10": 0.5},
+        "tags": {"plan": "abc"},
+        "data": (LoggedData("letor", DIGEST, "dev", 100, 10, source="data/letor"),),
+        "artifacts": {"report.html": b"<p>report</p>", "plots/curve.svg": b"<svg/>"},
+        "children": (
+            RunRecord("ridge", params={"alpha": 1.0}, artifacts={"model.txt": b"ridge"}),
+            RunRecord("trees", metrics={"depth": 3.0}, children=(RunRecord("fold 1"),)),
+        ),
+    }
+    return RunRecord(**{**parts, **changes})
+
+
+@pytest.fixture
+def tracker():
+    return host("mlflow").tracker()
+
+
+def test_everything_of_a_record_is_in_its_run(tracker, client, store, tmp_path):
+    tracked = tracker.log(record(), experiment="letor")
+    run = client.get_run(tracked.run_id)
+    assert run.info.run_name == "parent"
+    assert run.info.status == "FINISHED"
+    assert client.get_experiment(run.info.experiment_id).name == "letor"
+    assert run.data.params == {"seed": "0", "grid_alpha_": "[1, 2]", "note": "None"}
+    assert run.data.metrics == {"seconds": 1.5, "nDCG_at_10": 0.5}
+    assert run.data.tags["plan"] == "abc"
+    assert json.loads(run.data.tags["rankeval.names"]) == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
+    assert tracked.where == f"mlflow ui --backend-store-uri {store}"
+    folder = client.download_artifacts(tracked.run_id, "", str(tmp_path))
+    assert (tmp_path / "report.html").read_bytes() == b"<p>report</p>"
+    assert (tmp_path / "plots" / "curve.svg").read_bytes() == b"<svg/>", folder
+
+
+def test_a_data_set_has_its_role_as_context_and_its_whole_digest_in_a_tag(tracker, client):
+    run = client.get_run(tracker.log(record(), experiment="letor").run_id)
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == ("letor", DIGEST[:36])
+    assert json.loads(used.dataset.profile) == {"num_rows": 100, "num_queries": 10}
+    tags = {tag.key: tag.value for tag in used.tags}
+    assert tags == {"mlflow.data.context": "dev", "rankeval.digest": DIGEST, "rankeval.role": "dev"}
+
+
+def test_one_data_set_in_two_roles_keeps_both_in_our_own_tags(tracker, client):
+    data = tuple(LoggedData("letor", DIGEST, role, 100, 10) for role in ("dev", "test"))
+    run = client.get_run(tracker.log(record(data=data), experiment="letor").run_id)
+    assert len(run.inputs.dataset_inputs) == 1, "MLflow keeps the first"
+    for role in ("dev", "test"):
+        assert json.loads(run.data.tags[f"rankeval.{role}.data"]) == {"name": "letor", "digest": DIGEST}
+
+
+def test_children_are_nested_under_their_parents(tracker, client):
+    tracked = tracker.log(record(), experiment="letor")
+    ridge, trees = tracked.children
+    parents = {
+        run.run_id: client.get_run(run.run_id).data.tags["mlflow.parentRunId"]
+        for run in (ridge, trees, trees.children[0])
+    }
+    assert list(parents.values()) == [tracked.run_id, tracked.run_id, trees.run_id]
+    assert client.get_run(ridge.run_id).data.params == {"alpha": "1.0"}
+    assert [file.path for file in client.list_artifacts(ridge.run_id)] == ["model.txt"]
+    assert client.get_run(trees.run_id).info.status == "FINISHED"
+
+
+def test_the_completeness_tag_is_written_last_and_parents_after_their_children(tracker, monkeypatch):
+    calls = []
+    for name in ("log_batch", "log_artifacts", "log_inputs", "set_tag"):
+        original = getattr(mlflow.MlflowClient, name)
+
+        def traced(self, run_id, *rest, _name=name, _original=original, **options):
+            calls.append((run_id, _name, rest))
+            return _original(self, run_id, *rest, **options)
+
+        monkeypatch.setattr(mlflow.MlflowClient, name, traced)
+    tracked = tracker.log(record(), experiment="letor")
+    completed = [run_id for run_id, name, rest in calls if name == "set_tag" and rest[0] == COMPLETE]
+    ridge, trees = tracked.children
+    assert completed == [ridge.run_id, trees.children[0].run_id, trees.run_id, tracked.run_id]
+    for run_id in completed:
+        assert [name for of, name, _ in calls if of == run_id][-1] == "set_tag"
+
+
+def test_all_metrics_params_and_tags_of_a_run_go_out_in_one_batch(tracker, monkeypatch):
+    batches = []
+    original = mlflow.MlflowClient.log_batch
+
+    def traced(self, run_id, **batch):
+        assert batch["synchronous"] is True
+        batches.append(run_id)
+        return original(self, run_id, **batch)
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", traced)
+    monkeypatch.setenv("MLFLOW_ENABLE_ASYNC_LOGGING", "true")
+    tracked = tracker.log(record(children=()), experiment="letor")
+    assert batches == [tracked.run_id]
+
+
+def test_what_has_arrived_leaves_the_spool(tracker, spool):
+    tracker.log(record(), experiment="letor")
+    assert waiting() == []
+    assert list(spool.iterdir()) == []
+
+
+def test_nan_and_infinity_are_named_in_a_tag_and_not_sent(tracker, client):
+    metrics = {"AP": float("nan"), "DCG@10": float("inf"), "RR": 0.5}
+    run = client.get_run(tracker.log(record(metrics=metrics), experiment="letor").run_id)
+    assert run.data.metrics == {"RR": 0.5}
+    assert json.loads(run.data.tags["rankeval.not_finite"]) == {"AP": "nan", "DCG@10": "inf"}
+
+
+def test_a_parameter_that_mlflow_would_cut_is_whole_in_an_artifact(tracker, client, tmp_path):
+    run_id = tracker.log(record(params={"grid": "x" * 7000}), experiment="letor").run_id
+    assert client.get_run(run_id).data.params["grid"].endswith("(cut, 7000 characters)")
+    path = client.download_artifacts(run_id, "rankeval/params.json", str(tmp_path))
+    assert json.loads(Path(path).read_text("utf-8")) == {"grid": "x" * 7000}
+
+
+def test_nothing_is_printed(tracker, tmp_path, capfd):
+    tracker.log(record(), experiment="letor", uri=f"sqlite:///{tmp_path / 'fresh.db'}")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_active_run_of_the_user_is_left_alone(tracker, client):
+    with mlflow.start_run() as active:
+        tracked = tracker.log(record(), experiment="letor")
+        assert mlflow.active_run().info.run_id == active.info.run_id
+    assert tracked.run_id != active.info.run_id
+    assert client.get_run(active.info.run_id).data.metrics == {}
+
+
+def test_a_deleted_experiment_is_named(tracker, client):
+    client.delete_experiment(client.create_experiment("gone"))
+    with pytest.raises(InvalidInput, match="'gone' was deleted"):
+        tracker.log(record(), experiment="gone")
+    assert waiting() == []
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "", "a/../../b", "a\\b"])
+def test_an_artifact_does_not_leave_its_folder(tracker, path, spool):
+    with pytest.raises(InvalidInput, match="artifact path"):
+        tracker.log(record(artifacts={path: b"x"}), experiment="letor")
+    assert waiting() == []
+    assert not list(spool.glob(".*")), "no half-written folder stays"
+
+
+def test_a_file_store_that_mlflow_refuses_keeps_the_record(tracker, tmp_path):
+    with pytest.raises(TrackingError, match="rankeval mlflow resend"):
+        tracker.log(record(), experiment="letor", uri=str(tmp_path / "mlruns"))
+    assert len(waiting()) == 1
