@@ -42,7 +42,7 @@ class Convention:
         Where the relevant documents and the ideal list come from: the rows that were ranked, or all judgments.
         "given" is rows for arrays and qrels for collections; a finished evaluation says which.
     negative : {"zero", "error"}
-        Negative labels: judged, not relevant, no gain; or refused.
+        Labels below zero: judged, not relevant, no gain; or refused.
     missing : {"error", "zero", "skip"}
         Judged queries that the ranking lacks.
     no_relevant : {"zero", "one", "skip"}

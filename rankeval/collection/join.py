@@ -98,9 +98,9 @@ class Joined:
             rest_query = np.repeat(np.arange(last - first), np.diff(upto))
         levels, code, rest_code = self._coded(labels, rest, rows)
 
-        query = np.repeat(np.arange(last - first), np.diff(offsets))
         cells = (last - first) * len(levels)
-        known = query * len(levels) + code
+        known = np.repeat(np.arange(0, cells, len(levels)), np.diff(offsets))
+        known += code
         if judged is not None:
             known = known[judged]
         counts = np.bincount(known, minlength=cells)
@@ -171,18 +171,18 @@ class Joined:
         lowest = min(int(code.min(initial=0)), int(rest_code.min(initial=0)))
         if lowest < 0:
             self._negative(lowest, int((code < 0).sum() + (rest_code < 0).sum()))
-            code, rest_code = np.maximum(code, 0), np.maximum(rest_code, 0)
         highest = max(int(code.max(initial=0)), int(rest_code.max(initial=0)))
-        if highest > 63:
+        if highest - lowest > 63:
             return self._coded_by_value(code, rest_code)
-        return np.arange(highest + 1), code, rest_code
+        if lowest < 0:
+            code, rest_code = code - lowest, rest_code - lowest
+        return np.arange(lowest, highest + 1), code, rest_code
 
     def _coded_by_value(self, labels: NDArray[Any], rest: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
         both = np.concatenate([labels, rest])
         below = both < 0
         if below.any():
             self._negative(both.min(), int(below.sum()))
-            both = np.maximum(both, 0)
         levels, code = np.unique(np.append(both, both.dtype.type(0)), return_inverse=True)
         return levels, code[: len(labels)], code[len(labels) : -1]
 
@@ -230,9 +230,10 @@ def _with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
     """Return the tie groups in which the order matters: those whose rows differ in label."""
     if not len(ties.start):
         return ties
-    edges = np.stack([ties.start, ties.end], axis=1).ravel()
-    padded = np.append(code, code[-1:])
-    unlike = np.maximum.reduceat(padded, edges)[::2] != np.minimum.reduceat(padded, edges)[::2]
+    size = ties.end - ties.start
+    first = np.cumsum(size) - size
+    labels = code[np.arange(int(size.sum())) + np.repeat(ties.start - first, size)]
+    unlike = np.maximum.reduceat(labels, first) != np.minimum.reduceat(labels, first)
     return Groups(*(part[unlike] for part in ties))
 
 

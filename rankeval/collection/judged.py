@@ -23,6 +23,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+_FEW_RANKS = 64
+"""Up to here a table of rank by query is quicker than a list of rows."""
+
+
 class Groups(NamedTuple):
     """Groups of two or more tied rows whose labels differ: first row, row after the last, and query of each."""
 
@@ -49,7 +53,7 @@ class Judged:
     offsets : ndarray of shape (n_queries + 1,)
         Where each query's rows begin.
     levels : ndarray of shape (n_levels,)
-        The distinct labels, ascending; labels below zero were set to zero.
+        The distinct labels, ascending, zero among them; labels below zero are kept, and gain nothing.
     code : ndarray of shape (n_rows,)
         The label of each row in rank order, as an index into ``levels``; unjudged rows have the code of zero.
     counts : ndarray of shape (n_queries, n_levels)
@@ -150,11 +154,12 @@ class Judged:
 
         def find() -> Relevant:
             row = np.flatnonzero(self.code >= first)
-            prefix = self.prefix(rel)
-            per_query = prefix[self.offsets[1:]] - prefix[self.offsets[:-1]]
+            begin = self.offsets[:-1]
+            before = self.prefix(rel)[self.offsets].astype(np.int64)
+            per_query = np.diff(before)
             query = np.repeat(np.arange(self.n_queries), per_query)
-            rank = row - np.repeat(self.offsets[:-1] - 1, per_query)
-            hits = np.arange(1, len(row) + 1) - np.repeat(prefix[self.offsets[:-1]].astype(np.int64), per_query)
+            rank = row - np.repeat(begin - 1, per_query)
+            hits = np.arange(1, len(row) + 1) - np.repeat(before[:-1], per_query)
             return Relevant(row, query, rank, hits)
 
         found: Relevant = self._once(("relevant", first), find)
@@ -179,22 +184,22 @@ class Judged:
         """
         deepest = int(self.n_retrieved.max(initial=0))
         if cutoff is not None and cutoff * 2 < deepest:
-            return self._discounted_head(gain, discount, cutoff)
-        row, query, rank = self._gaining(gain)
-        if cutoff is not None and cutoff < deepest:
-            within = rank < cutoff
-            row, query, rank = row[within], query[within], rank[within]
-        weights = self._row_gains(gain)[row]
-        weights *= discount[rank]
-        return self.sums(query, weights)
+            total = self._discounted_head(gain, discount, cutoff)
+        else:
+            row, query, rank = self._gaining(gain)
+            if cutoff is not None and cutoff < deepest:
+                within = rank < cutoff
+                row, query, rank = row[within], query[within], rank[within]
+            total = self.sums(query, gain[self.code[row]] * discount[rank])
+        if len(self.groups.start):
+            total += self._levelled(gain, discount, cutoff)
+        return total
 
     def _gaining(self, gain: Floats) -> tuple[Ints, Ints, Ints]:
-        """Return row, query and rank (from 0) of the rows that have a gain, or stand in a group of tied rows."""
+        """Return row, query and rank (from 0) of the rows that have a gain."""
 
         def find() -> tuple[Ints, Ints, Ints]:
-            gaining = (gain != 0)[self.code]
-            gaining[self.tied_rows()[0]] = True
-            row = np.flatnonzero(gaining)
+            row = np.flatnonzero((gain != 0)[self.code])
             query = np.searchsorted(self.offsets, row, side="right") - 1
             return row, query, row - self.offsets[query]
 
@@ -202,16 +207,27 @@ class Judged:
         return found
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
-        """Add up column by column: only the first rows of each query are read."""
-        gains = self._row_gains(gain)
-        total = np.zeros(self.n_queries)
-        for rank in range(cutoff):
-            long_enough = np.flatnonzero(self.n_retrieved > rank)
-            if len(long_enough) == self.n_queries:
-                total += gains[self.offsets[:-1] + rank] * discount[rank]
-            else:
-                total[long_enough] += gains[self.offsets[long_enough] + rank] * discount[rank]
-        return total
+        """Add up rank by rank: only the first rows of each query are read."""
+        rank = np.arange(cutoff)[:, None]
+        row = self.offsets[:-1] + rank
+        short = rank >= self.n_retrieved
+        row[short] = 0
+        gains = gain[self.code[row]]
+        gains[short] = 0
+        gains *= discount[:cutoff, None]
+        return _add_rank_by_rank(gains)
+
+    def _levelled(self, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
+        """Return what it adds to each query that a tied row gains the mean of its group."""
+        row, group = self.tied_rows()
+        gains = gain[self.code[row]]
+        mean = np.bincount(group, weights=gains) / (self.groups.end - self.groups.start)
+        query = self.groups.query[group]
+        rank = row - self.offsets[query]
+        if cutoff is not None:
+            within = rank < cutoff
+            gains, group, query, rank = gains[within], group[within], query[within], rank[within]
+        return self.sums(query, (mean[group] - gains) * discount[rank])
 
     def tied_rows(self) -> tuple[Ints, Ints]:
         """Return the rows of the tie groups of unlike labels, and the group of each."""
@@ -224,20 +240,6 @@ class Judged:
 
         rows: tuple[Ints, Ints] = self._once("tied", spread)
         return rows
-
-    def _row_gains(self, gain: Floats) -> Floats:
-        """Return the gain of each row; the mean of its group for a tied one."""
-
-        def look_up() -> Floats:
-            gains: Floats = gain[self.code]
-            if len(self.groups.start):
-                row, group = self.tied_rows()
-                total = np.bincount(group, weights=gains[row])
-                gains[row] = (total / (self.groups.end - self.groups.start))[group]
-            return gains
-
-        gains: Floats = self._once(("gains", gain.tobytes()), look_up)
-        return gains
 
     def ideal(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
         """Return the discounted gain of the best order of each query's judged documents.
@@ -256,6 +258,14 @@ class Judged:
             best_first = np.argsort(-gain, kind="stable")
             best_first = best_first[gain[best_first] > 0]
             upto = np.cumsum(self.counts[:, best_first], axis=1)
+            if cutoff is not None and cutoff <= _FEW_RANKS:
+                # Which label stands at a rank: as many places down as labels are used up before it.
+                place = np.zeros((cutoff, self.n_queries), dtype=np.int64)
+                for used_up in upto.T:
+                    place += used_up <= np.arange(cutoff)[:, None]
+                gains = np.append(gain[best_first], 0.0)[place]
+                gains *= discount[:cutoff, None]
+                return _add_rank_by_rank(gains)
             if cutoff is not None:
                 upto = np.minimum(upto, cutoff)
             size = np.diff(upto, axis=1, prepend=0)
@@ -272,3 +282,11 @@ class Judged:
     def longest(self) -> int:
         """The greatest rank that any list of this chunk can have, retrieved or ideal."""
         return int(max(self.n_retrieved.max(initial=0), self.counts.sum(axis=1).max(initial=0)))
+
+
+def _add_rank_by_rank(gains: Floats) -> Floats:
+    """Add up the rows of a table of rank by query one after the other, which NumPy's own sum does not promise."""
+    total = np.zeros(gains.shape[1])
+    for row in gains:
+        total += row
+    return total

@@ -156,8 +156,9 @@ def _repair(
     by_position: bool,
 ) -> tuple[Ints, Ints]:
     """Put keys that collide untied into exact order; return them, and which rows are tied with the one above."""
-    high = key >> np.int64(low_bits)
-    same = np.flatnonzero(high[1:] == high[:-1]) + 1
+    # Keys that differ in their low bits only.
+    apart = key[1:] ^ key[:-1]
+    same = np.flatnonzero(apart.view(np.uint64) < np.uint64(1 << low_bits)) + 1
     if not len(same):
         return key, same
     query = np.searchsorted(offsets, same, side="right") - 1

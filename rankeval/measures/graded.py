@@ -37,7 +37,7 @@ DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_r
 
 
 def _gains(judged: Judged, gain: str | GainMap) -> Floats:
-    level = np.asarray(judged.levels, dtype=np.float64)
+    level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)  # below zero: judged, and of no use
     if isinstance(gain, str):
         if gain not in GAINS:
             raise unknown("gain", gain, GAINS)

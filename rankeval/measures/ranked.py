@@ -17,16 +17,13 @@ LEAST_AP = 1e-5
 def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     """Add up the precision at each relevant row, of rows outside of groups of tied rows."""
     relevant = judged.relevant(rel)
-    use = np.ones(len(relevant.row), dtype=bool)
-    if cutoff is not None:
-        use &= relevant.rank <= cutoff
-    if len(judged.groups.start):
-        tied = np.zeros(len(judged.code), dtype=bool)
-        tied[judged.tied_rows()[0]] = True
-        use &= ~tied[relevant.row]
     precision = relevant.hits / relevant.rank
-    if not use.all():
-        return judged.sums(relevant.query[use], precision[use])
+    if cutoff is not None:
+        precision[relevant.rank > cutoff] = 0
+    if len(judged.groups.start):
+        tied, _ = judged.tied_rows()
+        tied = tied[judged.code[tied] >= judged.threshold(rel)]
+        precision[judged.prefix(rel)[tied]] = 0
     return judged.sums(relevant.query, precision)
 
 
@@ -128,9 +125,9 @@ def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
 
 def _first_relevant(judged: Judged, rel: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the queries with a relevant row, and the first such row of each."""
-    relevant = judged.relevant(rel)
-    first = relevant.hits == 1
-    return relevant.query[first], relevant.row[first]
+    before = judged.prefix(rel)[judged.offsets]
+    query = np.flatnonzero(before[1:] > before[:-1])
+    return query, judged.relevant(rel).row[before[query]]
 
 
 def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
