@@ -175,7 +175,7 @@ def _draw_intervals(
 ) -> None:
     _bare(axes)
     numbers = part[[estimate, low, high]].to_numpy(dtype=np.float64)
-    shades = np.zeros(len(part)) if band is None else part[band].to_numpy(dtype=np.float64)
+    shades = np.zeros(len(part)) if band is None else np.nan_to_num(part[band].to_numpy(dtype=np.float64))
     strong = np.ones(len(part), dtype=bool) if clear is None else part[clear].to_numpy(dtype=bool)
     finite = np.concatenate([numbers[np.isfinite(numbers)], shades, -shades, [0.0]])
     room = 0.06 * max(float(np.ptp(finite)), 1e-9)
@@ -185,7 +185,7 @@ def _draw_intervals(
         color = SOFT if not strong[place] else (BETTER if middle >= 0 else WORSE)
         if shade > 0:
             axes.fill_betweenx([place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0)
-        if not np.isnan(start + end):
+        if not (np.isnan(start) or np.isnan(end)):
             axes.plot([max(start, left), min(end, right)], [place, place], color=color, linewidth=2, zorder=2)
         for infinite, edge, marker in ((start == -np.inf, left, "<"), (end == np.inf, right, ">")):
             if infinite:

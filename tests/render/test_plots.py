@@ -1,0 +1,87 @@
+"""Figures show each row once, survive odd numbers, and leave pyplot alone."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankeval.render import plots
+
+
+def rows(n, **columns):
+    middle = np.linspace(-0.1, 0.2, n)
+    frame = {
+        "label": [f"s{k}" for k in range(n)],
+        "difference": middle,
+        "ci_low": middle - 0.05,
+        "ci_high": middle + 0.05,
+    }
+    return pd.DataFrame(frame | columns)
+
+
+def drawn(figure):
+    """Draw the figure, which lays it out, and return the PNG's size."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=50)
+    return len(out.getvalue())
+
+
+def test_intervals_have_a_row_each_and_a_panel_per_group():
+    frame = rows(4, measure=["AP", "AP", "RR", "RR"], clear=[True, False, True, False], band=0.08)
+    figure = plots.intervals(frame, label="label", group="measure", clear="clear", band="band", caption="x " * 200)
+    assert drawn(figure) > 1000
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["AP", "RR"]
+    labels = [[text.get_text() for text in axes.get_yticklabels()] for axes in figure.axes]
+    assert labels == [["s0", "s1"], ["s2", "s3"]]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.inf, np.inf), (np.nan, np.nan), (0.0, 0.0)])
+def test_intervals_without_ends_are_drawn(low, high):
+    """One-sided, missing and empty intervals keep their point within a finite axis."""
+    frame = rows(2).assign(ci_low=low, ci_high=high)
+    figure = plots.intervals(frame, label="label")
+    assert drawn(figure) > 1000
+    left, right = figure.axes[0].get_xlim()
+    assert -1 < left < -0.1 < 0.2 < right < 1
+
+
+def test_a_difference_of_zero_only_is_drawn():
+    assert drawn(plots.intervals(rows(1).assign(difference=0.0, ci_low=0.0, ci_high=0.0), label="label")) > 1000
+
+
+def test_of_many_intervals_the_largest_are_drawn_and_counted():
+    figure = plots.intervals(rows(500), label="label", group=None)
+    assert len(figure.axes[0].get_yticks()) == plots.MOST_ROWS
+    assert "the 60 largest of 500" in figure.axes[0].get_title(loc="left")
+    assert figure.get_figheight() < 30
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 300, 5000])
+def test_query_differences_count_wins_and_losses(n):
+    """Few queries are named at the axis, many become an outline."""
+    values = pd.Series(np.random.default_rng(0).normal(0.1, 1, n).round(1), index=[f"q{k}" for k in range(n)])
+    figure = plots.query_differences(values, system="new", baseline="old", measure="AP")
+    assert drawn(figure) > 1000
+    won, tied, lost = (values > 0).sum(), (values == 0).sum(), (values < 0).sum()
+    assert figure.axes[0].get_title(loc="left") == f"new against old: {won:,} won, {tied:,} tied, {lost:,} lost"
+    if n <= 30:
+        first = figure.axes[0].get_xticklabels()[0].get_text()
+        assert values[first] == values.max()
+
+
+@pytest.mark.parametrize("n_measures", [1, 2, 3, 4, 7])
+def test_sorted_scores_have_a_panel_per_measure(n_measures):
+    frame = pd.DataFrame(
+        np.random.default_rng(0).random((20, n_measures)) * 3, columns=[f"m{k}" for k in range(n_measures)]
+    )
+    figure = plots.sorted_scores(frame)
+    assert drawn(figure) > 1000
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == [f"m{k}: mean {frame[f'm{k}'].mean():.4f}" for k in range(n_measures)]
+
+
+def test_one_query_can_be_drawn():
+    assert drawn(plots.sorted_scores(pd.DataFrame({"AP": [0.5]}))) > 1000

@@ -1,0 +1,152 @@
+"""Tables: every value formatted once, everything escaped, emphasis where it belongs."""
+
+from __future__ import annotations
+
+import math
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankeval.render import tables
+
+FRAME = pd.DataFrame({"system": ["bm25", "a_b & 5%"], "AP": [0.25, -0.125], "n": [3, 12]})
+
+
+class Texts(HTMLParser):
+    """Collects the text of each cell."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells, self.tags, self.inside = [], [], False
+
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002 - the parser calls it with both
+        self.tags.append(tag)
+        if tag in ("td", "th", "caption", "li"):
+            self.cells.append("")
+            self.inside = True
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th", "caption", "li"):
+            self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.cells[-1] += data
+
+
+def test_text_lines_up():
+    """Names to the left, numbers to the right, notes below."""
+    lines = tables.to_text(FRAME, caption="Two systems", notes=["read me"]).splitlines()
+    assert lines[0] == "Two systems"
+    assert lines[1].split() == ["system", "AP", "n"]
+    assert lines[3].split() == ["bm25", "0.2500", "3"]
+    assert lines[4].endswith("-0.1250   12")
+    assert len(lines[3]) == len(lines[4])
+    assert lines[5] == "* read me"
+
+
+def test_markdown_is_a_table_with_escapes():
+    assert tables.to_markdown(FRAME).splitlines() == [
+        "| system | AP | n |",
+        "| --- | ---: | ---: |",
+        "| bm25 | 0.2500 | 3 |",
+        r"| a\_b & 5% | -0.1250 | 12 |",
+    ]
+
+
+def test_latex_is_booktabs_with_escapes():
+    assert tables.to_latex(FRAME).splitlines() == [
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"system & AP & n \\",
+        r"\midrule",
+        r"bm25 & 0.2500 & 3 \\",
+        r"a\_b \& 5\% & $-$0.1250 & 12 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    floating = tables.to_latex(FRAME, caption="100 % of AP_50", notes=["seed 1"], label="tab:x")
+    assert r"\caption{100 \% of AP\_50. seed 1.}" in floating
+    assert r"\label{tab:x}" in floating
+
+
+@given(st.text(max_size=20))
+def test_html_shows_any_text_as_text(text):
+    """No name, header, caption or note can put a tag into the page."""
+    plain = tables.to_html(pd.DataFrame({"system": ["x"]}), caption="c", notes=["n"])
+    page = tables.to_html(pd.DataFrame({text: [text]}), caption=f"c{text}", notes=[text])
+    parsed, expected = Texts(), Texts()
+    parsed.feed(page)
+    expected.feed(plain)
+    assert parsed.tags == expected.tags
+    shown = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not any(minus.isdigit() for minus in text) and "\x00" not in text and "\r" not in text:
+        assert parsed.cells[1:] == [shown, shown, shown]
+
+
+@given(st.text(max_size=20))
+def test_latex_leaves_no_active_character(text):
+    """Outside our own commands no character has a meaning to TeX, and a row stays one line."""
+    row = tables.to_latex(pd.DataFrame({"system": [text.replace("\n", " ")]})).split("\\midrule\n")[1]
+    body = row.split(" \\\\\n\\bottomrule")[0]
+    for command in (
+        r"\textbackslash{}",
+        r"\textasciitilde{}",
+        r"\textasciicircum{}",
+        r"\textless{}",
+        r"\textgreater{}",
+    ):
+        body = body.replace(command, "")
+    for command in (r"\textbar{}", r"$-$", r"$\pm$", r"$\infty$", r"\&", r"\%", r"\$", r"\#", r"\_", r"\{", r"\}"):
+        body = body.replace(command, "")
+    assert not set(body) & set(r"\&%$#_{}~^")
+
+
+def test_best_and_second_share_ties():
+    """Equal values have equal emphasis; nan has none."""
+    frame = pd.DataFrame({"AP": [0.5, 0.7, 0.7, 0.5, 0.1, math.nan]}, index=list("abcdef"))
+    assert tables.best_and_second(frame, ["AP"])["AP"].tolist() == ["second", "best", "best", "second", "", ""]
+
+
+def test_emphasis_and_suffixes_in_every_markup():
+    frame = pd.DataFrame({"AP": [0.5, 0.7]})
+    options = {"emphasis": tables.best_and_second(frame, ["AP"]), "suffixes": pd.DataFrame({"AP": ["", "*"]})}
+    assert r"\textbf{0.7000*}" in tables.to_latex(frame, **options)
+    assert r"\underline{0.5000}" in tables.to_latex(frame, **options)
+    assert r"**0.7000\***" in tables.to_markdown(frame, **options)
+    assert "<u>0.5000</u>" in tables.to_markdown(frame, **options)
+    assert '<td class="num best">0.7000*</td>' in tables.to_html(frame, **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain", "signed"),
+    [
+        (0.12345, "0.1235", "+0.1235"),
+        (-0.5, "-0.5000", "-0.5000"),
+        (-0.00001, "0.0000", "0.0000"),
+        (0.0, "0.0000", "0.0000"),
+        (math.nan, "–", "–"),  # noqa: RUF001
+        (math.inf, "∞", "∞"),
+        (-math.inf, "-∞", "-∞"),
+    ],
+)
+def test_numbers(value, plain, signed):
+    """Four decimals, no negative zero, no nan and no inf."""
+    assert tables.number(value) == plain
+    assert tables.signed(value) == signed
+
+
+def test_p_values_are_never_shown_as_zero():
+    assert [tables.p_value(p) for p in (1e-300, 0.00009, 0.0001, 0.05, 1.0)] == [
+        "< 0.0001", "< 0.0001", "0.0001", "0.0500", "1.0000",
+    ]  # fmt: skip
+    assert tables.p_value(math.nan) == tables.DASH
+
+
+def test_formats_by_column():
+    """A specification or a function; a column without one is left as it is."""
+    text = tables.to_markdown(FRAME, formats={"AP": ".1%", "n": lambda n: f"{n} rows"})
+    assert "| bm25 | 25.0% | 3 rows |" in text
