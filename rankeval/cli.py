@@ -1,0 +1,364 @@
+"""The command line: parse, call, print.
+
+Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr). What takes long to
+import is imported inside the command that needs it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperGroup
+
+from rankeval import errors, hosts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.evaluation import Evaluation
+    from rankeval.experiment import ExperimentResult
+    from rankeval.guard import Guard
+
+
+class Format(StrEnum):
+    """How a table is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+class _WithHosts(TyperGroup):
+    """The commands of rankeval, and a group for each installed host that has commands of its own."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        own = super().list_commands(ctx)
+        return [*own, *(name for name in hosts.host_names() if name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        own = super().get_command(ctx, cmd_name)
+        return _host_command(cmd_name) if own is None and cmd_name in hosts.host_names() else own
+
+
+app = typer.Typer(
+    cls=_WithHosts,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow.",
+)
+guard_app = typer.Typer(no_args_is_help=True, help="Ask the guard's ledger: looks, verify.")
+app.add_typer(guard_app, name="guard")
+
+Measures = Annotated[
+    list[str],
+    typer.Option("--measure", "-m", help="A measure, such as nDCG@10; may be given several times."),
+]
+ConventionName = Annotated[
+    str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
+]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
+Ledger = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger; else the one in force here.")]
+Project = Annotated[str, typer.Argument(help="The guard's project.")]
+DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
+DISTRIBUTION = "rankeval-mlflow"
+SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
+
+
+@app.command()
+def run(
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="An experiment file, or a shipped one by name: quickstart, letor.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in --set cv.n_splits=10."),
+    ] = None,
+) -> None:
+    """Run an experiment: tune on dev, freeze, open the test part once, compare, report, log."""
+    from rankeval.experiment.config import load_config
+
+    checked = load_config(config, settings or ())  # before the slow imports: a misspelt key is answered at once
+    from rankeval.experiment import run_experiment
+
+    with _progress() as progress:
+        result = run_experiment(checked, progress=progress)
+    _print_result(result)
+    if result.tracking_error:
+        _say(f"error: {result.tracking_error}")
+        raise typer.Exit(2)
+
+
+@app.command()
+def evaluate(
+    qrels: Annotated[
+        Path, typer.Argument(metavar="QRELS", help="Judgments: TREC, CSV, JSONL or Parquet, also .gz and .zst.")
+    ],
+    runs: Annotated[list[Path], typer.Argument(help="Rankings, one file each.", metavar="RUN...")],
+    measures: Measures = DEFAULT_MEASURES,
+    convention: ConventionName = "rankeval",
+    per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")] = False,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Score rankings against judgments."""
+    _print_frame(_scores(_evaluations(qrels, runs, measures, convention), per_query=per_query), output)
+
+
+@app.command()
+def compare(
+    qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgments.")],
+    runs: Annotated[list[Path], typer.Argument(help="Two rankings or more, one file each.", metavar="RUN RUN...")],
+    measures: Measures = DEFAULT_MEASURES,
+    convention: ConventionName = "rankeval",
+    baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
+    test: Annotated[str, typer.Option(help="Significance test: t, randomization, bootstrap.")] = "t",
+    correction: Annotated[str, typer.Option(help="For many comparisons: holm, bonferroni, bh, none.")] = "holm",
+    output: OutputFormat = Format.table,
+) -> None:
+    """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
+    from rankeval.comparison import compare as compare_systems
+
+    if len(runs) < 2:
+        raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
+    evaluations = _evaluations(qrels, runs, measures, convention)
+    result = compare_systems(evaluations, baseline=baseline, test=test, correction=correction)
+    if output is Format.table:
+        typer.echo(str(result))
+    else:
+        _print_frame(result.table, output)
+
+
+@app.command("measures")
+def list_all(output: OutputFormat = Format.table) -> None:
+    """List the measures, their parameters and what they say."""
+    from rankeval.measures import list_measures
+
+    frame = list_measures().rename_axis("name").reset_index()
+    short = ["name", "title", "parameters", "aggregate"]
+    _print_frame(frame[short] if output is Format.table else frame, output)
+
+
+@app.command()
+def doctor() -> None:
+    """Show versions, the ledger in force, the hosts, and what is wrong with the installation."""
+    import platform
+    from importlib import metadata
+
+    from rankeval.seals import discovery
+
+    def version(name: str) -> str:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return "not installed"
+
+    ledger = discovery.default_url()
+    in_force = ledger in discovery.active_urls()
+    facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parent)}
+    facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
+    facts["hosts"] = ", ".join(hosts.host_names()) or "none"
+    facts["ledger"] = "switched off" if ledger is None else f"{ledger}{'' if in_force else ' (not there yet)'}"
+    for topic, said in facts.items():
+        typer.echo(f"{topic:<16} {said}")
+    # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
+    if version("rankeval") != "not installed":
+        raise errors.InvalidInput(
+            f"the distribution rankeval {version('rankeval')}, another project, is installed into the same folder: "
+            f"pip uninstall rankeval, then pip install --force-reinstall {DISTRIBUTION}"
+        )
+
+
+@guard_app.command()
+def looks(
+    project: Project,
+    test: Annotated[str, typer.Argument(help="Name of a registered test part.")],
+    ledger: Ledger = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """List the looks at a registered test part."""
+    frame = _guard(project, ledger).looks(test)
+    _print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
+
+
+@guard_app.command()
+def verify(
+    project: Project,
+    ledger: Ledger = None,
+    head: Annotated[
+        str | None, typer.Option(help="A head that a report names: finds entries that were cut off.")
+    ] = None,
+) -> None:
+    """Check that no entry of the ledger was altered."""
+    guard = _guard(project, ledger)
+    problems = guard.problems(head)
+    if problems:
+        raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
+    typer.echo(f"{guard.ledger} is whole; head {guard.head}")
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    warnings.showwarning = _warn
+    try:
+        app()
+    except errors.Refusal as refusal:
+        _fail(refusal, 1)
+    except errors.GuardRefusalError as refusal:
+        _fail(refusal, 1)
+    except (errors.RankevalError, ValueError, TypeError, OSError) as error:
+        _fail(error, 2)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(130)
+
+
+def _fail(error: BaseException, code: int) -> None:
+    """Say what is wrong in one line and exit; RANKEVAL_TRACEBACK=1 shows where."""
+    if os.environ.get("RANKEVAL_TRACEBACK"):
+        raise error
+    if isinstance(error, OSError) and error.filename is not None:
+        message = f"{error.filename}: {error.strerror}"
+    else:
+        message = " ".join(str(error).split()) or type(error).__name__
+    _say(f"{'refused' if code == 1 else 'error'}: {message}")
+    sys.exit(code)
+
+
+def _say(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one line, as everything else that this program has to say."""
+    del category, filename, lineno, line
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True, file=file)
+
+
+def _host_command(name: str) -> Any:
+    """Make a command that hands its arguments to the host's own, which is imported only then."""
+    stub = typer.Typer(add_completion=False)
+
+    @stub.command(
+        name,
+        help=f"Commands of the host {name}.",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    )
+    def forward(ctx: typer.Context) -> None:
+        offer = hosts.host(name).commands
+        if offer is None:
+            raise errors.InvalidInput(f"the host {name!r} has no commands")
+        offer()(args=list(ctx.args), prog_name=f"rankeval {name}")
+
+    return typer.main.get_command(stub)
+
+
+def _evaluations(qrels: Path, runs: list[Path], measures: list[str], convention: str) -> dict[str, Evaluation]:
+    """Evaluate each run; its name is its file's, as a tag may stand in several files."""
+    from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
+    from rankeval.evaluation import evaluate as evaluate_run
+    from rankeval.measures import measure
+
+    for spec in measures:
+        measure(spec)  # a misspelt measure is answered before a large file is read
+    judgments = Qrels.read(qrels)
+    names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in runs]
+    return {
+        name: evaluate_run(judgments, Run.read(path), measures=measures, convention=convention, name=name)
+        for name, path in zip(names, runs, strict=True)
+    }
+
+
+def _scores(evaluations: dict[str, Evaluation], *, per_query: bool) -> pd.DataFrame:
+    """Return one row per run (and query), one column per measure."""
+    import pandas as pd
+
+    frames = []
+    for name, evaluation in evaluations.items():
+        aggregate = evaluation.aggregate().to_frame().T
+        if per_query:
+            frame = evaluation.per_query.reset_index()
+            aggregate.insert(0, "qid", "all")
+            frame["qid"] = frame["qid"].astype(object)
+            aggregate = pd.concat([frame, aggregate.astype({"qid": object})], ignore_index=True)
+        aggregate.insert(0, "run", name)
+        frames.append(aggregate)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _print_frame(frame: pd.DataFrame, output: Format) -> None:
+    """Print a frame; json and csv with every digit, the table for readers."""
+    if output is Format.json:
+        import json
+
+        # Not to_json of pandas, which cuts floats off at 15 digits.
+        records = [{key: _plain(value) for key, value in row.items()} for row in frame.to_dict("records")]
+        typer.echo(json.dumps(records, indent=1))
+    elif output is Format.csv:
+        typer.echo(frame.to_csv(index=False), nl=False)
+    else:
+        from rankeval.render.tables import to_text
+
+        typer.echo(to_text(frame))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: nan, which it cannot, as null."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def _guard(project: str, ledger: str | None) -> Guard:
+    from rankeval.guard import Guard
+
+    return Guard(project, ledger=ledger)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yield what shows progress on stderr, or None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def show(done: int, total: int, doing: str) -> None:
+            bar.update(task, completed=done, total=total, description=doing)
+
+        yield show
+
+
+def _print_result(result: ExperimentResult) -> None:
+    """Print what was found and where to look."""
+    from rankeval.report.summaries import experiment_text
+
+    typer.echo(experiment_text(result.facts))
+    typer.echo(f"Report:  {result.report}")
+    if result.tracked:
+        typer.echo(f"MLflow:  {result.tracked.where}")

@@ -1,0 +1,338 @@
+"""An experiment file as a model: every key is known, and a misspelt one is answered with the nearest that exists."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from rankeval.collection.convention import convention as find_convention
+from rankeval.errors import ConfigError
+from rankeval.measures import measure
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(_Section):
+    """Where the rows come from."""
+
+    loader: str = Field(description='"digits", "letor", or a function of your own as "module:function"')
+    path: str | None = Field(default=None, description="file or folder that the loader reads")
+    arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
+
+
+class SplitConfig(_Section):
+    """How the test part is cut off. A folder that has parts of its own (LETOR) is not cut again."""
+
+    test_size: Annotated[float, Field(gt=0, lt=1)] = 0.3
+    salt: str = ""
+
+
+class RankerConfig(_Section):
+    """One candidate: an importable estimator, what is fixed, and what is searched."""
+
+    estimator: str
+    params: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+
+    @field_validator("grid")
+    @classmethod
+    def _holds_values(cls, grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        for name, values in grid.items():
+            if not values:
+                raise ValueError(f"{name} has no value to try")
+        return grid
+
+
+class CvConfig(_Section):
+    """Cross-validation on the dev part: by query, never within one."""
+
+    n_splits: Annotated[int, Field(ge=2)] = 5
+    seed: int = 0
+
+
+class GuardConfig(_Section):
+    """The project whose looks at the test part are counted, and the ledger that counts them."""
+
+    project: str | None = Field(default=None, description="the experiment's name if not given")
+    ledger: str | None = Field(default=None, description="SQLAlchemy URL; found from the project's root if not given")
+    baseline: str | None = Field(
+        default=None, description="what the others are held against; the first ranker if not given"
+    )
+
+
+class ComparisonConfig(_Section):
+    """How it is decided whether a difference is real.
+
+    The defaults are the test that the guard's plans freeze: sign flips, corrected jointly over all systems. Another one
+    may be chosen only where no guard stands before the test part.
+    """
+
+    test: str = "randomization"
+    correction: str = "max_t"
+    confidence_level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+    @property
+    def as_frozen(self) -> bool:
+        """Whether this is what a plan freezes."""
+        return (self.test, self.correction) == ("randomization", "max_t")
+
+
+class TrackingConfig(_Section):
+    """Where the runs are logged."""
+
+    host: str = "mlflow"
+    uri: str | None = Field(default="sqlite:///mlflow.db", description="null: as the host itself is set up")
+    experiment: str | None = Field(default=None, description="the experiment's name if not given")
+
+
+class OutputConfig(_Section):
+    """Where predictions, report and kept results go."""
+
+    directory: str | None = Field(default=None, description="rankeval-out/<name> if not given")
+
+
+# Becomes a file name and an MLflow run name, so neither slashes nor what MLflow refuses.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
+
+
+class ExperimentConfig(_Section):
+    """A whole experiment: data, split, candidates, measures, guard, comparison, tracking.
+
+    Sections are described by their own classes; `load_config` makes one of these from a YAML file.
+    """
+
+    name: str
+    data: DataConfig
+    split: SplitConfig = SplitConfig()
+    rankers: dict[str, RankerConfig]
+    measures: Annotated[list[str], Field(min_length=1)] = ["nDCG@10", "AP", "RR"]
+    primary: str | None = None
+    convention: str = "rankeval"
+    cv: CvConfig = CvConfig()
+    guard: GuardConfig | None = Field(default=GuardConfig(), description="off: the test part is not guarded")
+    comparison: ComparisonConfig = ComparisonConfig()
+    tracking: TrackingConfig | None = Field(default=TrackingConfig(), description="off: nothing is logged")
+    output: OutputConfig = OutputConfig()
+    seed: int = 0
+    n_jobs: int = 1
+
+    @field_validator("measures", "primary")
+    @classmethod
+    def _canonical(cls, named: Any) -> Any:
+        """Write measures as they are written in tables, whatever tool's spelling was used."""
+        return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
+
+    @field_validator("convention")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        return find_convention(name).name
+
+    @field_validator("guard", "tracking", mode="before")
+    @classmethod
+    def _off(cls, value: Any) -> Any:
+        return None if value == "off" or value is False else value  # YAML itself reads a bare `off` as false
+
+    @field_validator("rankers", mode="before")
+    @classmethod
+    def _without_removed(cls, rankers: Any) -> Any:
+        """Drop rankers set to null, which is how `--set rankers.catboost=null` leaves one out."""
+        return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> ExperimentConfig:
+        for name in (self.name, *self.rankers):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"the name {name!r} should be letters, digits, space or _.+-, as it names files too")
+        if len(self.rankers) < 2:
+            raise ValueError(f"rankers holds {len(self.rankers)}: a comparison needs at least two")
+        if self.baseline not in self.rankers:
+            raise ValueError(f"guard.baseline {self.baseline!r} is none of the rankers: {', '.join(self.rankers)}")
+        if len(set(self.measures)) < len(self.measures):
+            raise ValueError("measures names one measure twice")
+        return self
+
+    @property
+    def baseline(self) -> str:
+        """The ranker that the others are held against."""
+        chosen = self.guard.baseline if self.guard else None
+        return chosen or next(iter(self.rankers))
+
+    @property
+    def all_measures(self) -> list[str]:
+        """The measures, the primary one first."""
+        first = self.primary or self.measures[0]
+        return [first, *(each for each in self.measures if each != first)]
+
+    @property
+    def directory(self) -> Path:
+        """Where this experiment's files go."""
+        return Path(self.output.directory or Path("rankeval-out") / self.name)
+
+    def to_yaml(self) -> str:
+        """Return the whole experiment, defaults included, as YAML."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, which reads 1e-3 as a number (as YAML 1.2 does) and refuses a key that stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
+
+
+def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:
+    """Read an experiment file, or a shipped one by its bare name.
+
+    Parameters
+    ----------
+    path_or_name : str or Path
+        A YAML file, or the name of a shipped experiment such as ``"quickstart"``.
+    overrides : iterable of str
+        ``"key.sub=value"``, the value as YAML; each replaces what the file says.
+
+    Returns
+    -------
+    ExperimentConfig
+        The checked experiment.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such file, it is no YAML, or a key or value does not fit; one line says which.
+    """
+    path = _locate(path_or_name)
+    raw = _parse(path.read_text(encoding="utf-8"), str(path))
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}")
+    for override in overrides:
+        _set(raw, override)
+    return check_config(raw, source=str(path))
+
+
+def check_config(raw: Mapping[str, Any], *, source: str = "config") -> ExperimentConfig:
+    """Make an experiment of plain values.
+
+    Parameters
+    ----------
+    raw : mapping
+        What stands in an experiment file.
+    source : str
+        What to name in an error.
+
+    Raises
+    ------
+    ConfigError
+        When a key or value does not fit; one line says the first one and how many more there are.
+    """
+    try:
+        return ExperimentConfig.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {_one_line(error)}") from None
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the experiment files that come with the library, by name."""
+    package = Path(str(files("rankeval")))
+    # A wheel holds them inside the package; in a checkout (editable install) they stand beside it.
+    for folder in (package / "configs", package.parent / "configs"):
+        found = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+        if found:
+            return found
+    return {}
+
+
+def _locate(path_or_name: str | Path) -> Path:
+    path = Path(path_or_name)
+    if path.is_file():
+        return path
+    shipped = shipped_configs()
+    if str(path_or_name) in shipped:
+        return shipped[str(path_or_name)]
+    near = difflib.get_close_matches(str(path_or_name), shipped, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"shipped by name are: {', '.join(shipped)}"
+    found = "is a folder" if path.is_dir() else "does not exist"
+    raise ConfigError(f"the experiment file {str(path_or_name)!r} {found}; {hint}")
+
+
+def _parse(text: str, source: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see above
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{source}{where}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source}: no YAML: {' '.join(str(error).split())}") from None
+
+
+def _set(raw: dict[str, Any], override: str) -> None:
+    """Put one ``key.sub=value`` in its place; whether the key exists is for the model to say."""
+    key, equals, text = override.partition("=")
+    steps = key.strip().split(".")
+    if not equals or not all(steps):
+        raise ConfigError(f"--set {override!r}: expected key.sub=value")
+    place: Any = raw
+    for step in steps[:-1]:
+        below = place.get(step)
+        if below in (None, False, "off"):
+            below = place[step] = {}
+        if not isinstance(below, dict):
+            raise ConfigError(f"--set {override!r}: {step!r} holds a value and no keys")
+        place = below
+    place[steps[-1]] = _parse(text, f"--set {override!r}")
+
+
+def _one_line(error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    # An unknown key says more than what follows from it (the key that it was meant to be is then missing).
+    first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    steps = [str(step) for step in first["loc"]]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    if first["type"] == "extra_forbidden":
+        known = _fields_at(steps[:-1])
+        near = difflib.get_close_matches(steps[-1], known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+        return f"unknown key {'.'.join(steps)!r}; {hint}{more}"
+    if first["type"] == "missing":
+        return f"the key {'.'.join(steps)!r} is missing{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    found = "" if first["type"] == "value_error" else f", found {first['input']!r}"
+    return f"{'.'.join(steps) + ': ' if steps else ''}{message}{found}{more}"
+
+
+def _fields_at(steps: list[str]) -> list[str]:
+    """Return the known keys of the section at this place."""
+    sections: dict[str, type[BaseModel]] = {
+        "data": DataConfig,
+        "split": SplitConfig,
+        "rankers": RankerConfig,
+        "cv": CvConfig,
+        "guard": GuardConfig,
+        "comparison": ComparisonConfig,
+        "tracking": TrackingConfig,
+        "output": OutputConfig,
+    }
+    model = sections.get(steps[0], ExperimentConfig) if steps else ExperimentConfig
+    return list(model.model_fields)

@@ -1,0 +1,210 @@
+"""One self-contained HTML file per result: styles and figures inside, nothing fetched, no script.
+
+MLflow shows artifacts in a sandboxed frame without storage or fetch, and system names and query ids come from
+strangers' files. So the page is static, everything is escaped by the template engine, and figures are images.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rankeval.evaluation import Evaluation
+from rankeval.render import plots
+from rankeval.render.tables import DASH, MINUS, number, p_value, signed
+from rankeval.report import summaries
+from rankeval.report.summaries import Candidate, ExperimentFacts, count
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+N_WORST = 10
+"""How many of the lowest-scoring queries are shown."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the template draws as a table: headers, rows of text, and which columns are numbers."""
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_text: int = 1
+    """How many columns, from the left, are text; the others are aligned as numbers."""
+
+
+def report_for_experiment(facts: ExperimentFacts) -> str:
+    """Write the report of an experiment as one HTML page.
+
+    Parameters
+    ----------
+    facts : ExperimentFacts
+        What to report.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    comparison, best = facts.comparison, str(summaries.best_row(facts)["system"])
+    return _render(
+        "experiment.html.jinja",
+        facts=facts,
+        headline=summaries.headline(facts),
+        notes=comparison.notes,
+        confirmatory=facts.guard.active and not facts.guard.exploratory,
+        intervals=_image(comparison.plot()),
+        candidates=_candidates(facts),
+        comparison=_comparison(comparison.table, level=comparison.confidence_level),
+        secondary=_secondary(facts.secondary),
+        queries=_image(comparison.plot(system=best, measure=facts.primary)),
+        best=best,
+        searches=[(each.name, _search(each)) for each in facts.candidates],
+        card=Table(["Rule", "Value", "Touched"], summaries.card_rows(facts.candidates[0].test), n_text=2),
+        coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
+        trained=count(facts.n_trained, "ranker"),
+    )
+
+
+def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) -> str:
+    """Write the report of one evaluation as one HTML page.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to report.
+    role : str, optional
+        What the data is to its reader, such as ``"dev"``.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    return _render(
+        "evaluation.html.jinja",
+        title=evaluation.name or "Evaluation",
+        role=role,
+        evaluation=evaluation,
+        means=_means(evaluation),
+        curves=_image(_sorted_scores(evaluation)),
+        worst=_worst(evaluation),
+        card=Table(["Rule", "Value", "Touched"], summaries.card_rows(evaluation), n_text=2),
+        coverage=summaries.coverage_sentences(evaluation),
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("rankeval.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["count"] = count
+    environment.filters["minus"] = lambda text: MINUS.sub("\N{MINUS SIGN}", text)
+    return environment
+
+
+def _render(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+def _image(figure: Figure) -> str:
+    """Return the figure as a data URI, sharp on dense screens."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{number(low)}, {number(high)}]"
+
+
+def _signed_interval(low: float, high: float) -> str:
+    return f"[{signed(low)}, {signed(high)}]"
+
+
+def _candidates(facts: ExperimentFacts) -> Table:
+    frame = summaries.candidate_frame(facts)
+    rows = [[value if isinstance(value, str) else number(value) for value in row] for row in frame.to_numpy()]
+    return Table(list(frame.columns), rows)
+
+
+def _comparison(table: pd.DataFrame, *, level: float) -> Table:
+    rows = [
+        [
+            row["system"],
+            number(row["mean_system"]),
+            signed(row["difference"]),
+            _signed_interval(row["ci_low"], row["ci_high"]),
+            p_value(row["p_value"]),
+            p_value(row["p_adjusted"]),
+            signed(row["effect_size"]),
+            _outcomes(row),
+            number(row["detectable_difference"]),
+        ]
+        for row in table.to_dict("records")
+    ]
+    headers = ["Ranker", "mean", "difference", f"{level:.0%} interval", "p", "p adjusted", "effect size"]
+    return Table([*headers, "won / tied / lost", "detectable"], rows)
+
+
+def _secondary(table: pd.DataFrame) -> Table:
+    rows = [
+        [
+            row["system"],
+            row["measure"],
+            number(row["mean_baseline"]),
+            number(row["mean_system"]),
+            signed(row["difference"]),
+            _signed_interval(row["ci_low"], row["ci_high"]),
+            _outcomes(row),
+        ]
+        for row in table.to_dict("records")
+    ]
+    headers = ["Ranker", "measure", "baseline's mean", "mean", "difference", "interval", "won / tied / lost"]
+    return Table(headers, rows, n_text=2)
+
+
+def _outcomes(row: Mapping[Hashable, Any]) -> str:
+    return f"{row['wins']} / {row['ties']} / {row['losses']}"
+
+
+def _search(candidate: Candidate) -> Table:
+    frame = candidate.search
+    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    return Table(list(map(str, frame.columns)), rows, n_text=0)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _means(evaluation: Evaluation) -> Table:
+    intervals = {str(row["index"]): row for row in evaluation.ci().reset_index().to_dict("records")}
+    rows = []
+    for label, value in evaluation.aggregate().items():
+        row = intervals.get(str(label))
+        interval = DASH if row is None else _interval(row["ci_low"], row["ci_high"])
+        rows.append([str(label), number(value), interval])
+    return Table(["Measure", "value", "95% interval"], rows)
+
+
+def _worst(evaluation: Evaluation) -> Table:
+    first = evaluation.labels[0]
+    lowest = evaluation.per_query.sort_values(first, kind="stable").head(N_WORST)
+    rows = [[str(qid), *map(number, row)] for qid, row in zip(lowest.index, lowest.to_numpy(), strict=True)]
+    return Table(["Query", *evaluation.labels], rows)
+
+
+def _sorted_scores(evaluation: Evaluation) -> Figure:
+    return plots.sorted_scores(evaluation.per_query)

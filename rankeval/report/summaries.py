@@ -1,0 +1,312 @@
+"""What a report says, as plain values and sentences: knows results, no markup."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankeval.comparison import Comparison
+from rankeval.evaluation import Evaluation
+from rankeval.hosts import LoggedData
+from rankeval.render import tables
+from rankeval.render.tables import number, signed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RULE_WORDS: dict[str, str] = {
+    "ties": "equal scores",
+    "judgments": "relevant documents come from",
+    "negative": "negative labels",
+    "missing": "judged queries that the ranking lacks",
+    "no_relevant": "queries without a relevant document",
+    "unjudged": "unjudged documents",
+    "duplicates": "a document twice in one ranking",
+    "score_dtype": "scores compared as",
+    "depth": "rankings cut at rank",
+    "bind": "parameters bound",
+}
+"""Each rule of a convention in words."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One ranker of an experiment: what was tried, what was chosen, what it scored.
+
+    Attributes
+    ----------
+    name, estimator : str
+        Its name in the experiment, and the class that was imported.
+    params : mapping
+        The chosen parameters, fixed and searched.
+    search : DataFrame
+        One row per point of the grid: its parameters, mean and standard deviation over the folds.
+    dev, test : Evaluation
+        Out-of-fold scores on the dev part; scores on the test part.
+    seconds : float
+        What training took, when it was trained.
+    reused : bool
+        True when a kept result of an earlier run was taken.
+    digest : str
+        SHA-256 of everything that the result depends on.
+    """
+
+    name: str
+    estimator: str
+    params: Mapping[str, Any]
+    search: pd.DataFrame
+    dev: Evaluation
+    test: Evaluation
+    seconds: float
+    reused: bool
+    digest: str
+
+
+@dataclass(frozen=True)
+class GuardFacts:
+    """What the guard had to do with an experiment.
+
+    Attributes
+    ----------
+    active : bool
+        False when the test part was scored without a guard.
+    reason : str
+        Why there was none; empty otherwise.
+    project, ledger, head, plan, test : str
+        Names: of the project, the ledger's URL, the hash of its newest entry, the plan's id, the registered part.
+    digest : str
+        Of the registered content.
+    looks, looks_added : int
+        Looks at this content on record, and how many of them this run added.
+    exploratory : bool
+        True when the guard no longer calls the comparison confirmatory.
+    """
+
+    active: bool
+    reason: str = ""
+    project: str = ""
+    ledger: str = ""
+    head: str = ""
+    plan: str = ""
+    test: str = ""
+    digest: str = ""
+    looks: int = 0
+    looks_added: int = 0
+    exploratory: bool = False
+
+
+@dataclass(frozen=True)
+class ExperimentFacts:
+    """Everything that the report of an experiment says.
+
+    Attributes
+    ----------
+    name, primary, baseline : str
+        The experiment, its primary measure and the ranker that the others are held against.
+    candidates : tuple of Candidate
+        In the order of the experiment file.
+    comparison : Comparison
+        On the test part, by the primary measure.
+    secondary : DataFrame
+        Differences by the other measures, without p-values: nothing was promised about them.
+    guard : GuardFacts
+        Ledger, looks and whether the result is confirmatory.
+    data : tuple of LoggedData
+        Dev and test part with their digests.
+    config : str
+        The experiment file with all defaults, as YAML.
+    versions : mapping of str to str
+        Of Python and the libraries that had a part in it.
+    """
+
+    name: str
+    primary: str
+    baseline: str
+    candidates: tuple[Candidate, ...]
+    comparison: Comparison
+    secondary: pd.DataFrame
+    guard: GuardFacts
+    data: tuple[LoggedData, ...]
+    config: str
+    versions: Mapping[str, str]
+
+    @property
+    def n_trained(self) -> int:
+        """How many candidates were trained; the others were kept from an earlier run."""
+        return sum(not candidate.reused for candidate in self.candidates)
+
+
+def best_row(facts: ExperimentFacts) -> Mapping[Hashable, Any]:
+    """Return the row of the comparison with the largest gain over the baseline, by the primary measure.
+
+    Parameters
+    ----------
+    facts : ExperimentFacts
+        The experiment.
+    """
+    rows = facts.comparison.table.to_dict("records")
+    own = (row for row in rows if row["measure"] == facts.primary and row["baseline"] == facts.baseline)
+    return max(own, key=lambda row: row["difference"])
+
+
+def headline(facts: ExperimentFacts) -> str:
+    """Say the result of an experiment in one or two sentences.
+
+    Parameters
+    ----------
+    facts : ExperimentFacts
+        The experiment.
+    """
+    best = best_row(facts)
+    p_value = best["p_adjusted"]
+    level = facts.comparison.confidence_level
+    evidence = (
+        f"{signed(best['difference'])} {facts.primary} "
+        f"[{level:.0%} interval {signed(best['ci_low'])} to {signed(best['ci_high'])}], "
+        f"on {best['n_queries']} test queries"
+    )
+    pair = f"{best['system']} against {facts.baseline}"
+    if math.isnan(p_value):
+        return f"Exploratory: {pair}: {evidence}. No adjusted p-value stands behind this difference."
+    evidence += f", {p_words(p_value)}"
+    if p_value <= 1 - level:
+        verb = "beats" if best["difference"] > 0 else "is worse than"
+        return f"{best['system']} {verb} {facts.baseline} by {evidence}."
+    return (
+        f"No difference was shown: {pair}: {evidence}. With this many queries a difference of "
+        f"{number(best['detectable_difference'])} would be found four times in five."
+    )
+
+
+def p_words(value: float) -> str:
+    """Write a p-value: never as 0.
+
+    Parameters
+    ----------
+    value : float
+        The p-value; nan where none is given.
+    """
+    if math.isnan(value):
+        return "no p-value"
+    return "p < 0.0001" if value < 0.0001 else f"p = {number(value)}"
+
+
+def experiment_text(facts: ExperimentFacts) -> str:
+    """Say an experiment's result for a terminal: the sentence, the rankers, the comparison, the guard's standing.
+
+    Parameters
+    ----------
+    facts : ExperimentFacts
+        The experiment.
+    """
+    return "\n\n".join(
+        [headline(facts), tables.to_text(candidate_frame(facts)), str(facts.comparison), standing(facts.guard)]
+    )
+
+
+def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
+    """Return a row per ranker: out-of-fold mean on dev, means on test, what training took.
+
+    Parameters
+    ----------
+    facts : ExperimentFacts
+        The experiment.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "ranker": each.name + (" (baseline)" if each.name == facts.baseline else ""),
+            f"dev {facts.primary}": float(each.dev.aggregate()[facts.primary]),
+            **{f"test {label}": float(value) for label, value in each.test.aggregate().items()},
+            "training": "kept" if each.reused else f"{each.seconds:.1f} s",
+        }
+        for each in facts.candidates
+    )
+
+
+def standing(guard: GuardFacts) -> str:
+    """Say in a line what the guard has to say of an experiment.
+
+    Parameters
+    ----------
+    guard : GuardFacts
+        What it did.
+    """
+    if not guard.active:
+        return f"NOT GUARDED. {guard.reason}"
+    added = "none" if guard.looks_added == 0 else str(guard.looks_added)
+    kind = "EXPLORATORY" if guard.exploratory else "Confirmatory"
+    return (
+        f"{kind}: {count(guard.looks, 'look')} at {guard.test!r} on record, {added} by this run. Ledger: {guard.ledger}"
+    )
+
+
+def count(n: int, thing: str) -> str:
+    """Write a number of things: ``1 query``, ``2 queries``.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    thing : str
+        One of them.
+    """
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{n:,} {thing if n == 1 else plural}"
+
+
+def coverage_sentences(evaluation: Evaluation) -> list[str]:
+    """Say what a reader of the means must know: what was left out, undefined or tied.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores.
+    """
+    said = [f"{count(evaluation.n_queries, 'query')} counted."]
+    for reason, queries in evaluation.excluded.items():
+        if len(queries):
+            shown = ", ".join(map(str, queries[:5])) + (", ..." if len(queries) > 5 else "")
+            said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
+    said += [
+        f"{measure}: {count(n, 'query')} where the value is 0/0 and counts as the convention says."
+        for measure, n in evaluation.undefined.items()
+        if n
+    ]
+    tied = int(evaluation.facts["tied"].sum())
+    if tied:
+        share = f"{evaluation.tied_share:.1%}"
+        said.append(f"{count(tied, 'ranked row')} ({share}) have the score of another one of their query.")
+    else:
+        said.append("No equal scores within a query.")
+    if evaluation.judged_share < 1:
+        said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
+    return said
+
+
+def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    """Return the convention card: rule in words, its value, and what it touched.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores whose card it is.
+    """
+    rows = [("preset", evaluation.convention.name, "")]
+    for rule, value in evaluation.convention.card().items():
+        if rule == "name" or value is None or value == {}:
+            continue
+        touched = evaluation.touched.get(rule)
+        rows.append((RULE_WORDS.get(rule, rule), _plain(value), "" if touched is None else f"{touched:,}"))
+    return rows
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(
+            f"{family}({', '.join(f'{k}={v}' for k, v in bound.items())})" for family, bound in value.items()
+        )
+    return str(value)
