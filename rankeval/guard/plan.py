@@ -58,8 +58,8 @@ class Plan:
             raise InvalidInput("systems is empty: freeze at least one system")
         if self.baseline is not None and self.baseline not in self.names:
             raise InvalidInput(f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}")
-        if not 0 < self.alpha < 1:
-            raise InvalidInput(f"alpha is {self.alpha}; expected a level between 0 and 1, such as 0.05")
+        if not 0 < self.alpha <= 0.5:
+            raise InvalidInput(f"alpha is {self.alpha}; expected a level above 0 and up to 0.5, such as 0.05")
 
     @property
     def names(self) -> tuple[str, ...]:

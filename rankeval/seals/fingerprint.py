@@ -1,10 +1,11 @@
 """What a query is, but for its name: hashes that survive renamed ids and any order of rows and queries.
 
-A query is known by up to four kinds of content, each the multiset of one hash a row:
+A query is known by some of four kinds of content, each the multiset of one hash a row:
 
 ``features``   the feature rows; finds data that is fitted or scored with whatever labels
-``documents``  the document ids
 ``judgments``  the (document id, label) pairs
+``documents``  the judged documents of a collection, whatever their labels; of rows with features not, since generated
+               data sets number their documents alike
 ``labels``     the labels alone; weak, and weighed for the whole collection in `rankeval.seals.evidence`
 
 Each registered query carries bits of evidence per kind: how surprised one would be to meet the same rows in another
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,7 +144,8 @@ def fingerprint(
         rows["documents"] = text_hashes(docid)
     if not rows:
         raise InvalidInput("nothing to fingerprint: give at least one of X, y and docid")
-    return _by_query(rows, qid, queries)
+    known = _by_query(rows, qid, queries)
+    return replace(known, queries={kind: known.queries[kind] for kind in known.queries if kind != "documents"})
 
 
 def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None) -> Fingerprint:

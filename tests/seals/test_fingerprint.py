@@ -31,7 +31,7 @@ def test_renamed_and_reordered_queries_and_rows_keep_their_signatures(data):
     one = fingerprint(X, y, qid, docid=docid)
     two = fingerprint(X[order], y[order], renamed[order], docid=docid[order])
     assert one.digest == two.digest
-    for kind in ("features", "documents", "judgments", "labels"):
+    for kind in ("features", "judgments", "labels"):
         assert sorted(one.queries[kind]) == sorted(two.queries[kind])
     assert (one.rows["features"][order] == two.rows["features"]).all()
     assert (one.content[one.codes[order]] == two.content[two.codes]).all()
@@ -117,6 +117,12 @@ def test_judgments_and_rows_with_document_ids_are_one_content():
     assert fingerprint_qrels(qrels).digest == rows.digest
 
 
+def test_rows_are_not_known_by_their_documents_alone():
+    """Generated data sets call their documents alike: "7-3" is the third one of query 7 in all of them."""
+    assert "documents" not in fingerprint([[1], [2]], [0, 1], [0, 0], docid=["0-1", "0-2"]).queries
+    assert "documents" in fingerprint_qrels(Qrels.from_dict({"a": {"d": 1}})).queries
+
+
 def test_parts_that_do_not_fit_are_named():
     with pytest.raises(InvalidInput, match="labels has 3, qid has 2"):
         fingerprint(None, [1, 2, 3], [0, 0])
@@ -151,7 +157,8 @@ class TestEvidence:
     def test_document_numbers_within_each_query_say_nothing_but_labels_with_them_may(self):
         rng = np.random.default_rng(0)
         docid, y = np.tile(np.arange(40), 30), rng.integers(0, 5, 1200)
-        bits = evidence_bits(fingerprint(None, y, np.arange(1200) // 40, docid=docid), None)
+        known = fingerprint_qrels(Qrels(np.arange(1200) // 40, docid, y))
+        bits = evidence_bits(known, None)
         assert bits["documents"].max() < 10
         assert bits["judgments"].min() > 40
 

@@ -1,0 +1,278 @@
+"""Scripted misuse of a registered test collection: every case is refused, in whatever form the content comes."""
+
+import os
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
+
+import rankeval as rk
+from rankeval.errors import GuardRefusal
+from rankeval.seals import forget
+
+N_QUERIES = 40
+
+
+@pytest.fixture
+def data():
+    return rk.datasets.make_ranking(N_QUERIES, 12, 5, rng=11)
+
+
+@pytest.fixture
+def guard(tmp_path, monkeypatch, data):
+    """Register the data in a ledger that the process finds by itself, as its workers do."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger.db"))
+    forget()
+    guard = rk.Guard("project")
+    guard.register("test", data.X, data.y, qid=data.qid)
+    yield guard
+    forget()
+
+
+def renamed(data):
+    return np.array([f"topic-{1000 - q}" for q in data.qid])
+
+
+def shuffled(data, seed=0):
+    order = np.random.default_rng(seed).permutation(len(data))
+    return data.X[order], data.y[order], renamed(data)[order]
+
+
+def folds_for(search, X, y, qid):
+    """Search without routing, on folds over queries given as rows, with ids bound to the scorer."""
+    y = pd.Series(y)
+    cv = [(np.flatnonzero(qid % 2 == part), np.flatnonzero(qid % 2 != part)) for part in (0, 1)]
+    return search(cv, rk.make_scorer("nDCG@10", qid=pd.Series(qid)), X, y)
+
+
+# What one may do with labels and scores -----------------------------------------------------------------------------
+
+
+def evaluate_as_it_is(data):
+    rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
+
+
+def evaluate_renamed_and_shuffled(data):
+    X, y, qid = shuffled(data)
+    rk.evaluate(y, X[:, 0], qid=qid)
+
+
+def evaluate_by_group_sizes(data):
+    rk.evaluate(data.y, data.X[:, 0], group=np.full(N_QUERIES, 12))
+
+
+def evaluate_with_float_labels_in_lists(data):
+    rk.evaluate([float(label) for label in data.y], list(data.X[:, 0]), qid=list(data.qid))
+
+
+def evaluate_most_of_it(data):
+    part = data.qid <= 32
+    rk.evaluate(data.y[part], data.X[part, 0], qid=data.qid[part])
+
+
+# What one may do with estimators ------------------------------------------------------------------------------------
+
+
+def fit_a_ranker(data):
+    rk.QueryRanker(Ridge()).fit(data.X, data.y, qid=data.qid)
+
+
+def fit_on_renamed_and_shuffled_rows(data):
+    X, y, qid = shuffled(data)
+    rk.QueryRanker(Ridge()).fit(X, y, qid=qid)
+
+
+def fit_other_labels(data):
+    rk.QueryRanker(Ridge()).fit(data.X, (data.y > 1).astype(int), qid=data.qid)
+
+
+def fit_a_frame(data):
+    rk.QueryRanker(Ridge()).fit(pd.DataFrame(data.X, columns=list("abcde")), data.y, qid=data.qid)
+
+
+def fit_float32(data):
+    rk.QueryRanker(Ridge()).fit(data.X.astype(np.float32), data.y, qid=data.qid)
+
+
+def fit_a_sparse_matrix(data):
+    rk.QueryRanker(Ridge()).fit(sparse.csr_matrix(data.X), data.y, qid=data.qid)
+
+
+def fit_standardised_features(data):
+    # The features are no longer the registered ones; the labels of the whole collection give it away.
+    rk.QueryRanker(Ridge()).fit((data.X - data.X.mean()) / data.X.std(), data.y, qid=data.qid)
+
+
+def fit_test_among_training_data(data):
+    other = rk.datasets.make_ranking(200, 12, 5, rng=12)
+    qid = np.concatenate([other.qid, data.qid + 1000])
+    rk.QueryRanker(Ridge()).fit(np.vstack([other.X, data.X]), np.concatenate([other.y, data.y]), qid=qid)
+
+
+def cross_validate_it(data):
+    rk.cross_validate(Ridge(), data.X, data.y, qid=renamed(data), measures=["nDCG@10"], cv=3)
+
+
+def cross_validate_a_tenth_of_it(data):
+    part = data.qid % 10 == 0
+    rk.cross_validate(Ridge(), data.X[part], data.y[part], qid=data.qid[part], measures="AP", cv=2)
+
+
+def score_by_a_scorer(data):
+    model = Ridge().fit(np.eye(5), np.arange(5))
+    rk.make_scorer("nDCG@10")(model, data.X, data.y, qid=data.qid)
+
+
+def grid_search(n_jobs):
+    def search(cv, scorer, X, y):
+        GridSearchCV(Ridge(), {"alpha": [1, 2]}, scoring=scorer, cv=cv, n_jobs=n_jobs, error_score=np.nan).fit(X, y)
+
+    return lambda data: folds_for(search, data.X, data.y, data.qid)
+
+
+def random_search(data):
+    def search(cv, scorer, X, y):
+        RandomizedSearchCV(Ridge(), {"alpha": [1, 2, 3]}, n_iter=2, scoring=scorer, cv=cv, random_state=0).fit(X, y)
+
+    folds_for(search, data.X, data.y, data.qid)
+
+
+def cross_val(n_jobs):
+    def search(cv, scorer, X, y):
+        cross_val_score(Ridge(), X, y, scoring=scorer, cv=cv, n_jobs=n_jobs, error_score=np.nan)
+
+    return lambda data: folds_for(search, data.X, data.y, data.qid)
+
+
+def optuna_study(data):
+    model = Ridge().fit(np.eye(5), np.arange(5))
+    scorer = rk.make_scorer("nDCG@10")
+    study = optuna.create_study(direction="maximize")
+    study.optimize(lambda _: scorer(model, data.X, data.y, qid=data.qid), n_trials=2, catch=(Exception,))
+
+
+def loop_over_seeds_in_workers(data):
+    joblib.Parallel(n_jobs=2)(
+        joblib.delayed(rk.evaluate)(data.y, np.random.default_rng(seed).normal(size=len(data)), qid=data.qid)
+        for seed in range(2)
+    )
+
+
+MISUSE = [
+    evaluate_as_it_is,
+    evaluate_renamed_and_shuffled,
+    evaluate_by_group_sizes,
+    evaluate_with_float_labels_in_lists,
+    evaluate_most_of_it,
+    fit_a_ranker,
+    fit_on_renamed_and_shuffled_rows,
+    fit_other_labels,
+    fit_a_frame,
+    fit_float32,
+    fit_a_sparse_matrix,
+    fit_standardised_features,
+    fit_test_among_training_data,
+    cross_validate_it,
+    cross_validate_a_tenth_of_it,
+    score_by_a_scorer,
+    pytest.param(grid_search(1), id="grid search"),
+    pytest.param(grid_search(2), id="grid search in two workers"),
+    random_search,
+    pytest.param(cross_val(1), id="cross_val_score"),
+    pytest.param(cross_val(2), id="cross_val_score in two workers"),
+    optuna_study,
+    loop_over_seeds_in_workers,
+]
+
+
+@pytest.mark.parametrize("misuse", MISUSE)
+def test_misuse_is_refused(guard, data, misuse):
+    with pytest.raises(GuardRefusal, match=r"(?s)test collection 'test' of project 'project'.*ledger\.db.*freeze"):
+        misuse(data)
+    assert len(guard.looks("test")) == 0
+
+
+def test_a_scorer_that_is_older_than_the_guard_refuses_in_workers_too(tmp_path, monkeypatch, data):
+    """The guard's ledger is its own: the workers can learn of it only from the scorer."""
+    monkeypatch.delenv("RANKEVAL_LEDGER")
+    monkeypatch.chdir(tmp_path)
+    forget()
+    qid = data.qid
+    scorer = rk.make_scorer("nDCG@10", qid=pd.Series(qid))
+    rk.Guard("project", ledger=tmp_path / "elsewhere.db").register("test", data)
+    cv = [(np.flatnonzero(qid % 2 == 0), np.flatnonzero(qid % 2 == 1))]
+    with pytest.raises(GuardRefusal, match=r"elsewhere\.db"):
+        cross_val_score(Ridge(), data.X, pd.Series(data.y), scoring=scorer, cv=cv, n_jobs=2, error_score=np.nan)
+    forget()
+
+
+@pytest.mark.usefixtures("guard")
+def test_a_daemonic_worker_gets_an_exception_so_that_its_pool_does_not_hang(tmp_path):
+    program = """
+import multiprocessing, sys
+import rankeval as rk
+from rankeval.errors import GuardRefusalError
+def work(_):
+    data = rk.datasets.make_ranking(40, 12, 5, rng=11)
+    return rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        try:
+            pool.map(work, range(2))
+        except GuardRefusalError as refusal:
+            print("refused:", refusal)
+"""
+    (tmp_path / "pool.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "pool.py"],
+        cwd=tmp_path,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.startswith("refused: evaluate was refused")
+
+
+class TestCollections:
+    @pytest.fixture
+    def qrels(self):
+        rng = np.random.default_rng(1)
+        return {f"q{q}": {f"d{d}": int(rng.integers(0, 3)) for d in rng.choice(500, 15, False)} for q in range(20)}
+
+    @pytest.fixture
+    def _registered(self, tmp_path, monkeypatch, qrels):
+        monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger.db"))
+        forget()
+        rk.Guard("project").register("test", qrels=qrels)
+        yield
+        forget()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param(lambda qrels: qrels, id="as it is"),
+            pytest.param(lambda qrels: {f"topic {q}": docs for q, docs in qrels.items()}, id="renamed"),
+            pytest.param(lambda qrels: dict(list(qrels.items())[5:9]), id="a part"),
+            pytest.param(
+                lambda qrels: rk.Qrels.from_dict(qrels).to_frame().sample(frac=1, random_state=0), id="shuffled"
+            ),
+            pytest.param(
+                lambda qrels: {q: {d: int(rel > 0) for d, rel in docs.items()} for q, docs in qrels.items()},
+                id="binary",
+            ),
+        ],
+    )
+    @pytest.mark.usefixtures("_registered")
+    def test_a_collection_is_refused(self, qrels, change):
+        run = {q: dict.fromkeys(docs, 1.0) for q, docs in qrels.items()}
+        with pytest.raises(GuardRefusal, match="identifiable queries"):
+            rk.evaluate(change(qrels), run, missing="zero")
