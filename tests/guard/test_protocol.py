@@ -1,0 +1,420 @@
+"""Laws of register, freeze, open: what is recorded, what is counted, what is shown."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
+from rankeval.guard import Guard
+from rankeval.seals import forget
+
+
+@pytest.fixture
+def data():
+    return rk.datasets.make_ranking(50, 10, 4, rng=3)
+
+
+@pytest.fixture
+def guard(tmp_path):
+    forget()
+    yield Guard("project", ledger=tmp_path / "ledger.db")
+    forget()
+
+
+@pytest.fixture
+def test(guard, data):
+    return guard.register("test", data.X, data.y, qid=data.qid)
+
+
+def systems(data, *weights):
+    """Return systems that weigh the first two features: s0 ignores the second."""
+    return {f"s{weight}": data.X[:, 0] + weight * data.X[:, 1] for weight in weights}
+
+
+def compared(data, *weights):
+    """Compare the systems without a guard, as it should."""
+    evaluations = {
+        name: rk.evaluate(data.y, score, qid=data.qid, measures="nDCG@10")
+        for name, score in systems(data, *weights).items()
+    }
+    return rk.compare(evaluations, baseline="s0", test="randomization", correction="max_t")
+
+
+def kinds(guard):
+    return [entry.kind for entry in guard._records.ledger.entries()]
+
+
+class TestRegister:
+    def test_a_collection_is_described_with_its_ledger_and_head(self, guard, test):
+        assert (test.n_queries, test.n_rows, test.n_identifiable) == (50, 500, 50)
+        assert test.head == guard.head
+        assert guard.ledger in repr(test)
+        assert test.digest[:12] in test._repr_html_()
+
+    def test_registering_again_in_any_form_records_nothing_and_hands_the_data_over(self, guard, test, data):
+        order = np.random.default_rng(0).permutation(len(data))
+        again = guard.register("test", data.X[order], data.y[order], qid=data.qid.astype(str)[order])
+        assert again.digest == test.digest
+        assert kinds(guard) == ["register"]
+        assert guard.register("test", data).digest == test.digest
+
+    @pytest.mark.usefixtures("test")
+    def test_names_and_contents_belong_together(self, guard, data):
+        with pytest.raises(LedgerError, match="registered as 'test': use that name instead of 'other'"):
+            guard.register("other", data)
+        with pytest.raises(LedgerError, match="'test' is registered with other content"):
+            guard.register("test", data.X + 1, data.y, qid=data.qid)
+        assert kinds(guard) == ["register"]
+
+    def test_another_project_registers_the_same_content_for_itself(self, guard, test, data):
+        theirs = Guard("theirs", ledger=guard.ledger)
+        assert theirs.register("their test", data).digest == test.digest
+        with pytest.raises(LedgerError, match=r"has no collection 'test'.*it has: their test"):
+            theirs.looks("test")
+
+    @pytest.mark.parametrize(
+        ("given", "match"),
+        [
+            ({"X": np.ones((3, 2)), "y": [1, 0, 1]}, "qid= is missing"),
+            ({"X": np.ones((3, 2)), "qid": [1, 1, 1]}, "y is missing"),
+            ({"X": np.ones((3, 2)), "y": [1, 0], "qid": [1, 1, 1]}, "features has 3, labels has 2"),
+            ({"X": np.ones((2, 2)), "y": [1, np.nan], "qid": [1, 1]}, "row 1 has no finite label"),
+            ({"X": np.ones((0, 2)), "y": [], "qid": []}, "no rows"),
+            ({"y": [1], "qid": [1], "qrels": {"a": {"b": 1}}}, "not both"),
+        ],
+    )
+    def test_incomplete_data_is_refused_by_name(self, guard, given, match):
+        with pytest.raises(InvalidInput, match=match):
+            guard.register("x", **given)
+        assert kinds(guard) == []
+
+    def test_data_that_changed_in_memory_is_not_opened(self, guard, data):
+        test = guard.register("test", data)
+        data.X[0, 0] += 1
+        with pytest.raises(LedgerError, match="changed in memory"):
+            guard.freeze(test, systems=systems(data, 0, 1))
+
+    def test_what_weakens_the_protection_is_warned_about_once(self, guard, data):
+        flags = (data.X[:, :2] > 0).astype(float)
+        with pytest.warns(RankevalWarning, match="RG001 'flags': only 0 of 50 queries"):
+            flagged = guard.register("flags", flags, data.y, qid=data.qid)
+        assert {one.code for one in flagged.findings} >= {"RG001"}
+        assert {one.code for one in guard.register("flags", flags, data.y, qid=data.qid).findings} >= {"RG001"}
+
+    @pytest.mark.usefixtures("test")
+    def test_the_checks_find_what_they_are_for(self, guard, data):
+        part = data.qid <= 20
+        X = np.vstack([data.X[part], data.X[data.qid == 1]])
+        y = np.concatenate([np.where(data.qid[part] == 2, 0, data.y[part]), data.y[data.qid == 1]])
+        qid = np.concatenate([data.qid[part], np.full(10, 99)])
+        with pytest.warns(RankevalWarning, match="RG003 'part': 20 of the 50 identifiable queries of 'test'"):
+            found = guard.register("part", X, y, qid=qid).findings
+        messages = {one.code: one.message for one in found}
+        assert messages["RG002"].startswith("1 of 21 queries have one label only")
+        assert messages["RG004"].startswith("21 queries see large differences only")
+        assert messages["RG005"].startswith("1 queries repeat")
+
+
+class TestFreeze:
+    def test_a_plan_has_the_same_id_whenever_it_says_the_same(self, guard, test, data):
+        one = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0", measure="ndcg_cut_10")
+        reordered = dict(reversed(systems(data, 0, 1).items()))
+        two = guard.freeze(test, systems={n: 3 * s + 1 for n, s in reordered.items()}, baseline="s0", measure="nDCG@10")
+        assert one.id == two.id
+        assert kinds(guard) == ["register", "rankings", "freeze"]
+        assert guard.plan(one.id[:8]).systems == tuple(sorted(one.systems))
+        for change in ({"baseline": "s1"}, {"measure": "AP"}, {"alpha": 0.01}, {"convention": "sklearn"}, {"rng": 1}):
+            given = {"baseline": "s0", "measure": "nDCG@10"} | change
+            assert guard.freeze(test, systems=systems(data, 0, 1), **given).id != one.id
+
+    def test_a_model_predicts_when_it_is_frozen_with_ids_if_it_takes_them(self, guard, test, data):
+        seen = []
+
+        class TakesIds:
+            def predict(self, X, qid=None):
+                seen.append(qid)
+                return X[:, 0]
+
+        class Plain:
+            def predict(self, X):
+                return X[:, 1]
+
+        plan = guard.freeze(test, systems={"ids": TakesIds(), "plain": Plain()})
+        assert (seen[0] == data.qid).all()
+        scores = guard.freeze(test, systems={"ids": data.X[:, 0], "plain": data.X[:, 1]})
+        assert plan.id == scores.id
+
+    @pytest.mark.parametrize(
+        ("given", "match"),
+        [
+            ({"systems": {"a": np.ones(500)}}, "at least two"),
+            ({"systems": {"a": np.ones(500), "b": np.ones(3)}}, "'b' has 3 scores for 500 rows"),
+            ({"systems": {"a": np.ones(500), "b": np.full(500, np.nan)}}, "'b': the score of row 0 is not a finite"),
+            (
+                {"systems": {"a": np.ones(500), "b": np.ones(500)}, "baseline": "c"},
+                "'c' is not among the systems: a, b",
+            ),
+            ({"systems": {"a": np.ones(500), "b": np.ones(500)}, "measure": "nDGC@10"}, "nDCG@10"),
+            ({"systems": {"a": np.ones(500), "b": np.ones(500)}, "alpha": 5}, "alpha is 5"),
+            ({"systems": {"a": np.ones(500), "b": np.ones(500)}, "folds": 5}, "not there yet"),
+        ],
+    )
+    def test_a_plan_that_is_not_whole_is_refused(self, guard, test, given, match):
+        with pytest.raises(InvalidInput, match=match):
+            guard.freeze(test, **given)
+        assert kinds(guard) == ["register"]
+
+    def test_plans_are_found_by_id_only(self, guard, test, data):
+        guard.freeze(test, systems=systems(data, 0, 1))
+        for plan_id in ("nonsense", ""):
+            with pytest.raises(LedgerError, match="give the id"):
+                guard.open(plan_id)
+
+
+class TestOpen:
+    def test_the_batch_is_compared_by_the_primary_measure_under_max_t(self, guard, test, data):
+        plan = guard.freeze(test, systems=systems(data, 0, 0.5, 1), baseline="s0", secondary=["AP", "nDCG@10"])
+        result = guard.open(plan)
+        expected = compared(data, 0, 0.5, 1)
+        primary = result.table[result.table["measure"] == "nDCG@10"].set_index("system")
+        wanted = expected.table.set_index("system").loc[primary.index]
+        for column in ("mean_system", "p_value", "p_adjusted", "ci_low"):
+            assert primary[column].tolist() == pytest.approx(wanted[column].tolist())
+        assert result.table[result.table["measure"] == "AP"]["p_adjusted"].isna().all()
+        assert result.primary == "nDCG@10"
+        assert "confirmatory for nDCG@10" in result.notes[-3]
+        assert f"ledger {guard.ledger} at {guard.head[:12]}" in result.notes[-1]
+        assert list(result.evaluations) == list(plan.names)
+
+    def test_a_look_is_a_new_output_and_the_first_baseline_is_none(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1, 2), baseline="s0"))
+        looks = guard.looks(test)
+        assert looks["system"].tolist() == ["s1", "s2"]
+        assert looks["look"].tolist() == [1, 2]
+        assert looks["status"].tolist() == ["confirmatory"] * 2
+        evaluated = rk.evaluate(data.y, systems(data, 1)["s1"], qid=data.qid, measures="nDCG@10")
+        assert looks["value"][0] == evaluated.aggregate()["nDCG@10"]
+        assert looks.attrs["head"] == guard.head
+
+    def test_without_a_baseline_every_output_is_a_look_and_equal_outputs_are_one(self, guard, test, data):
+        one = systems(data, 1)["s1"]
+        guard.open(guard.freeze(test, systems={"a": one, "b": 2 * one - 7, "c": -one}))
+        assert guard.looks(test)["system"].tolist() == ["a", "c"]
+
+    def test_opening_again_is_free_and_says_the_same(self, guard, test, data):
+        plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0")
+        first = guard.open(plan)
+        guard.open(guard.freeze(test, systems=systems(data, 0, 5), baseline="s0"))
+        again = guard.open(plan.id)
+        assert again.table.equals(first.table)
+        assert len(guard.looks(test)) == 2
+        assert again.notes[:-1] == first.notes[:-1]
+
+    def test_plans_frozen_before_the_first_opening_are_one_family(self, guard, test, data):
+        plans = [guard.freeze(test, systems=systems(data, 0, weight), baseline="s0") for weight in (0.1, 0.2, 0.4)]
+        alone = compared(data, 0, 0.1, 0.2, 0.4)
+        wanted = alone.table.set_index("system")["p_adjusted"]
+        for plan, weight in zip(plans, (0.1, 0.2, 0.4), strict=True):
+            result = guard.open(plan)
+            assert result.table["system"].tolist() == [f"s{weight}"]
+            assert result.table["p_adjusted"].iloc[0] == pytest.approx(wanted[f"s{weight}"])
+            assert any("2 systems of other plans frozen by then" in note for note in result.notes)
+        assert guard.looks(test)["status"].tolist() == ["confirmatory"] * 3
+
+    def test_plans_of_a_family_that_cannot_share_a_batch_are_paid_for_by_bonferroni(self, guard, test, data):
+        plan = guard.freeze(test, systems=systems(data, 0, 0.1), baseline="s0")
+        guard.freeze(test, systems=systems(data, 0, 0.1), baseline="s0", measure="AP")
+        result = guard.open(plan)
+        row = result.table.iloc[0]
+        assert row["p_adjusted"] == pytest.approx(min(1, 2 * row["p_value"]))
+        assert any("times 2" in note for note in result.notes)
+
+    def test_a_later_plan_with_new_outputs_is_exploratory(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
+        later = guard.open(guard.freeze(test, systems=systems(data, 1, 2, 3), baseline="s1"))
+        assert later.table["p_adjusted"].isna().all()
+        assert later.table["p_value"].notna().all()
+        (note,) = [note for note in later.notes if note.startswith("exploratory")]
+        assert "3 looks at 'test'" in note
+        assert "at least 0.0" in note
+        assert guard.looks(test)["status"].tolist() == ["confirmatory", "exploratory", "exploratory"]
+
+    def test_another_measure_of_opened_outputs_is_free_and_secondary(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
+        again = guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0", measure="AP"))
+        assert len(guard.looks(test)) == 1
+        assert again.table["p_adjusted"].isna().all()
+        assert any(note.startswith("secondary: all these rankings were opened before") for note in again.notes)
+
+    def test_a_baseline_declared_later_is_a_look(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
+        guard.open(guard.freeze(test, systems=systems(data, 1, 4), baseline="s4"))
+        assert guard.looks(test)["system"].tolist() == ["s1", "s4"]
+
+    def test_looks_of_other_projects_are_told_apart(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
+        theirs = Guard("theirs", ledger=guard.ledger)
+        their_test = theirs.register("their test", data)
+        result = theirs.open(theirs.freeze(their_test, systems=systems(data, 0, 1), baseline="s0"))
+        assert result.table["p_adjusted"].notna().all()
+        assert "1 look of project 'theirs' at 'their test' (1 more by other projects)" in result.notes[-1]
+        assert theirs.looks(their_test).attrs["elsewhere"] == 1
+
+    def test_two_openings_at_once_count_each_look_once(self, guard, test, data, monkeypatch):
+        """The other opening comes between the count and the entry: the count is made again."""
+        mine = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0")
+        other = Guard("project", ledger=guard.ledger)
+        other.register("test", data)
+        theirs = other.freeze(test, systems=systems(data, 0, 1, 2), baseline="s0")
+        append, waiting = guard._records.append, [True]
+
+        def late(kind, body, **options):
+            if waiting:
+                waiting.clear()
+                other.open(theirs)
+            append(kind, body, **options)
+
+        monkeypatch.setattr(guard._records, "append", late)
+        guard.open(mine)
+        assert guard.looks(test)["system"].tolist() == ["s1", "s2"]
+
+    def test_scores_that_changed_since_are_an_error(self, guard, test, data, monkeypatch):
+        plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0")
+        guard.open(plan)
+        import rankeval.evaluation
+
+        score = rankeval.evaluation.score_arrays
+
+        def drifted(*args, **options):
+            found = score(*args, **options)
+            found.scores[0] += 1e-4
+            return found
+
+        monkeypatch.setattr(rankeval.evaluation, "score_arrays", drifted)
+        with pytest.raises(LedgerError, match=r"now scores otherwise: 1 values differ, by up to 0\.0001"):
+            guard.open(plan)
+
+    def test_a_plan_opens_where_the_rows_come_in_another_order_under_other_names(self, guard, test, data):
+        plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0", secondary=["AP"])
+        order = np.random.default_rng(0).permutation(len(data))
+        elsewhere = Guard("project", ledger=guard.ledger)
+        with pytest.raises(LedgerError, match="not at hand: register it again"):
+            elsewhere.open(plan.id)
+        elsewhere.register("test", data.X[order], data.y[order], qid=np.array([f"x{q}" for q in data.qid])[order])
+        there = elsewhere.open(plan.id)
+        here = guard.open(plan, test)
+        columns = ["mean_system", "difference", "wins", "p_value"]
+        assert there.table[columns].to_numpy() == pytest.approx(here.table[columns].to_numpy(), abs=0.01)
+        assert there.table["difference"].tolist() == pytest.approx(here.table["difference"].tolist(), abs=1e-12)
+        assert len(guard.looks(test)) == 1
+
+    def test_a_plan_opens_in_a_fresh_process_and_gives_the_same(self, guard, test, data, tmp_path):
+        plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0")
+        program = (
+            "import sys, rankeval as rk; data = rk.datasets.make_ranking(50, 10, 4, rng=3); "
+            "guard = rk.Guard('project', ledger=sys.argv[1]); test = guard.register('test', data); "
+            "print(guard.open(sys.argv[2]).table['difference'].iloc[0].hex(), len(guard.looks(test)))"
+        )
+        command = [sys.executable, "-c", program, guard.ledger, plan.id]
+        runs = [
+            subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, check=True).stdout
+            for _ in range(2)
+        ]
+        assert runs[0] == runs[1]
+        assert runs[0].split() == [guard.open(plan).table["difference"].iloc[0].hex(), "1"]
+
+
+QRELS = {f"q{q}": {f"d{q}-{d}": int((q * d) % 3 == 1) for d in range(12)} for q in range(10)}
+
+
+class TestCollections:
+    def run(self, seed):
+        rng = np.random.default_rng(seed)
+        return {q: {d: float(rng.random()) for d in [*docs, f"unjudged {q}"]} for q, docs in QRELS.items()}
+
+    def test_runs_are_frozen_and_opened(self, guard):
+        test = guard.register("topics", qrels=QRELS)
+        plan = guard.freeze(test, systems={"a": self.run(1), "b": rk.Run.from_dict(self.run(2))}, measure="AP")
+        result = guard.open(plan)
+        expected = rk.evaluate(QRELS, self.run(2), measures="AP")
+        assert result.evaluations["b"].scores.tolist() == expected.scores.tolist()
+        assert len(guard.looks(test)) == 2
+
+    def test_runs_follow_the_queries_under_other_names(self, guard):
+        test = guard.register("topics", qrels=QRELS)
+        plan = guard.freeze(test, systems={"a": self.run(1), "b": self.run(2)}, measure="AP")
+        here = guard.open(plan)
+        elsewhere = Guard("project", ledger=guard.ledger)
+        elsewhere.register("topics", qrels={f"topic {q}": docs for q, docs in reversed(QRELS.items())})
+        assert elsewhere.open(plan.id).table["difference"].tolist() == pytest.approx(here.table["difference"].tolist())
+
+
+class TestStatusRetireVerify:
+    @pytest.mark.usefixtures("test")
+    def test_status_says_what_would_be_refused_and_why(self, guard, data):
+        status = guard.status(data.X, data.y, qid=data.qid + 7)
+        assert status.refused
+        assert bool(status)
+        assert status.collection == "test"
+        assert (status.n_matched, status.n_to_refuse) == (50, 3)
+        assert "would be refused: it is 'test' of project 'project': 50 of its 50" in str(status)
+        part = data.qid <= 2
+        weak = guard.status(data.X[part], data.y[part], qid=data.qid[part])
+        assert not weak
+        assert "on weak evidence: 2 of its 50" in str(weak)
+        other = rk.datasets.make_ranking(50, 10, 4, rng=4)
+        assert "nothing of it is registered" in str(guard.status(other))
+
+    def test_what_was_retired_is_no_test_any_more(self, guard, test, data):
+        plan = guard.freeze(test, systems=systems(data, 0, 1))
+        with pytest.raises(InvalidInput, match="reason is missing"):
+            guard.retire(test, " ")
+        guard.retire(test, "published")
+        assert not guard.status(data)
+        for use in (
+            lambda: guard.open(plan),
+            lambda: guard.freeze(test, systems=systems(data, 0, 2)),
+            lambda: guard.register("test", data),
+            lambda: guard.register("under another name", data),
+            lambda: guard.retire("test", "again"),
+        ):
+            with pytest.raises(LedgerError, match="published"):
+                use()
+
+    def test_verify_finds_edits_deletions_and_what_was_cut_off(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1)))
+        head = guard.head
+        assert guard.verify()
+        assert guard.verify(head)
+        fresh = Guard("project", ledger=guard.ledger)
+
+        def spoilt(statement):
+            copy = sqlite3.connect(guard.ledger)
+            before = list(copy.iterdump())
+            copy.execute(statement)
+            copy.commit()
+            verdicts = guard.verify(), fresh.verify(), fresh.verify(head)
+            copy.executescript("DROP TABLE rankeval_ledger;" + "\n".join(before))
+            copy.close()
+            return verdicts
+
+        assert spoilt("UPDATE rankeval_ledger SET body = replace(body, 's1', 's2') WHERE kind = 'open'") == (False,) * 3
+        assert spoilt("DELETE FROM rankeval_ledger WHERE seq = 2") == (False,) * 3
+        assert spoilt("DELETE FROM rankeval_ledger WHERE kind = 'open'") == (False, True, False)
+        assert guard.verify(head)
+        assert guard.problems("0" * 63 + "1") == [
+            "the head 000000000000 that was noted before is gone: entries were deleted at the end"
+        ]
+
+    def test_a_guard_needs_a_name_and_a_ledger(self):
+        with pytest.raises(InvalidInput, match="project"):
+            Guard(" ")
+        with pytest.raises(LedgerError, match="RANKEVAL_LEDGER=off"):
+            Guard("project")
+        with pytest.raises(LedgerError, match="not there yet"):
+            Guard("project", ledger="mlflow")
