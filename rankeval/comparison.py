@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -300,7 +301,7 @@ def compare(
     fill = [math.log(LEAST_AP) if _aggregate(systems, label) == "gmean" else 0.0 for label in labels]
     paired = pair_scores(frames, labels, missing=missing, fill=fill)
     pairs = _pairs(list(frames), baseline)
-    seed = int(np.random.default_rng(rng).integers(2**31)) if not isinstance(rng, int) else rng
+    seed = int(rng) if isinstance(rng, Integral) else int(np.random.default_rng(rng).integers(2**31))
     d = _differences(paired.scores, pairs)
     options: dict[str, Any] = {"alternative": side, "n_resamples": n_resamples, "rng": seed}
     result = paired_test(test, d, confidence_level=confidence_level, **options)

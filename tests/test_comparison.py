@@ -161,6 +161,11 @@ def test_bad_scores_and_ids_are_refused():
     broken = systems | {"ltr": systems["ltr"].assign(AP=np.nan)}
     with pytest.raises(InvalidInput, match=r"system 'ltr' on query 'q0' in 'AP' is not finite"):
         compare(broken)
+    absent = systems["ltr"].astype("Float64").assign(AP=pd.NA).astype("Float64")
+    with pytest.raises(InvalidInput, match=r"in 'AP' is not finite"):
+        compare(systems | {"ltr": absent})
+    with pytest.raises(InvalidInput, match="two columns named 'AP'"):
+        compare(systems | {"ltr": pd.concat([systems["ltr"], systems["ltr"][["AP"]]], axis=1)})
     with pytest.raises(InvalidInput, match="not numbers"):
         compare(systems | {"ltr": systems["ltr"].astype(str)})
     with pytest.raises(InvalidInput, match="at least 2 queries, found 1"):
@@ -232,7 +237,7 @@ def test_one_sided_tests_have_one_sided_intervals():
 def test_the_seed_is_recorded_and_gives_the_same_again():
     """Also when a Generator or nothing was given."""
     systems = frames()
-    for rng in (7, np.random.default_rng(3), None):
+    for rng in (7, np.int64(7), np.random.default_rng(3), None):
         first = compare(systems, test="randomization", n_resamples=199, rng=rng)
         again = compare(systems, test="randomization", n_resamples=199, rng=first.rng)
         pd.testing.assert_frame_equal(first.table, again.table, check_exact=True)

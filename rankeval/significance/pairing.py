@@ -86,10 +86,13 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
     if frame.index.has_duplicates:
         again = frame.index[frame.index.duplicated()][0]
         raise QueryIdError(f"system {name!r} has the query {again!r} more than once; one row per query is expected")
+    if not frame.columns.is_unique:
+        again = frame.columns[frame.columns.duplicated()][0]
+        raise InvalidInput(f"system {name!r} has two columns named {again!r}; one column per measure is expected")
     for label in labels:
         if not pd.api.types.is_numeric_dtype(frame[label]):
             raise InvalidInput(f"scores of system {name!r} in {label!r} are {frame[label].dtype}, not numbers")
-        values = frame[label].to_numpy(dtype=np.float64)
+        values = frame[label].to_numpy(dtype=np.float64, na_value=np.nan)
         if not np.isfinite(values).all():
             query = frame.index[~np.isfinite(values)][0]
             raise InvalidInput(

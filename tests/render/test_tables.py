@@ -22,7 +22,7 @@ class Texts(HTMLParser):
         super().__init__()
         self.cells, self.tags, self.inside = [], [], False
 
-    def handle_starttag(self, tag, attrs):  # noqa: ARG002 - the parser calls it with both
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         if tag in ("td", "th", "caption", "li"):
             self.cells.append("")

@@ -145,3 +145,20 @@ def _golden_differences(first, second, measure):
     assert queries == sorted(second.get("topics", second))
     a, b = (np.array([run.get("topics", run)[q][measure] for q in queries]) for run in (first, second))
     return differences(a, b)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["t", "randomization", "wilcoxon"])
+def test_golden_degenerate_input(shared, name):
+    """Where SciPy has nan, infinity or a p of 8e-33, ours is 1, the sign flips' p, or an error; else they are equal."""
+    cases = json.loads((shared / "golden" / "stats" / "degenerate.json").read_text())["cases"]
+    scipys = {"t": "ttest_rel", "randomization": "permutation", "wilcoxon": "wilcoxon"}[name]
+    for case, entry in cases.items():
+        d = differences([float(value) for value in entry["x"]], [float(value) for value in entry["y"]])
+        if case in ("one_topic", "has_nan", "empty"):
+            with pytest.raises(InvalidInput):
+                paired_test(name, d)
+            continue
+        constant = case.startswith("constant") or case == "identical"
+        expected = entry["permutation"]["pvalue"] if constant else entry[scipys]["pvalue"]
+        assert paired_test(name, d).p_value == pytest.approx(expected, abs=1e-12)
