@@ -1,0 +1,1 @@
+"""Rankers under scikit-learn: scorers, splitters, one estimator for all boosters, cross-validation."""

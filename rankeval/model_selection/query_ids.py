@@ -1,0 +1,335 @@
+"""Which query does each row belong to? One answer for scorers, splitters and `QueryRanker`.
+
+scikit-learn hands X and y around and slices them; a third column travels only where metadata routing is switched on.
+So ids are taken from whatever carried them: the argument ``qid`` (or ``group``, sizes of consecutive queries), ids
+bound to the scorer, a pandas index level named "qid", a column "qid" of X. All that are there must tell the same
+queries apart; the first in this order names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.errors import InvalidInput, QueryIdError
+
+NAME = "qid"
+"""The argument, the index level and the column that hold query ids."""
+
+
+DOCID = "docid"
+"""The index level that holds document ids."""
+
+
+class UnusableQueryIdsError(QueryIdError):
+    """Ids that are missing, of the wrong length, or that do not belong to these rows: there is nothing to go by."""
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, a frame, a sparse matrix or a list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X, dtype=object))
+
+
+def take_rows(table: Any, rows: NDArray[Any]) -> Any:
+    """Return these rows, in this order, as the same kind of table."""
+    if table is None:
+        return None
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if hasattr(table, "tocsr"):
+        return table.tocsr()[rows]
+    if hasattr(table, "shape"):
+        return table[rows]
+    return [table[row] for row in rows]
+
+
+def has_column(X: Any) -> bool:
+    """Say whether X is a frame with a column of query ids."""
+    return hasattr(X, "columns") and any(isinstance(name, str) and name == NAME for name in X.columns)
+
+
+def without_ids(X: Any) -> Any:
+    """Return X without its column of query ids, which is no feature; X itself where it has none."""
+    if not has_column(X):
+        return X
+    return X.drop(columns=NAME) if hasattr(X, "iloc") else X.drop(NAME)
+
+
+def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
+    """Check ids of any type and return them as an array.
+
+    Parameters
+    ----------
+    ids : array-like of shape (n_rows,)
+        The query of each row.
+    rows : int
+        How many there must be.
+    source : str
+        Where they come from, for messages.
+
+    Raises
+    ------
+    UnusableQueryIdsError
+        When the length is wrong or an id is missing.
+    """
+    import pandas as pd
+
+    column = np.asarray(ids)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.shape != (rows,):
+        raise UnusableQueryIdsError(
+            f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
+        )
+    missing = pd.isna(column)
+    if missing.any():
+        raise UnusableQueryIdsError(f"{source} is missing in row {int(np.argmax(missing))}: every row needs a query id")
+    return column
+
+
+def from_sizes(group: Any, rows: int) -> NDArray[np.int64]:
+    """Return the number of each row's query, for consecutive queries of these sizes.
+
+    Parameters
+    ----------
+    group : array-like of int of shape (n_queries,)
+        Rows per query, in row order.
+    rows : int
+        What they must add up to.
+
+    Raises
+    ------
+    UnusableQueryIdsError
+        When they do not.
+    """
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 1).any():
+        raise UnusableQueryIdsError("group must be the positive sizes of consecutive queries; ids of rows go into qid=")
+    if int(sizes.sum()) != rows:
+        hint = "; these look like ids of rows, which go into qid=" if len(sizes) == rows else ""
+        raise UnusableQueryIdsError(f"the sizes in group add up to {int(sizes.sum())}, but there are {rows} rows{hint}")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return numbers for distinct ids, in the order in which they first appear.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n_rows,)
+        Ids of any hashable type.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_rows,)
+        The number of each row's query.
+    queries : ndarray of shape (n_queries,)
+        The ids by number.
+    """
+    import pandas as pd
+
+    codes, _ = pd.factorize(ids)
+    first = np.full(int(codes.max(initial=-1)) + 1, len(ids))
+    np.minimum.at(first, codes, np.arange(len(ids)))
+    return codes.astype(np.int64), ids[first]
+
+
+def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    """Say whether two columns of ids tell the same queries apart, under whatever names."""
+    if left is right or (left.dtype == right.dtype and np.array_equal(left, right)):
+        return True
+    return np.array_equal(encode(left)[0], encode(right)[0])
+
+
+def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
+    """Return the one value that each query's rows share.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+        One value a row.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    what : str
+        What the values are, for the message.
+
+    Raises
+    ------
+    InvalidInput
+        When the length is wrong or rows of one query differ.
+    """
+    column = np.asarray(values)
+    if column.shape != codes.shape:
+        raise InvalidInput(f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one a row")
+    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    odd = column != column[first][codes]
+    if odd.any():
+        row = int(np.argmax(odd))
+        raise InvalidInput(f"{what} differs within the query of row {row}: it belongs to the query, not to the row")
+    return column[first]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundIds:
+    """Ids that a scorer carries with it, found again by the index labels of what it is called with.
+
+    Labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the labels of relevance
+    bound beside the ids must come back as y; without them, labels that look as if they had been reset are refused.
+
+    Parameters
+    ----------
+    ids : Series or array-like
+        The query of each row of the whole data.
+    y : array-like, optional
+        The relevance of the same rows.
+    """
+
+    ids: Any
+    y: Any | None = None
+
+    def __post_init__(self) -> None:
+        if self.y is not None and len(self.y) != len(self.ids):
+            raise QueryIdError(f"bound are {len(self.ids)} query ids and {len(self.y)} labels: give one of each a row")
+
+    def at(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the ids of the rows of X and y.
+
+        Raises
+        ------
+        UnusableQueryIdsError
+            When these rows cannot be found among the bound ones for certain.
+        """
+        positions = self._positions(X, y)
+        ids = id_array(self.ids, len(self.ids), "bound qid")[positions]
+        if self.y is not None and not np.array_equal(np.asarray(self.y)[positions], np.asarray(y)):
+            raise UnusableQueryIdsError(
+                "the bound qid does not belong to these rows: their y is not the y bound with it (was the index reset, "
+                "or were the rows put in another order?); pass qid with the call"
+            )
+        return ids
+
+    def _positions(self, X: Any, y: Any) -> NDArray[np.intp]:
+        rows = n_rows(X)
+        labels = _labels(X, y)
+        known = getattr(self.ids, "index", None)
+        known = known if hasattr(known, "get_indexer") else None
+        if known is None or labels is None or known.equals(labels):
+            if rows == len(self.ids):
+                return np.arange(rows)
+            raise UnusableQueryIdsError(
+                f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
+                "pandas Series on the index of X, and give X or y with that index"
+            )
+        if not known.is_unique:
+            raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
+        if self.y is None and _looks_reset(labels) and known.inferred_type == "integer":
+            raise UnusableQueryIdsError(
+                f"the labels 0 to {rows - 1} may come from reset_index, and would then be those of other rows: bind y "
+                "with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
+            )
+        positions: NDArray[np.intp] = known.get_indexer(labels)
+        if (positions < 0).any():
+            lost = labels.tolist()[int(np.argmin(positions))]
+            raise UnusableQueryIdsError(f"the bound qid has no row {lost!r}, which is in the index of the data")
+        return positions
+
+
+def _labels(X: Any, y: Any) -> Any | None:
+    """Return the pandas index of the rows, or None where there is none."""
+    found = [table.index for table in (y, X) if hasattr(table, "index") and hasattr(table.index, "get_indexer")]
+    if len(found) == 2 and not found[0].equals(found[1]):
+        raise QueryIdError("X and y have different indexes, so that it is open which rows the bound qid belongs to")
+    return found[0] if found else None
+
+
+def _looks_reset(labels: Any) -> bool:
+    return labels.inferred_type == "integer" and np.array_equal(labels, np.arange(len(labels)))
+
+
+def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
+    """Find a pandas index level by name, in X and in y; yield (name of the table, the level's values)."""
+    for name, table in (("X", X), ("y", y)):
+        if level in getattr(getattr(table, "index", None), "names", ()):
+            yield name, table.index.get_level_values(level)
+
+
+def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Find all ids that came with these rows, the strongest first."""
+    rows = n_rows(X)
+    if qid is not None:
+        yield "the argument qid", id_array(qid, rows, "qid")
+    if group is not None:
+        yield "the argument group", from_sizes(group, rows)
+    if bound is not None:
+        yield "the bound qid", bound.at(X, y)
+    for name, level in index_levels(X, y, NAME):
+        source = f"the index level 'qid' of {name}"
+        yield source, id_array(level, rows, source)
+    if has_column(X):
+        yield "the column 'qid' of X", id_array(X[NAME], rows, "the column 'qid' of X")
+
+
+def find(
+    X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: BoundIds | None = None
+) -> NDArray[Any] | None:
+    """Return the query of each row, or None where nothing says it.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows; may carry an index level or a column named "qid".
+    y : array-like, optional
+        Their labels; a Series may carry an index level named "qid".
+    qid : array-like of shape (n_rows,), optional
+        The ids themselves.
+    group : array-like of int, optional
+        Sizes of consecutive queries.
+    bound : BoundIds, optional
+        Ids that a scorer carries.
+
+    Raises
+    ------
+    QueryIdError
+        When the ids are unusable, or when two sources disagree.
+    """
+    found = list(_sources(X, y, qid, group, bound))
+    if not found:
+        return None
+    first, ids = found[0]
+    for other, others in found[1:]:
+        if not same_queries(ids, others):
+            raise QueryIdError(f"{first} and {other} put rows into different queries: drop one of them")
+    return ids
+
+
+WAYS = (
+    "qid= (or group= sizes) with the call; a pandas index level named 'qid' on X or y, such as "
+    "y = pd.Series(y, index=pd.Index(qid, name='qid')); a column 'qid' of X"
+)
+"""How ids can be given anywhere."""
+
+
+def require(X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None) -> NDArray[Any]:
+    """Return the query of each row, or say how to give it.
+
+    Parameters
+    ----------
+    X, y, qid, group
+        As in `find`.
+    who : str
+        Who needs the ids, for the message.
+
+    Raises
+    ------
+    QueryIdError
+        When there are none, or as in `find`.
+    """
+    ids = find(X, y, qid=qid, group=group)
+    if ids is None:
+        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {WAYS}")
+    return ids

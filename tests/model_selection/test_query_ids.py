@@ -1,0 +1,135 @@
+"""The query of each row, from whatever carried it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.model_selection.query_ids import BoundIds, encode, find, per_query, require, same_queries, without_ids
+
+X = np.zeros((4, 2))
+IDS = ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [IDS, np.array(IDS), pd.Series(IDS), pd.Categorical(IDS), pl.Series(IDS), [1, 2, 1, 2], [(1,), (2,), (1,), (2,)]],
+)
+def test_ids_of_any_type_tell_the_same_queries_apart(ids):
+    assert encode(find(X, qid=ids))[0].tolist() == [0, 1, 0, 1]
+
+
+def test_mixed_types_can_be_ids():
+    codes, queries = encode(np.array(["a", 1, "a", 2.5], dtype=object))
+    assert codes.tolist() == [0, 1, 0, 2]
+    assert queries.tolist() == ["a", 1, 2.5]
+
+
+def test_the_strongest_source_names_the_queries():
+    """Argument before index before column, where all agree on what belongs together."""
+    frame = pd.DataFrame({"f": range(4), "qid": [1, 2, 1, 2]}, index=pd.Index(IDS, name="qid"))
+    assert find(frame, qid=["x", "y", "x", "y"]).tolist() == ["x", "y", "x", "y"]
+    assert find(frame).tolist() == IDS
+    assert find(frame.reset_index(drop=True)).tolist() == [1, 2, 1, 2]
+
+
+def test_a_level_of_a_multi_index_or_of_y_will_do():
+    index = pd.MultiIndex.from_arrays([IDS, range(4)], names=["qid", "docid"])
+    assert find(pd.DataFrame(X, index=index)).tolist() == IDS
+    assert find(X, pd.Series([0, 1, 0, 1], index=index)).tolist() == IDS
+
+
+def test_a_polars_column_is_found_and_is_no_feature():
+    frame = pl.DataFrame({"qid": IDS, "f": [1, 2, 3, 4]})
+    assert find(frame).tolist() == IDS
+    assert without_ids(frame).columns == ["f"]
+
+
+def test_group_sizes_stand_for_ids():
+    assert find(X, group=[1, 3]).tolist() == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"qid": [1, 2, 3]}, "shape"),
+        ({"qid": [1.0, np.nan, 1.0, 1.0]}, "missing in row 1"),
+        ({"qid": ["a", None, "a", "a"]}, "missing in row 1"),
+        ({"qid": [1, 1, 1, 1], "group": [2, 2]}, "different queries"),
+        ({"group": [2, 3]}, "add up to 5"),
+        ({"group": IDS}, "sizes"),
+        ({"group": [7, 7, 8, 8]}, "qid="),
+        ({"group": [4, 0]}, "positive"),
+        ({}, "index level"),
+    ],
+)
+def test_ids_that_cannot_be_used_are_an_error_of_one_line(given, message):
+    with pytest.raises(QueryIdError, match=message) as caught:
+        require(X, who="the test", **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_sources_that_disagree_are_an_error():
+    frame = pd.DataFrame({"f": range(4), "qid": [1, 1, 2, 2]})
+    with pytest.raises(QueryIdError, match="argument qid and the column"):
+        find(frame, qid=IDS)
+    with pytest.raises(QueryIdError, match="index level 'qid' of X and the index level 'qid' of y"):
+        find(frame[["f"]].set_axis(pd.Index(IDS, name="qid")), pd.Series(0, pd.Index([1, 1, 2, 2], name="qid")))
+
+
+def test_queries_are_the_same_under_other_names():
+    assert same_queries(np.array([5, 5, 7]), np.array(["x", "x", "y"]))
+    assert not same_queries(np.array([5, 5, 7]), np.array(["x", "y", "y"]))
+
+
+def test_a_weight_belongs_to_the_query():
+    codes = np.array([0, 1, 0])
+    assert per_query([2.0, 3.0, 2.0], codes, "sample_weight").tolist() == [2.0, 3.0]
+    with pytest.raises(InvalidInput, match="differs within the query of row 2"):
+        per_query([2.0, 3.0, 4.0], codes, "sample_weight")
+
+
+class TestBound:
+    """Ids bound to a scorer."""
+
+    ids = pd.Series(["a", "a", "b", "b", "c", "c"], index=[10, 11, 12, 13, 14, 15])
+    y = pd.Series([0, 1, 2, 3, 4, 5], index=ids.index)
+
+    def test_are_found_by_the_labels_of_a_part(self):
+        part = self.y.iloc[[3, 1, 4]]
+        assert BoundIds(self.ids).at(np.zeros((3, 1)), part).tolist() == ["b", "a", "c"]
+        assert BoundIds(self.ids, self.y).at(part.to_frame(), part.to_numpy()).tolist() == ["b", "a", "c"]
+
+    def test_without_index_stand_for_the_whole_data_only(self):
+        assert BoundIds(IDS).at(X, np.zeros(4)).tolist() == IDS
+        with pytest.raises(QueryIdError, match="bind a pandas Series"):
+            BoundIds(IDS).at(X[:3], np.zeros(3))
+
+    def test_reset_labels_are_refused(self):
+        """They would resolve, to the wrong queries."""
+        bound = BoundIds(self.ids.reset_index(drop=True))
+        part = self.y.iloc[2:5].reset_index(drop=True)
+        with pytest.raises(QueryIdError, match="reset_index"):
+            bound.at(np.zeros((3, 1)), part)
+
+    def test_the_bound_y_tells_a_reset_from_a_first_fold(self):
+        y = self.y.reset_index(drop=True)
+        bound = BoundIds(self.ids.reset_index(drop=True), y)
+        assert bound.at(np.zeros((3, 1)), y.iloc[:3]).tolist() == ["a", "a", "b"]
+        with pytest.raises(QueryIdError, match="y is not the y bound with it"):
+            bound.at(np.zeros((3, 1)), y.iloc[2:5].reset_index(drop=True))
+
+    def test_other_rows_are_refused(self):
+        with pytest.raises(QueryIdError, match="no row 99"):
+            BoundIds(self.ids).at(np.zeros((1, 1)), pd.Series([1], index=[99]))
+        with pytest.raises(QueryIdError, match="duplicates"):
+            BoundIds(self.ids.set_axis([1] * 6)).at(np.zeros((1, 1)), pd.Series([1], index=[1]))
+        with pytest.raises(QueryIdError, match="different indexes"):
+            BoundIds(self.ids).at(pd.DataFrame(X), pd.Series(np.zeros(4), index=[10, 11, 12, 13]))
+
+    def test_need_one_label_an_id(self):
+        with pytest.raises(QueryIdError, match="6 query ids and 2 labels"):
+            BoundIds(self.ids, [1, 2])
