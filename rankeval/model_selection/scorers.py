@@ -1,0 +1,351 @@
+"""Scorers for scikit-learn: measures per query of what an estimator predicts.
+
+A scorer needs no base class: `get_metadata_routing`, built from public parts, makes scikit-learn route ``qid`` to it,
+and a callable that returns a dict gives many measures from one predict, where a dict of scorers would predict once for
+each. Ids that are missing end in a `MissingQueryIds`, which ``error_score=np.nan`` cannot turn into a column of nan.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from multiprocessing import current_process
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from rankeval._registry import unknown
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.errors import InvalidInput, MissingQueryIds
+from rankeval.evaluation import Evaluation, score_arrays
+from rankeval.measures import Measure
+from rankeval.measures import measures as find_measures
+from rankeval.model_selection.query_ids import (
+    DOCID,
+    NAME,
+    WAYS,
+    BoundIds,
+    UnusableQueryIdsError,
+    find,
+    has_column,
+    index_levels,
+    without_ids,
+)
+from rankeval.seals.refusal import Seals
+
+RESPONSES = ("predict", "predict_proba", "decision_function")
+"""What scikit-learn calls the methods a score can come from."""
+
+
+def make_scorer(
+    measures: str | Measure | Sequence[str | Measure],
+    *,
+    convention: str | Convention = "rankeval",
+    qid: Any = None,
+    y: Any = None,
+    response_method: str | Sequence[str] = "predict",
+    name: str | None = None,
+) -> QueryScorer:
+    """Make a scorer of ranking measures for scikit-learn.
+
+    Higher is better, as scikit-learn wants it. The scorer takes the query of each row from, in this order, ``qid=`` of
+    the call (routed, where metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a
+    column "qid" of X. `sklearn.inspection.permutation_importance` routes nothing: there, use bound ids or an index.
+
+    Parameters
+    ----------
+    measures : str, Measure, or list of them
+        One measure makes a scorer that returns a number; several, one that returns a dict from a single predict, for
+        ``cross_validate`` and for ``GridSearchCV(refit="nDCG@10")``.
+    convention : str or Convention, default="rankeval"
+        How the ranking is held against the labels.
+    qid : Series or array-like, optional
+        Ids bound to the scorer: a Series is looked up by the index labels of y or X, so it works in folds too.
+    y : Series or array-like, optional
+        The labels of the rows of `qid`, against which every look-up is checked.
+    response_method : str or sequence of str, default="predict"
+        The first of these that the estimator has gives the scores; of "predict_proba" the second column.
+    name : str, optional
+        What to call the system in the evaluations.
+
+    Returns
+    -------
+    QueryScorer
+        Called as ``scorer(estimator, X, y, qid=qid)``.
+
+    Raises
+    ------
+    UnknownName
+        When a measure, the convention or the response method does not exist.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> rk.make_scorer(["nDCG@10", "AP"])
+    make_scorer(['nDCG@10', 'AP'])
+    """
+    return QueryScorer(measures, convention=convention, qid=qid, y=y, response_method=response_method, name=name)
+
+
+def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.float64]:
+    """Return one score a row by the first of these methods that the estimator has.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+    methods : sequence of str
+        Names out of `RESPONSES`.
+
+    Raises
+    ------
+    InvalidInput
+        When the estimator has none of them, or gives several scores a row.
+    """
+    method = next((method for method in methods if hasattr(estimator, method)), None)
+    if method is None:
+        raise InvalidInput(f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method")
+    values = np.asarray(getattr(estimator, method)(X))
+    if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
+        values = values[:, 1]
+    if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
+        # Several grades of relevance: a row's score is the grade that is expected of it.
+        values = values @ np.asarray(estimator.classes_, dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InvalidInput(
+            f"{method} of {type(estimator).__name__} gives {values.shape[1]} scores a row: one is needed"
+        )
+    return values.astype(np.float64, copy=False)
+
+
+class QueryScorer:
+    """Scores an estimator's ranking of each query; see `make_scorer`.
+
+    Parameters
+    ----------
+    measures, convention, qid, y, response_method, name
+        As in `make_scorer`.
+    """
+
+    def __init__(
+        self,
+        measures: str | Measure | Sequence[str | Measure],
+        *,
+        convention: str | Convention = "rankeval",
+        qid: Any = None,
+        y: Any = None,
+        response_method: str | Sequence[str] = "predict",
+        name: str | None = None,
+    ) -> None:
+        # Unknown names are found now: inside a search they would come late, and as nan.
+        find_measures(measures)
+        find_convention(convention)
+        self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
+        self.convention = convention
+        self.response_method = response_method if isinstance(response_method, str) else tuple(response_method)
+        self.name = name
+        for method in self._methods:
+            if method not in RESPONSES:
+                raise unknown("response method", method, RESPONSES)
+        if qid is None and y is not None:
+            raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
+        self._bound = None if qid is None else BoundIds(qid, y)
+        self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "sample_weight": True}
+        self._seals = Seals.current()
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        *,
+        group: Any = None,
+        docid: Any = None,
+        sample_weight: Any = None,
+    ) -> float | dict[str, float]:
+        """Predict once and return the measure, or a dict of the measures.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted estimator.
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            The rows, in any order.
+        y : array-like of shape (n_rows,)
+            Their relevance.
+        qid : array-like of shape (n_rows,), optional
+            The query of each row.
+        group : array-like of int of shape (n_queries,), optional
+            Sizes of consecutive queries, instead of `qid`.
+        docid : array-like of shape (n_rows,), optional
+            The document of each row, or a pandas index level named "docid"; only ``ties="docid"`` reads it.
+        sample_weight : array-like of shape (n_rows,), optional
+            The weight of each row's query, constant within the query.
+
+        Raises
+        ------
+        MissingQueryIds
+            When the query of each row is not known; a `BaseException`.
+        QueryIdError
+            When two sources of ids disagree.
+        GuardRefusal
+            When X and y are registered test content.
+        """
+        evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
+        values = evaluation.aggregate()
+        if isinstance(self.measures, tuple):
+            return {label: float(values[label]) for label in evaluation.labels}
+        return float(values.iloc[0])
+
+    def evaluate(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        docid: Any = None,
+        sample_weight: Any = None,
+    ) -> Evaluation:
+        """Predict once and return the scores of every query.
+
+        Parameters
+        ----------
+        estimator, X, y, qid, group, docid, sample_weight
+            As in a call of the scorer.
+
+        Returns
+        -------
+        Evaluation
+            Under the scorer's measures and convention.
+        """
+        ids = self._ids(X, y, qid, group)
+        score = responses(estimator, _as_fitted(estimator, X), self._methods)
+        labels = np.asarray(y)
+        documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+        # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
+        for seals in dict.fromkeys((self._seals, Seals.current())):
+            seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
+        return score_arrays(
+            labels,
+            score,
+            ids,
+            measures=self.measures,
+            convention=self.convention,
+            docid=documents,
+            weights=None if sample_weight is None else np.asarray(sample_weight),
+            name=self.name,
+        )
+
+    def _ids(self, X: Any, y: Any, qid: Any, group: Any) -> NDArray[Any]:
+        """Find the query of each row, or stop whatever search this is part of."""
+        try:
+            ids = find(X, y, qid=qid, group=group, bound=self._bound)
+        except UnusableQueryIdsError as error:
+            _stop(str(error), error)
+        if ids is None:
+            _stop(
+                f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
+                f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
+                "rankeval.cross_validate(..., qid=qid), which needs no routing",
+            )
+        return ids
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn shall route here: ``qid``, ``docid`` and ``sample_weight``."""
+        request = MetadataRequest(owner=self)
+        for param, alias in self._requests.items():
+            request.score.add_request(param=param, alias=alias)
+        return request
+
+    def set_score_request(self, **requests: bool | str | None) -> QueryScorer:
+        """Change under which name metadata is routed here, as scikit-learn's scorers do.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            For ``qid``, ``docid`` and ``sample_weight``: whether it is asked for, or the name it has in ``params=``.
+
+        Returns
+        -------
+        QueryScorer
+            This scorer.
+
+        Raises
+        ------
+        UnknownName
+            For any other name.
+        """
+        for param in requests:
+            if param not in self._requests:
+                raise unknown("metadata of a scorer", param, self._requests)
+        self._requests = {**self._requests, **requests}
+        return self
+
+    @property
+    def _methods(self) -> tuple[str, ...]:
+        return (self.response_method,) if isinstance(self.response_method, str) else self.response_method
+
+    def __sklearn_clone__(self) -> QueryScorer:
+        twin = copy.copy(self)
+        return twin.set_score_request()
+
+    def _key(self) -> tuple[Any, ...]:
+        many = isinstance(self.measures, tuple)
+        return many, tuple(find_measures(self.measures)), find_convention(self.convention), self._methods, self.name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QueryScorer):
+            return NotImplemented
+        return (
+            self._key() == other._key() and self._requests == other._requests and _same_bound(self._bound, other._bound)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        measures = list(self.measures) if isinstance(self.measures, tuple) else self.measures
+        shown = [repr([str(one) for one in measures] if isinstance(measures, list) else str(measures))]
+        if self.convention != "rankeval":
+            shown.append(f"convention={self.convention!r}")
+        if self._bound is not None:
+            shown.append(f"qid=<{len(self._bound.ids)} bound ids>")
+        if self.response_method != "predict":
+            shown.append(f"response_method={self.response_method!r}")
+        if self.name is not None:
+            shown.append(f"name={self.name!r}")
+        renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
+        return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
+
+
+def _stop(message: str, cause: Exception | None = None) -> NoReturn:
+    # A BaseException would hang the pool of a daemonic worker.
+    stop = UnusableQueryIdsError if current_process().daemon else MissingQueryIds
+    raise stop(message) from cause
+
+
+def _as_fitted(estimator: Any, X: Any) -> Any:
+    """Return X as the estimator knows it: without the column of ids, unless it was fitted with it.
+
+    A Pipeline may have been fitted with the column and drop it itself.
+    """
+    fitted_with = getattr(estimator, "feature_names_in_", ())
+    return X if has_column(X) and NAME in fitted_with else without_ids(X)
+
+
+def _same_bound(left: BoundIds | None, right: BoundIds | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    indexes = (getattr(left.ids, "index", None), getattr(right.ids, "index", None))
+    pairs = ((left.ids, right.ids), (left.y, right.y), indexes)
+    return all(np.array_equal(np.asarray(one), np.asarray(other)) for one, other in pairs)

@@ -1,0 +1,315 @@
+"""Scorers inside and outside of scikit-learn, routing on and off."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.dummy import DummyRegressor
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import ndcg_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import rankeval as rk
+from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput, MissingQueryIds, QueryIdError, Refusal, UnknownName
+from rankeval.model_selection.splitters import QueryKFold
+
+MANY = ["nDCG@10", "AP", "RR"]
+
+
+class Counting(RegressorMixin, BaseEstimator):
+    """The first feature, and how often it was asked for."""
+
+    calls = 0
+
+    def fit(self, X, y):
+        self.n_features_in_ = np.asarray(X).shape[1]
+        return self
+
+    def predict(self, X):
+        type(self).calls += 1
+        return np.asarray(X)[:, 0]
+
+
+@pytest.fixture
+def ridge(ltr):
+    return Ridge().fit(ltr.X, ltr.y)
+
+
+def by_hand(y, score, qid):
+    """nDCG@10 by a loop over queries; the scores have no ties."""
+    return np.mean([ndcg_score([y[qid == query]], [score[qid == query]], k=10) for query in np.unique(qid)])
+
+
+def test_the_value_is_that_of_a_loop_over_queries(ltr, ridge):
+    expected = by_hand(ltr.y, ridge.predict(ltr.X), ltr.qid)
+    assert rk.make_scorer("nDCG@10")(ridge, ltr.X, ltr.y, qid=ltr.qid) == pytest.approx(expected, abs=1e-12)
+
+
+def test_ids_come_by_every_way_to_the_same_value(ltr, ridge):
+    scorer = rk.make_scorer("AP")
+    expected = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid)
+    assert scorer(ridge, ltr.indexed.to_numpy(), ltr.y_indexed) == expected
+    named = Ridge().fit(ltr.frame, ltr.y)
+    assert scorer(named, ltr.indexed, ltr.y) == expected
+    assert scorer(named, ltr.frame.assign(qid=ltr.qid), ltr.y) == expected
+    assert rk.make_scorer("AP", qid=pd.Series(ltr.qid))(named, ltr.frame, ltr.y) == expected
+    assert rk.make_scorer("AP", qid=ltr.qid, y=ltr.y)(ridge, ltr.X, ltr.y) == expected
+    order = np.argsort(ltr.qid, kind="stable")
+    sizes = np.unique(ltr.qid, return_counts=True)[1]
+    assert scorer(ridge, ltr.X[order], ltr.y[order], group=sizes) == pytest.approx(expected, abs=1e-15)
+
+
+def test_many_measures_are_a_dict_from_one_predict(ltr):
+    Counting.calls = 0
+    results = cross_validate(
+        Counting(), ltr.indexed, ltr.y, groups=ltr.qid, cv=QueryKFold(4), scoring=rk.make_scorer(MANY)
+    )
+    assert Counting.calls == 4
+    assert {f"test_{name}" for name in MANY} <= set(results)
+    one = cross_val_score(
+        Counting(), ltr.indexed, ltr.y, groups=ltr.qid, cv=QueryKFold(4), scoring=rk.make_scorer("AP")
+    )
+    assert results["test_AP"].tolist() == one.tolist()
+
+
+def test_a_list_of_one_is_a_dict_too(ltr, ridge):
+    assert list(rk.make_scorer(["AP"])(ridge, ltr.X, ltr.y, qid=ltr.qid)) == ["AP"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {},
+        {"qid": ["a", "b"]},
+        {"qid": [np.nan] * 360},
+        {"group": [1, 2]},
+    ],
+)
+def test_a_forgotten_or_unusable_qid_is_not_swallowed(call, ltr, ridge):
+    """A `BaseException` of one line that lists the ways."""
+    with pytest.raises(MissingQueryIds) as caught:
+        rk.make_scorer("AP")(ridge, ltr.X, ltr.y, **call)
+    assert "\n" not in str(caught.value)
+    assert not isinstance(caught.value, Exception)
+
+
+def test_a_forgotten_qid_gets_through_error_score_nan(ltr):
+    with pytest.raises(Refusal, match=r"called without query ids.*index level.*make_scorer.*cross_validate"):
+        cross_val_score(Ridge(), ltr.X, ltr.y, cv=3, scoring=rk.make_scorer("AP"), error_score=np.nan)
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_forgotten_qid_gets_through_workers_and_routing(ltr):
+    with pytest.raises(Refusal):
+        cross_val_score(Ridge(), ltr.X, ltr.y, cv=3, n_jobs=2, scoring=rk.make_scorer("AP"), error_score=np.nan)
+
+
+def test_sources_that_disagree_are_an_error(ltr, ridge):
+    with pytest.raises(QueryIdError, match="different queries"):
+        rk.make_scorer("AP")(ridge, ltr.indexed.to_numpy(), ltr.y_indexed, qid=ltr.qid[::-1])
+
+
+def test_bound_ids_work_in_folds_and_are_refused_after_a_reset(ltr):
+    X = ltr.frame.set_axis([f"row {number}" for number in range(len(ltr.y))])
+    y = pd.Series(ltr.y, X.index)
+    scorer = rk.make_scorer("AP", qid=pd.Series(ltr.qid, X.index))
+    bound = cross_val_score(Ridge(), X, y, groups=ltr.qid, cv=QueryKFold(3), scoring=scorer)
+    told = cross_val_score(Ridge(), ltr.indexed, ltr.y, groups=ltr.qid, cv=QueryKFold(3), scoring=rk.make_scorer("AP"))
+    assert bound.tolist() == told.tolist()
+    part = ltr.qid == "q3"
+    with pytest.raises(MissingQueryIds, match="reset_index"):
+        rk.make_scorer("AP", qid=pd.Series(ltr.qid))(
+            Ridge().fit(ltr.frame, y), ltr.frame[part].reset_index(drop=True), y[part].reset_index(drop=True)
+        )
+
+
+def test_a_column_of_ids_is_no_feature(ltr):
+    """But a Pipeline that was fitted with it, and drops it itself, gets it."""
+    from sklearn.compose import make_column_transformer
+
+    frame = ltr.frame.assign(qid=ltr.qid)
+    expected = rk.make_scorer("AP")(Ridge().fit(ltr.frame, ltr.y), frame, ltr.y)
+    dropping = make_pipeline(make_column_transformer(("drop", ["qid"]), remainder="passthrough"), Ridge())
+    assert rk.make_scorer("AP")(dropping.fit(frame, ltr.y), frame, ltr.y) == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_come_by_the_response_method(ltr):
+    relevant = (ltr.y > 0).astype(int)
+    logistic = LogisticRegression().fit(ltr.X, relevant)
+    proba = rk.make_scorer("AP", response_method="predict_proba")(logistic, ltr.X, relevant, qid=ltr.qid)
+    decision = rk.make_scorer("AP", response_method=("decision_function", "predict"))
+    assert decision(logistic, ltr.X, relevant, qid=ltr.qid) == pytest.approx(proba, abs=1e-12)
+    assert decision(Ridge().fit(ltr.X, relevant), ltr.X, relevant, qid=ltr.qid) > 0
+    graded = LogisticRegression(max_iter=1000).fit(ltr.X, ltr.y)
+    expected = by_hand(ltr.y, graded.predict_proba(ltr.X) @ graded.classes_, ltr.qid)
+    by_grade = rk.make_scorer("nDCG@10", response_method="predict_proba")
+    assert by_grade(graded, ltr.X, ltr.y, qid=ltr.qid) == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(InvalidInput, match="has no predict_proba"):
+        by_grade(Ridge().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
+    with pytest.raises(InvalidInput, match="4 scores a row"):
+        decision(LinearSVC().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
+
+
+def test_sample_weight_is_the_weight_of_a_query(ltr, ridge):
+    scorer = rk.make_scorer("AP")
+    per_query = scorer.evaluate(ridge, ltr.X, ltr.y, qid=ltr.qid).per_query["AP"]
+    weight = pd.Series(np.arange(1.0, 31.0), per_query.index)
+    value = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight[ltr.qid].to_numpy())
+    assert value == pytest.approx(np.average(per_query, weights=weight), abs=1e-12)
+    with pytest.raises(InvalidInput, match="within one query"):
+        scorer(ridge, ltr.X, ltr.y, qid=ltr.qid, sample_weight=np.arange(len(ltr.y)))
+
+
+@pytest.mark.usefixtures("routing")
+def test_document_ids_break_ties_where_the_convention_asks_for_them(ltr):
+    """By argument, by routing, by an index level."""
+    constant = DummyRegressor().fit(ltr.X, ltr.y)
+    docid = np.array([f"d{number:03}" for number in range(len(ltr.y))])
+    scorer = rk.make_scorer("AP", convention="trec_eval-9.0.8")
+    expected = rk.evaluate(
+        ltr.y, np.zeros(len(ltr.y)), qid=ltr.qid, docid=docid, measures="AP", convention="trec_eval-9.0.8"
+    ).aggregate()["AP"]
+    assert scorer(constant, ltr.X, ltr.y, qid=ltr.qid, docid=docid) == expected
+    both = pd.MultiIndex.from_arrays([ltr.qid, docid], names=["qid", "docid"])
+    assert scorer(constant, ltr.X, pd.Series(ltr.y, both)) == expected
+    told = {"qid": ltr.qid, "docid": docid}
+    assert np.isfinite(
+        cross_val_score(DummyRegressor(), ltr.X, ltr.y, cv=QueryKFold(3), scoring=scorer, params=told)
+    ).all()
+    with pytest.raises(InvalidInput, match="docid"):
+        scorer(constant, ltr.X, ltr.y, qid=ltr.qid)
+
+
+def test_names_are_checked_when_the_scorer_is_made():
+    for options in (
+        {"measures": "nDGC@10"},
+        {"measures": "AP", "convention": "trec"},
+        {"measures": "AP", "response_method": "predicts"},
+    ):
+        with pytest.raises(UnknownName):
+            rk.make_scorer(**options)
+    with pytest.raises(UnknownName, match="metadata of a scorer"):
+        rk.make_scorer("AP").set_score_request(qids="q")
+    with pytest.raises(InvalidInput, match="none are bound"):
+        rk.make_scorer("AP", y=[1, 2])
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        rk.make_scorer("nDCG@10"),
+        rk.make_scorer(MANY, convention="trec_eval-10", name="mine"),
+        rk.make_scorer(rk.measure("P(rel=2)@5"), response_method=("predict_proba", "predict")),
+        rk.make_scorer("AP", convention=Convention("own", ties="stable")),
+        rk.make_scorer("AP").set_score_request(qid="query", sample_weight=False),
+        rk.make_scorer("AP", qid=pd.Series([1, 1]), y=[0, 1]),
+    ],
+    ids=repr,
+)
+def test_a_scorer_pickles_clones_and_prints_as_it_is_made(scorer):
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+    assert clone(scorer) == scorer
+    assert hash(clone(scorer)) == hash(scorer)
+    assert scorer != rk.make_scorer("Rprec")
+    if "bound" not in repr(scorer):
+        names = {"make_scorer": rk.make_scorer, "Convention": Convention}
+        assert eval(repr(scorer), names) == scorer  # noqa: S307 - our own text
+
+
+def test_a_clone_keeps_its_own_requests():
+    scorer = rk.make_scorer("AP")
+    clone(scorer).set_score_request(qid="query")
+    assert scorer == rk.make_scorer("AP")
+
+
+class TestInScikitLearn:
+    """One qid by routing, or an index level without it, gives the same numbers."""
+
+    def grid(self, **options):
+        return GridSearchCV(
+            Ridge(), {"alpha": [0.1, 1e4]}, scoring=rk.make_scorer(MANY), refit="nDCG@10", cv=QueryKFold(3), **options
+        )
+
+    @pytest.mark.usefixtures("routing")
+    def test_grid_search_with_and_without_routing(self, ltr):
+        import sklearn
+
+        routed = self.grid().fit(ltr.X, ltr.y, qid=ltr.qid)
+        with sklearn.config_context(enable_metadata_routing=False):
+            indexed = self.grid().fit(ltr.X, ltr.y_indexed)
+        assert routed.cv_results_["mean_test_AP"].tolist() == indexed.cv_results_["mean_test_AP"].tolist()
+        assert routed.score(ltr.X, ltr.y, qid=ltr.qid) == rk.make_scorer("nDCG@10")(routed, ltr.X, ltr.y, qid=ltr.qid)
+
+    @pytest.mark.usefixtures("routing")
+    def test_nested_search_in_a_pipeline(self, ltr):
+        inner = RandomizedSearchCV(
+            make_pipeline(StandardScaler(), Ridge()),
+            {"ridge__alpha": [0.1, 1e4]},
+            n_iter=1,
+            random_state=0,
+            scoring=rk.make_scorer("AP"),
+            cv=QueryKFold(2),
+        )
+        values = cross_val_score(
+            inner, ltr.X, ltr.y, cv=QueryKFold(3), scoring=rk.make_scorer("AP"), params={"qid": ltr.qid}
+        )
+        assert np.isfinite(values).all()
+
+    @pytest.mark.usefixtures("routing")
+    def test_halving_search(self, ltr):
+        from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - makes the next import possible
+        from sklearn.model_selection import HalvingGridSearchCV
+
+        search = HalvingGridSearchCV(
+            Ridge(), {"alpha": [0.1, 1e4]}, scoring=rk.make_scorer("AP"), cv=QueryKFold(2), min_resources=180
+        )
+        assert np.isfinite(search.fit(ltr.X, ltr.y, qid=ltr.qid).best_score_)
+
+    @pytest.mark.usefixtures("routing")
+    def test_curves_and_permutation_test(self, ltr):
+        told = {"cv": QueryKFold(3), "scoring": rk.make_scorer("AP"), "params": {"qid": ltr.qid}}
+        sizes, _, scores = learning_curve(Ridge(), ltr.X, ltr.y, train_sizes=[0.5, 1.0], **told)
+        assert scores.shape == (2, 3)
+        assert len(sizes) == 2
+        assert validation_curve(Ridge(), ltr.X, ltr.y, param_name="alpha", param_range=[1, 2], **told)[1].shape == (
+            2,
+            3,
+        )
+        value, shuffled, _ = permutation_test_score(Ridge(), ltr.X, ltr.y, n_permutations=2, **told)
+        assert value > shuffled.max()
+
+    @pytest.mark.usefixtures("routing")
+    def test_feature_selection(self, ltr):
+        told = {"cv": QueryKFold(3), "scoring": rk.make_scorer("nDCG@10")}
+        assert RFECV(LinearRegression(), **told).fit(ltr.X, ltr.y, qid=ltr.qid).support_[0]
+        forward = SequentialFeatureSelector(LinearRegression(), n_features_to_select=1, **told)
+        assert forward.fit(ltr.X, ltr.y, qid=ltr.qid).support_.tolist() == [True, False, False, False, False]
+
+    def test_permutation_importance_by_bound_ids_or_an_index(self, ltr, ridge):
+        """Which routes nothing."""
+        bound = permutation_importance(
+            ridge, ltr.X, ltr.y, scoring=rk.make_scorer(["AP"], qid=ltr.qid, y=ltr.y), n_repeats=2, random_state=0
+        )
+        indexed = permutation_importance(
+            ridge, ltr.X, ltr.y_indexed, scoring=rk.make_scorer(["AP"]), n_repeats=2, random_state=0
+        )
+        assert bound["AP"].importances.tolist() == indexed["AP"].importances.tolist()
+        assert bound["AP"].importances_mean.argmax() == 0
