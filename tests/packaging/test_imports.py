@@ -1,0 +1,66 @@
+"""Importing is quick and quiet, loads nothing heavy, and no module hides a public name."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import rankeval
+
+HEAVY = ("mlflow", "sklearn", "scipy", "pandas", "matplotlib", "pyarrow", "sqlalchemy", "pydantic", "typer")
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_import_loads_nothing_heavy():
+    """`import rankeval` loads none of the large libraries."""
+    loaded = json.loads(run("import rankeval, sys, json; print(json.dumps(sorted(sys.modules)))"))
+    assert not [name for name in HEAVY if name in loaded]
+
+
+def test_import_is_quick():
+    """Beyond Python's own start, `import rankeval` takes under half a second of processor time."""
+    code = "import time; a = time.process_time(); import rankeval; print(time.process_time() - a)"
+    assert min(float(run(code)) for _ in range(3)) < 0.5
+
+
+def test_the_plugin_loads_no_mlflow_by_itself():
+    """`import rankeval_mlflow` is lazy too."""
+    assert "False" in run("import rankeval_mlflow, sys; print('mlflow' in sys.modules)")
+
+
+@pytest.mark.parametrize("name", rankeval.__all__)
+def test_every_public_name_is_there_after_all_modules_are_loaded(name):
+    """No module has the name of a public function, else it would stand in its place."""
+    for module in pkgutil.walk_packages(rankeval.__path__, "rankeval."):
+        importlib.import_module(module.name)
+    value = getattr(rankeval, name)
+    is_module = type(value).__name__ == "module"
+    assert is_module == (name in ("datasets", "errors"))
+    assert name in dir(rankeval)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """The lazy package behaves as any module does."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = rankeval.nothing
+
+
+def test_the_library_runs_no_mlflow_when_it_evaluates():
+    """Scoring arrays needs NumPy and Arrow, and no tracking server's client."""
+    code = (
+        "import os; os.environ['RANKEVAL_LEDGER'] = 'off'\n"
+        "import rankeval as rk, sys\n"
+        "rk.evaluate([1, 0], [1, 0], qid=[1, 1])\n"
+        "print([name for name in ('mlflow', 'sklearn', 'scipy', 'matplotlib') if name in sys.modules])"
+    )
+    assert run(code).strip() == "[]"
