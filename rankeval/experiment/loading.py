@@ -55,7 +55,7 @@ def load_parts(config: ExperimentConfig) -> Parts:
     source = config.data.path or config.data.loader
     if config.data.loader == "letor" and config.data.path is not None and Path(config.data.path).is_dir():
         return Parts(*_letor_folder(config.data), source)
-    from rankeval.model_selection.splitters import dev_test_split
+    from rankeval.model_selection.holdout import dev_test_split
 
     split = dev_test_split(_load(config.data), test_size=config.split.test_size, salt=config.split.salt)
     return Parts(split.dev, split.test, source)

@@ -9,8 +9,7 @@ queries apart; the first in this order names them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,81 +173,12 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     return column[first]
 
 
-@dataclass(frozen=True, eq=False)
-class BoundIds:
-    """Ids that a scorer carries with it, found again by the index labels of what it is called with.
-
-    Labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the labels of relevance
-    bound beside the ids must come back as y; without them, labels that look as if they had been reset are refused.
-
-    Parameters
-    ----------
-    ids : Series or array-like
-        The query of each row of the whole data.
-    y : array-like, optional
-        The relevance of the same rows.
-    """
-
-    ids: Any
-    y: Any | None = None
-
-    def __post_init__(self) -> None:
-        if self.y is not None and len(self.y) != len(self.ids):
-            raise QueryIdError(f"bound are {len(self.ids)} query ids and {len(self.y)} labels: give one of each a row")
+class Bound(Protocol):
+    """Ids that a scorer carries; see `bound_ids`."""
 
     def at(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the ids of the rows of X and y.
-
-        Raises
-        ------
-        UnusableQueryIdsError
-            When these rows cannot be found among the bound ones for certain.
-        """
-        positions = self._positions(X, y)
-        ids = id_array(self.ids, len(self.ids), "bound qid")[positions]
-        if self.y is not None and not np.array_equal(np.asarray(self.y)[positions], np.asarray(y)):
-            raise UnusableQueryIdsError(
-                "the bound qid does not belong to these rows: their y is not the y bound with it (was the index reset, "
-                "or were the rows put in another order?); pass qid with the call"
-            )
-        return ids
-
-    def _positions(self, X: Any, y: Any) -> NDArray[np.intp]:
-        rows = n_rows(X)
-        labels = _labels(X, y)
-        known = getattr(self.ids, "index", None)
-        known = known if hasattr(known, "get_indexer") else None
-        if known is None or labels is None or known.equals(labels):
-            if rows == len(self.ids):
-                return np.arange(rows)
-            raise UnusableQueryIdsError(
-                f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
-                "pandas Series on the index of X, and give X or y with that index"
-            )
-        if not known.is_unique:
-            raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
-        if self.y is None and _looks_reset(labels) and known.inferred_type == "integer":
-            raise UnusableQueryIdsError(
-                f"the labels 0 to {rows - 1} may come from reset_index, and would then be those of other rows: bind y "
-                "with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
-            )
-        positions: NDArray[np.intp] = known.get_indexer(labels)
-        if (positions < 0).any():
-            lost = labels.tolist()[int(np.argmin(positions))]
-            raise UnusableQueryIdsError(f"the bound qid has no row {lost!r}, which is in the index of the data")
-        return positions
-
-
-def _labels(X: Any, y: Any) -> Any | None:
-    """Return the pandas index of the rows, or None where there is none."""
-    found = [table.index for table in (y, X) if hasattr(table, "index") and hasattr(table.index, "get_indexer")]
-    if len(found) == 2 and not found[0].equals(found[1]):
-        raise QueryIdError("X and y have different indexes, so that it is open which rows the bound qid belongs to")
-    return found[0] if found else None
-
-
-def _looks_reset(labels: Any) -> bool:
-    return labels.inferred_type == "integer" and np.array_equal(labels, np.arange(len(labels)))
+        """Return the ids of these rows."""
+        ...
 
 
 def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
@@ -258,7 +188,7 @@ def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
             yield name, table.index.get_level_values(level)
 
 
-def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> Iterator[tuple[str, NDArray[Any]]]:
+def _sources(X: Any, y: Any, qid: Any, group: Any, bound: Bound | None) -> Iterator[tuple[str, NDArray[Any]]]:
     """Find all ids that came with these rows, the strongest first."""
     rows = n_rows(X)
     if qid is not None:
@@ -275,7 +205,7 @@ def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> It
 
 
 def find(
-    X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: BoundIds | None = None
+    X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: Bound | None = None
 ) -> NDArray[Any] | None:
     """Return the query of each row, or None where nothing says it.
 
@@ -289,7 +219,7 @@ def find(
         The ids themselves.
     group : array-like of int, optional
         Sizes of consecutive queries.
-    bound : BoundIds, optional
+    bound : Bound, optional
         Ids that a scorer carries.
 
     Raises

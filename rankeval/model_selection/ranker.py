@@ -18,10 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankeval.errors import InvalidInput
 from rankeval.measures import measure as find_measure
 from rankeval.model_selection import boosters
-from rankeval.model_selection.boosters import Rows, Watch
+from rankeval.model_selection.holdout import hashed_share
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require, without_ids
+from rankeval.model_selection.rows import Rows, Watch
 from rankeval.model_selection.scorers import make_scorer, responses
-from rankeval.model_selection.splitters import QueryKFold, QuerySplit, hashed_share
+from rankeval.model_selection.splitters import QueryKFold, QuerySplit
 from rankeval.seals.refusal import Seals
 
 SCORE = "nDCG@10"

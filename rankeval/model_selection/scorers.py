@@ -23,11 +23,11 @@ from rankeval.errors import InvalidInput, MissingQueryIds
 from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as find_measures
+from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.query_ids import (
     DOCID,
     NAME,
     WAYS,
-    BoundIds,
     UnusableQueryIdsError,
     find,
     has_column,
@@ -307,7 +307,7 @@ class QueryScorer:
         if not isinstance(other, QueryScorer):
             return NotImplemented
         return (
-            self._key() == other._key() and self._requests == other._requests and _same_bound(self._bound, other._bound)
+            self._key() == other._key() and self._requests == other._requests and same_bound(self._bound, other._bound)
         )
 
     def __hash__(self) -> int:
@@ -341,11 +341,3 @@ def _as_fitted(estimator: Any, X: Any) -> Any:
     """
     fitted_with = getattr(estimator, "feature_names_in_", ())
     return X if has_column(X) and NAME in fitted_with else without_ids(X)
-
-
-def _same_bound(left: BoundIds | None, right: BoundIds | None) -> bool:
-    if left is None or right is None:
-        return left is right
-    indexes = (getattr(left.ids, "index", None), getattr(right.ids, "index", None))
-    pairs = ((left.ids, right.ids), (left.y, right.y), indexes)
-    return all(np.array_equal(np.asarray(one), np.asarray(other)) for one, other in pairs)

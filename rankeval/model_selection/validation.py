@@ -18,9 +18,10 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.measures import measures as find_measures
 from rankeval.model_selection import boosters
+from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.ranker import QueryRanker
-from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows, as_ranking_data
+from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
 from rankeval.seals.refusal import Seals
 
 if TYPE_CHECKING:

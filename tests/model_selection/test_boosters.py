@@ -13,8 +13,8 @@ import xgboost
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
-from rankeval.model_selection.boosters import Rows, Watch
 from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.rows import Rows, Watch
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.model_selection.query_ids import BoundIds, encode, find, per_query, require, same_queries, without_ids
+from rankeval.model_selection.query_ids import encode, find, per_query, require, same_queries, without_ids
 
 X = np.zeros((4, 2))
 IDS = ["a", "b", "a", "b"]
@@ -90,46 +90,3 @@ def test_a_weight_belongs_to_the_query():
     assert per_query([2.0, 3.0, 2.0], codes, "sample_weight").tolist() == [2.0, 3.0]
     with pytest.raises(InvalidInput, match="differs within the query of row 2"):
         per_query([2.0, 3.0, 4.0], codes, "sample_weight")
-
-
-class TestBound:
-    """Ids bound to a scorer."""
-
-    ids = pd.Series(["a", "a", "b", "b", "c", "c"], index=[10, 11, 12, 13, 14, 15])
-    y = pd.Series([0, 1, 2, 3, 4, 5], index=ids.index)
-
-    def test_are_found_by_the_labels_of_a_part(self):
-        part = self.y.iloc[[3, 1, 4]]
-        assert BoundIds(self.ids).at(np.zeros((3, 1)), part).tolist() == ["b", "a", "c"]
-        assert BoundIds(self.ids, self.y).at(part.to_frame(), part.to_numpy()).tolist() == ["b", "a", "c"]
-
-    def test_without_index_stand_for_the_whole_data_only(self):
-        assert BoundIds(IDS).at(X, np.zeros(4)).tolist() == IDS
-        with pytest.raises(QueryIdError, match="bind a pandas Series"):
-            BoundIds(IDS).at(X[:3], np.zeros(3))
-
-    def test_reset_labels_are_refused(self):
-        """They would resolve, to the wrong queries."""
-        bound = BoundIds(self.ids.reset_index(drop=True))
-        part = self.y.iloc[2:5].reset_index(drop=True)
-        with pytest.raises(QueryIdError, match="reset_index"):
-            bound.at(np.zeros((3, 1)), part)
-
-    def test_the_bound_y_tells_a_reset_from_a_first_fold(self):
-        y = self.y.reset_index(drop=True)
-        bound = BoundIds(self.ids.reset_index(drop=True), y)
-        assert bound.at(np.zeros((3, 1)), y.iloc[:3]).tolist() == ["a", "a", "b"]
-        with pytest.raises(QueryIdError, match="y is not the y bound with it"):
-            bound.at(np.zeros((3, 1)), y.iloc[2:5].reset_index(drop=True))
-
-    def test_other_rows_are_refused(self):
-        with pytest.raises(QueryIdError, match="no row 99"):
-            BoundIds(self.ids).at(np.zeros((1, 1)), pd.Series([1], index=[99]))
-        with pytest.raises(QueryIdError, match="duplicates"):
-            BoundIds(self.ids.set_axis([1] * 6)).at(np.zeros((1, 1)), pd.Series([1], index=[1]))
-        with pytest.raises(QueryIdError, match="different indexes"):
-            BoundIds(self.ids).at(pd.DataFrame(X), pd.Series(np.zeros(4), index=[10, 11, 12, 13]))
-
-    def test_need_one_label_an_id(self):
-        with pytest.raises(QueryIdError, match="6 query ids and 2 labels"):
-            BoundIds(self.ids, [1, 2])

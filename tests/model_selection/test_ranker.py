@@ -111,7 +111,7 @@ def test_early_stopping_watches_the_measure_on_held_out_queries(booster, ltr):
 
 def held_out(ranker, data):
     """Return the rows that the ranker holds out of these, and which are left."""
-    from rankeval.model_selection.boosters import Rows
+    from rankeval.model_selection.rows import Rows
 
     _, watch = ranker._hold_out(Rows.of(data.X, data.y, data.qid))
     rows = watch.held_out
@@ -262,7 +262,7 @@ def test_frames_with_other_columns_are_refused(ltr):
     with pytest.raises(ValueError, match="feature names"):
         ranker.predict(ltr.frame.rename(columns={"a": "z"}))
     with pytest.raises(ValueError, match="features"):
-        ranker.predict(ltr.X[:, :3])
+        rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=ltr.qid).predict(ltr.X[:, :3])
 
 
 @pytest.mark.parametrize("carrier", ["routing", "index", "y", "column"])

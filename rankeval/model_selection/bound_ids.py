@@ -1,0 +1,98 @@
+"""Query ids that a scorer carries with it, found again among the rows it is called with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.errors import QueryIdError
+from rankeval.model_selection.query_ids import UnusableQueryIdsError, id_array, n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class BoundIds:
+    """Ids that a scorer carries with it, found again by the index labels of what it is called with.
+
+    Labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the labels of relevance
+    bound beside the ids must come back as y; without them, labels that look as if they had been reset are refused.
+
+    Parameters
+    ----------
+    ids : Series or array-like
+        The query of each row of the whole data.
+    y : array-like, optional
+        The relevance of the same rows.
+    """
+
+    ids: Any
+    y: Any | None = None
+
+    def __post_init__(self) -> None:
+        if self.y is not None and len(self.y) != len(self.ids):
+            raise QueryIdError(f"bound are {len(self.ids)} query ids and {len(self.y)} labels: give one of each a row")
+
+    def at(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the ids of the rows of X and y.
+
+        Raises
+        ------
+        UnusableQueryIdsError
+            When these rows cannot be found among the bound ones for certain.
+        """
+        positions = self._positions(X, y)
+        ids = id_array(self.ids, len(self.ids), "bound qid")[positions]
+        if self.y is not None and not np.array_equal(np.asarray(self.y)[positions], np.asarray(y)):
+            raise UnusableQueryIdsError(
+                "the bound qid does not belong to these rows: their y is not the y bound with it (was the index reset, "
+                "or were the rows put in another order?); pass qid with the call"
+            )
+        return ids
+
+    def _positions(self, X: Any, y: Any) -> NDArray[np.intp]:
+        rows = n_rows(X)
+        labels = _labels(X, y)
+        known = getattr(self.ids, "index", None)
+        known = known if hasattr(known, "get_indexer") else None
+        if known is None or labels is None or known.equals(labels):
+            if rows == len(self.ids):
+                return np.arange(rows)
+            raise UnusableQueryIdsError(
+                f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
+                "pandas Series on the index of X, and give X or y with that index"
+            )
+        if not known.is_unique:
+            raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
+        if self.y is None and _looks_reset(labels) and known.inferred_type == "integer":
+            raise UnusableQueryIdsError(
+                f"the labels 0 to {rows - 1} may come from reset_index, and would then be those of other rows: bind y "
+                "with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
+            )
+        positions: NDArray[np.intp] = known.get_indexer(labels)
+        if (positions < 0).any():
+            lost = labels.tolist()[int(np.argmin(positions))]
+            raise UnusableQueryIdsError(f"the bound qid has no row {lost!r}, which is in the index of the data")
+        return positions
+
+
+def _labels(X: Any, y: Any) -> Any | None:
+    """Return the pandas index of the rows, or None where there is none."""
+    found = [table.index for table in (y, X) if hasattr(table, "index") and hasattr(table.index, "get_indexer")]
+    if len(found) == 2 and not found[0].equals(found[1]):
+        raise QueryIdError("X and y have different indexes, so that it is open which rows the bound qid belongs to")
+    return found[0] if found else None
+
+
+def _looks_reset(labels: Any) -> bool:
+    return labels.inferred_type == "integer" and np.array_equal(labels, np.arange(len(labels)))
+
+
+def same_bound(left: BoundIds | None, right: BoundIds | None) -> bool:
+    """Say whether two scorers carry the same ids, labels and indexes."""
+    if left is None or right is None:
+        return left is right
+    indexes = (getattr(left.ids, "index", None), getattr(right.ids, "index", None))
+    pairs = ((left.ids, right.ids), (left.y, right.y), indexes)
+    return all(np.array_equal(np.asarray(one), np.asarray(other)) for one, other in pairs)
