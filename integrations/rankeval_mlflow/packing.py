@@ -6,7 +6,7 @@ Where what stands, for an evaluation of role ``dev``::
                                                 evaluation of another role already (`rankeval.role` names the first)
     tags       rankeval.dev.measures            key -> canonical spelling
                rankeval.dev.convention          the card
-               rankeval.dev.judgments, .ranking full digests;  .queries, .data
+               rankeval.dev.judgments, .ranking full digests;  .data
     artifacts  rankeval/dev/evaluation.parquet  every query's scores: the whole evaluation, bit for bit
                rankeval/dev/report.html
     inputs     the data set, role as context, full digest in the tag `rankeval.digest`
@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import rankeval
 from rankeval.hosts import LoggedData, RunRecord
-from rankeval_mlflow.descriptions import histogram, html_table, markdown_table, page
+from rankeval.render.layouts import by_comparison
+from rankeval.render.tables import number, to_markdown
+from rankeval_mlflow.descriptions import page
 from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
 from rankeval_mlflow.parcel import DatasetUse, Node, Scores
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 # More rows than this are read in the table; a metric for each would bury the others.
 MAX_COMPARED = 50
 
-_SIGNS = ("difference", "ci_low", "ci_high", "p_value", "p_adjusted", "effect_size")
+# What runs are searched and sorted by; the rest is in the table.
+_SIGNS = ("difference", "p_adjusted")
 
 
 def evaluation_path(role: str) -> str:
@@ -66,7 +69,6 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
         f"rankeval.{role}.convention": tag_json(evaluation.convention.card()),
         f"rankeval.{role}.judgments": evaluation.judgments_digest,
         f"rankeval.{role}.ranking": evaluation.ranking_digest,
-        f"rankeval.{role}.queries": str(evaluation.n_queries),
         f"rankeval.{role}.data": tag_json({"name": data.name, "digest": data.digest}),
         "rankeval.version": rankeval.__version__,
     }
@@ -87,12 +89,18 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
             ),
         ),
         datasets=(dataset_use(data),),
-        files={
-            evaluation_path(role): whole,
-            f"rankeval/{role}/report.html": _evaluation_page(evaluation, role, data),
-        },
+        files={evaluation_path(role): whole, **_report(evaluation, role)},
         sections={role: _evaluation_section(evaluation, role)},
     )
+
+
+def _report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
+    """Return the report as an artifact; where no query counts, there is nothing to draw."""
+    if not evaluation.n_queries:
+        return {}
+    from rankeval.report import report_for_evaluation
+
+    return {f"rankeval/{role}/report.html": report_for_evaluation(evaluation, role=role).encode()}
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
@@ -148,7 +156,7 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
         metrics=_differences(comparison, name),
         tags={f"rankeval.{name}.settings": tag_json(_settings(comparison)), "rankeval.version": rankeval.__version__},
         files=files,
-        sections={name: comparison.to_markdown()},
+        sections={name: _comparison_section(comparison)},
     )
 
 
@@ -240,7 +248,7 @@ def _renamed(record: RunRecord) -> dict[str, str]:
 
 
 def _differences(comparison: Comparison, name: str) -> dict[str, float]:
-    """Return the differences, their intervals and p-values as metrics; what is not there (nan) is left out."""
+    """Return the differences and adjusted p-values as metrics; what is not there (nan) is left out."""
     table = comparison.table
     if len(table) > MAX_COMPARED:
         return {}
@@ -263,57 +271,31 @@ def _settings(comparison: Comparison) -> dict[str, Any]:
     return {name: getattr(comparison, name) for name in (*names, *more)}
 
 
-def _rows(evaluation: Evaluation) -> list[list[object]]:
-    """Return a row for each measure: as asked for, aggregate, and the interval where it is a mean."""
-    ends: dict[str, str] = {}
+def _evaluation_section(evaluation: Evaluation, role: str) -> str:
+    """Return what the run's description says of an evaluation: its aggregates, and intervals of the means."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"measure": evaluation.labels, "value": evaluation.aggregate().to_numpy(dtype=float)})
     if evaluation.weights is None:  # weighted means have no interval
         limits = evaluation.ci()
-        ends = {
-            str(label): f"{low:.4f} to {high:.4f}"
-            for label, low, high in zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
-            if math.isfinite(low) and math.isfinite(high)
-        }
-    values = zip(evaluation.labels, evaluation.aggregate().to_numpy(dtype=float), strict=True)
-    return [[label, float(value), ends.get(label, "")] for label, value in values]
-
-
-_COLUMNS = ("measure", "value", "95 % interval")
-
-
-def _lead(evaluation: Evaluation, role: str) -> str:
+        ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
+        shown = {str(label): f"[{number(low)}, {number(high)}]" for label, low, high in ends}
+        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.labels]
     system = f"{evaluation.name}, " if evaluation.name else ""
-    queries = "query" if evaluation.n_queries == 1 else "queries"
-    return f"{system}{role}, {evaluation.n_queries} {queries}, convention {evaluation.convention.name}"
+    queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
+    return to_markdown(frame, caption=f"{system}{role}: {queries}, convention {evaluation.convention.name}")
 
 
-def _evaluation_section(evaluation: Evaluation, role: str) -> str:
-    """Return what the run's description says of an evaluation."""
-    heading = markdown_table([_lead(evaluation, role)], []).splitlines()[0].strip("| ")
-    return f"**{heading}**\n\n{markdown_table(_COLUMNS, _rows(evaluation))}"
-
-
-def _evaluation_page(evaluation: Evaluation, role: str, data: LoggedData) -> bytes:
-    card = evaluation.convention.card()
-    facts = [
-        ["queries", str(evaluation.n_queries)],
-        *([f"left out: {reason}", str(len(ids))] for reason, ids in evaluation.excluded.items() if ids),
-        *([f"0/0 in {label}", f"{count} queries"] for label, count in evaluation.undefined.items() if count),
-        ["rows in ties", f"{100 * evaluation.tied_share:.2f} %"],
-        ["rows with a judgment", f"{100 * evaluation.judged_share:.2f} %"],
-        ["data set", data.name],
-        ["its digest", data.digest],
-        ["judgments", evaluation.judgments_digest],
-        ["ranking", evaluation.ranking_digest],
-    ]
-    rules = [[rule, json.dumps(value) if isinstance(value, dict) else str(value)] for rule, value in card.items()]
-    parts = {"Aggregates": html_table(_COLUMNS, _rows(evaluation))}
-    column = [float(value) for value in evaluation.scores[:, 0]]
-    if column and all(0.0 <= value <= 1.0 for value in column):
-        label = f"Queries by their {evaluation.labels[0]}"
-        parts[label] = histogram(column, label)
-    parts["What was evaluated"] = html_table(("fact", "value"), facts)
-    parts["Convention"] = html_table(("rule", "choice"), rules)
-    return page(evaluation.name or "Evaluation", _lead(evaluation, role), parts)
+def _comparison_section(comparison: Comparison) -> str:
+    """Return what the run's description says of a comparison: what decides, in as few columns as it takes."""
+    everything = by_comparison(comparison.table, level=comparison.confidence_level)
+    interval = f"{100 * comparison.confidence_level:g} % interval"
+    against = ["against"] if comparison.baseline is None else []
+    frame = everything["frame"][["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
+    baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
+    return to_markdown(
+        frame, formats=everything["formats"], caption=f"{baseline}{comparison.caption}", notes=comparison.notes
+    )
 
 
 def _comparison_page(comparison: Comparison) -> bytes:
@@ -322,7 +304,7 @@ def _comparison_page(comparison: Comparison) -> bytes:
         "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
         "Intervals": _svg(comparison.plot()),
     }
-    against = f"against {comparison.baseline}" if comparison.baseline else "all pairs"
+    against = f"against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return page("Comparison", against, parts)
 
 

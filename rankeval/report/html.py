@@ -57,8 +57,8 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         "experiment.html.jinja",
         facts=facts,
         headline=summaries.headline(facts),
-        notes=comparison.notes,
-        confirmatory=facts.guard.active and not facts.guard.exploratory,
+        notes=sorted(comparison.notes, key=lambda note: not note.startswith(summaries.WARNINGS)),
+        warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),
         comparison=_comparison(comparison.table, level=comparison.confidence_level),
@@ -190,7 +190,8 @@ def _cell(value: Any) -> str:
 
 
 def _means(evaluation: Evaluation) -> Table:
-    intervals = {str(row["index"]): row for row in evaluation.ci().reset_index().to_dict("records")}
+    limits = evaluation.ci().reset_index().to_dict("records") if evaluation.weights is None else []
+    intervals = {str(row["index"]): row for row in limits}
     rows = []
     for label, value in evaluation.aggregate().items():
         row = intervals.get(str(label))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,7 +53,6 @@ def test_role_convention_and_digests_stand_in_tags(small, client):
     assert json.loads(tags["rankeval.test.convention"]) == evaluation.convention.card()
     assert tags["rankeval.test.judgments"] == evaluation.judgments_digest
     assert tags["rankeval.test.ranking"] == evaluation.ranking_digest
-    assert tags["rankeval.test.queries"] == "20"
 
 
 def test_the_completeness_tag_counts_and_hashes_what_was_written(small, client):
@@ -60,7 +60,7 @@ def test_the_completeness_tag_counts_and_hashes_what_was_written(small, client):
     other = rkm.log_evaluation(small(seed=1), "dev").run_id
     one, two, three = (json.loads(client.get_run(run).data.tags[COMPLETE]) for run in (first, second, other))
     assert one == two
-    assert one["count"] == three["count"] == 3 + 7 + 1 + 2 + 1  # metrics, tags, data set, files, description
+    assert one["count"] == three["count"] == 3 + 6 + 1 + 2 + 1  # metrics, tags, data set, files, description
     assert one["sha256"] != three["sha256"]
 
 
@@ -78,7 +78,7 @@ def test_the_data_set_is_an_input_with_the_role_as_its_context(small, client, da
     run = client.get_run(rkm.log_evaluation(evaluation, "test", data=data).run_id)
     (used,) = run.inputs.dataset_inputs
     assert used.dataset.name.startswith(name)
-    assert used.dataset.digest == evaluation.judgments_digest[:36]
+    assert used.dataset.digest == evaluation.judgments_digest[:16]
     assert json.loads(used.dataset.profile) == {"num_rows": rows, "num_queries": 20}
     assert {tag.key: tag.value for tag in used.tags} == {
         "mlflow.data.context": "test",
@@ -184,7 +184,7 @@ def test_a_logged_model_gets_the_metrics_with_their_data_set(small, client):
         "P__rel.2_at_5": evaluation.aggregate()["P(rel=2)@5"],
     }
     assert {(metric.run_id, metric.dataset_name, metric.dataset_digest) for metric in metrics} == {
-        (tracked.run_id, "letor", evaluation.judgments_digest[:36])
+        (tracked.run_id, "letor", evaluation.judgments_digest[:16])
     }
     assert [used.model_id for used in client.get_run(tracked.run_id).inputs.model_inputs] == [model.model_id]
 
@@ -236,7 +236,7 @@ def test_what_comes_from_outside_is_escaped_in_report_and_description(small, cli
     note = client.get_run(run_id).data.tags["mlflow.note.content"]
     assert "<script>" not in page + note
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert "http" not in page, "the page stands alone"
+    assert not re.search(r"(src|href)=.?(https?:|//)", page), "the page stands alone"
 
 
 def test_evaluations_of_a_record_are_found_by_role(small, assert_same, client):

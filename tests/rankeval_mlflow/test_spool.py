@@ -15,6 +15,7 @@ from mlflow.exceptions import MlflowException
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.hosts import RunRecord, host
+from rankeval_mlflow.packing import record_node
 from rankeval_mlflow.parcel import Node, Parcel, Target
 from rankeval_mlflow.sending import COMPLETE, send
 from rankeval_mlflow.spool import locked, put, read, spool_directory, waiting
@@ -78,9 +79,11 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     small, client, monkeypatch, answer_lost, empty_database, tmp_path
 ):
     """The connection is cut at every writing call in turn, in a store of its own each time."""
+    node = record_node(tree(small))  # packed once: the reports are drawn, and that takes a while
+    monkeypatch.setattr("rankeval_mlflow.tracker.record_node", lambda _: node)
     log = host("mlflow").tracker().log
     whole = Cut(monkeypatch, at=0, answer_lost=False)
-    log(tree(small), experiment="letor")
+    log(RunRecord("packed"), experiment="letor")
     expected = stored(client)
     assert whole.calls > 15
     assert len(expected) == 3
@@ -91,7 +94,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
         with monkeypatch.context() as patched:
             cut = Cut(patched, at=at, answer_lost=answer_lost)
             with pytest.raises(TrackingError, match="rankeval mlflow resend"):
-                log(tree(small), experiment="letor", uri=uri)
+                log(RunRecord("packed"), experiment="letor", uri=uri)
             (record,) = waiting()
             cut.on = False
             send(record)
@@ -141,8 +144,6 @@ def test_the_record_is_on_disk_before_the_store_is_asked(small, monkeypatch):
 
 
 def test_a_parcel_is_read_back_as_it_was_written(small):
-    from rankeval_mlflow.packing import record_node
-
     parcel = Parcel(
         Target("http://localhost:1", None, None, None, "letor"),
         record_node(tree(small)),

@@ -1,0 +1,40 @@
+"""The run's description: our sections are put in and replaced, the user's words stay, and it fits into its tag."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankeval_mlflow.descriptions import merged, page
+from rankeval_mlflow.names import MAX_TAG
+
+TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)
+
+
+@given(st.text(alphabet="xy \n", max_size=200), st.dictionaries(st.sampled_from(["dev", "test"]), TEXT), TEXT)
+def test_the_users_words_stay_and_it_fits(note, sections, later):
+    described = merged(note, sections)
+    assert note.strip() in described
+    assert len(described) <= MAX_TAG
+    assert merged(described, sections) == described, "the same again changes nothing"
+    assert len(merged(described, {"dev": later})) <= MAX_TAG
+
+
+def test_a_section_is_replaced_where_it_stands():
+    described = merged(merged("mine", {"dev": "first", "test": "other"}), {"dev": "second"})
+    assert described.index("mine") < described.index("second") < described.index("other")
+    assert "first" not in described
+
+
+def test_a_long_table_gives_way_to_a_hint():
+    described = merged("", {"comparison": "Paired t test.\n\n" + "| a | b |\n" * 1000})
+    assert "Paired t test." in described
+    assert "see the report among the artifacts" in described
+
+
+def test_a_page_escapes_title_and_headings():
+    written = page("<b>", "<i>", {"<u>": "<p>escaped already</p>"}).decode()
+    assert "&lt;b&gt;" in written
+    assert "&lt;i&gt;" in written
+    assert "&lt;u&gt;" in written
+    assert "<p>escaped already</p>" in written
