@@ -177,7 +177,7 @@ def test_bad_use_is_an_error_of_one_line(ltr):
 
 @pytest.fixture
 def sealed(monkeypatch):
-    """Stand-in seals that refuse everything and note what was asked; tests/guard has the real ones."""
+    """Stand-in seals that refuse everything and note what was asked; tests/guard_cases has the real ones."""
     asked = []
 
     class Sealed:

@@ -51,7 +51,7 @@ class TestDevTest:
         calls = []
 
         class Recorder:
-            """Takes the place of a guard; tests/guard has the real one."""
+            """Takes the place of a guard; tests/guard_cases has the real one."""
 
             def register(self, name, X, y, *, qid):
                 calls.append((name, len(X), len(y), len(set(qid))))
