@@ -79,12 +79,11 @@ def rank_rows(
         code_bits = 0
     low_bits = position_bits + code_bits
 
-    uniform = longest * len(lengths) == len(score)
-    position = np.arange(longest) if uniform else np.arange(len(score)) - np.repeat(offsets[:-1], lengths)
     key = descending_bits(score)
     key &= np.int64(-1) << np.int64(low_bits)
-    _set_low_bits(key, code if packed else None, position, longest, position_bits, code_bits, by_position=by_position)
-    key = _sort_within(key, offsets, longest, uniform=uniform)
+    if packed:
+        key |= code if by_position else code << np.int64(position_bits)
+    key = _sort_within(key, offsets, longest, shift=code_bits if by_position else 0)
     key, same = _repair(key, score, offsets, low_bits, position_bits, code_bits, by_position=by_position)
 
     row = None
@@ -93,31 +92,10 @@ def rank_rows(
     if not packed:
         ranked = code[row]
     else:
-        shifted = key if by_position or not code_bits else key >> np.int64(position_bits)
-        ranked = (shifted & np.int64((1 << code_bits) - 1)).astype(np.uint8)
+        shifted = key if by_position else key >> np.int64(position_bits)
+        ranked = shifted.astype(np.uint8)
+        ranked &= np.uint8((1 << code_bits) - 1)
     return Ranking(ranked, row if with_rows else None, _runs(same, offsets))
-
-
-def _set_low_bits(
-    key: Ints,
-    code: Ints | None,
-    position: Ints,
-    longest: int,
-    position_bits: int,
-    code_bits: int,
-    *,
-    by_position: bool,
-) -> None:
-    """Write position and code into the low bits of each key, the one that decides ties above the other."""
-    grid = key.reshape(-1, longest) if len(position) != len(key) else key
-    if by_position:
-        grid |= position << np.int64(code_bits)
-        if code is not None:
-            key |= code
-    else:
-        grid |= position
-        if code is not None:
-            key |= code << np.int64(position_bits)
 
 
 def _position_of(key: Ints, position_bits: int, code_bits: int, *, by_position: bool) -> Ints:
@@ -125,22 +103,31 @@ def _position_of(key: Ints, position_bits: int, code_bits: int, *, by_position: 
     return shifted & np.int64((1 << position_bits) - 1)
 
 
-def _sort_within(key: Ints, offsets: Ints, longest: int, *, uniform: bool) -> Ints:
-    """Sort the keys of each query; lists of unlike length are padded to rows of one matrix."""
+def _sort_within(key: Ints, offsets: Ints, longest: int, *, shift: int) -> Ints:
+    """Write each row's position in its query into its key, ``shift`` bits up, and sort the keys of each query.
+
+    Lists of unlike length are padded to rows of one matrix, but for a few long lists among short ones, where the
+    padding would cost more than one sort a list.
+    """
     if longest == 0:
         return key
     lengths = np.diff(offsets)
-    if uniform:
-        key.reshape(-1, longest).sort(axis=1)
+    position = np.arange(longest) << np.int64(shift)
+    if longest * len(lengths) == len(key):
+        table = key.reshape(-1, longest)
+        table |= position
+        table.sort(axis=1)
         return key
     if longest * len(lengths) > 3 * len(key):
-        # A few long lists among short ones: the padding would cost more than one sort a list.
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            key[begin:end] |= position[: end - begin]
             key[begin:end].sort()
         return key
-    padded = np.full((len(lengths), longest), _LAST)
-    filled = np.arange(longest) < lengths[:, None]
+    small = np.int16 if longest < 2**15 else np.int64
+    filled = np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
+    padded = np.full(filled.shape, _LAST)
     padded[filled] = key
+    padded |= position
     padded.sort(axis=1)
     return padded[filled]
 

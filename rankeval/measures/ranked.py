@@ -24,7 +24,7 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
         tied, _ = judged.tied_rows()
         tied = tied[judged.code[tied] >= judged.threshold(rel)]
         precision[judged.prefix(rel)[tied]] = 0
-    return judged.sums(relevant.query, precision)
+    return judged.sums_over_relevant(rel, precision)
 
 
 def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
