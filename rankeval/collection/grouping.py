@@ -80,22 +80,48 @@ def group_rows(qid: ArrayLike) -> Grouping:
     ids, names = _comparable(qid)
     if not len(ids):
         return Grouping(ids, np.zeros(1, dtype=np.int64), None)
-    starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
+    starts = _starts(ids)
     block = ids[starts]
-    sizes = np.diff(np.append(starts, len(ids)))
     if bool((block[1:] > block[:-1]).all()):
         queries, order = block, None
     else:
-        queries, code = np.unique(block, return_inverse=True)
-        row_code = np.repeat(code, sizes)
-        sizes = np.bincount(row_code, minlength=len(queries))
-        order = np.argsort(row_code, kind="stable")
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    return Grouping(queries if names is None else names[queries], offsets, order)
+        order = _order(ids, starts)
+        ids = ids[order]
+        starts = _starts(ids)
+        queries = ids[starts]
+    return Grouping(queries if names is None else names[queries], np.append(starts, len(ids)), order)
+
+
+def _starts(ids: NDArray[Any]) -> Ints:
+    """Return where each run of equal ids begins."""
+    return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
+
+
+def _order(ids: NDArray[Any], starts: Ints) -> Ints:
+    """Return a stable order of the rows by id."""
+    if len(starts) * 8 < len(ids):  # whole blocks change places
+        sizes = np.diff(np.append(starts, len(ids)))
+        blocks = np.argsort(ids[starts], kind="stable")
+        size = sizes[blocks]
+        return np.arange(len(ids)) + np.repeat(starts[blocks] - (np.cumsum(size) - size), size)
+    if ids.dtype.kind in "iu" and len(ids) and int(ids.max()) - int(ids.min()) < 2**32:
+        # Two passes over 16 bits each: NumPy sorts those by counting, not by comparing.
+        low = (ids - ids.min()).astype(np.uint32)
+        order = np.argsort((low & np.uint32(0xFFFF)).astype(np.uint16), kind="stable")
+        return order[np.argsort((low >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
+    return np.argsort(ids, kind="stable")
 
 
 def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return the ids as an array that NumPy compares quickly; for strings, numbers in the order of the names behind."""
+    strings = _strings(qid)
+    if strings is not None:
+        coded = strings.dictionary_encode()
+        order = pc.sort_indices(coded.dictionary).to_numpy()
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        names = np.asarray(coded.dictionary.to_pylist(), dtype=object)[order]
+        return rank[coded.indices.to_numpy()], names
     if isinstance(qid, (pa.Array, pa.ChunkedArray)):
         qid = qid.to_numpy(zero_copy_only=False)
     ids = np.asarray(qid)
@@ -105,13 +131,6 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if ids.dtype.kind != "O":
         return ids, None
     kinds = set(map(type, ids.tolist()))
-    if kinds == {str}:
-        coded = pa.array(ids, type=pa.large_string()).dictionary_encode()
-        order = pc.sort_indices(coded.dictionary).to_numpy()
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        names = np.asarray(coded.dictionary.to_pylist(), dtype=object)[order]
-        return rank[coded.indices.to_numpy()], names
     if len(kinds) > 1:
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise QueryIdError(f"qid: ids of several types are mixed ({found}); make them all strings")
@@ -119,6 +138,28 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     names[:] = distinct
     number = {name: place for place, name in enumerate(distinct)}
     return np.fromiter((number[name] for name in ids.tolist()), dtype=np.int64, count=len(ids)), names
+
+
+def _strings(qid: Any) -> pa.Array | None:
+    """Return the ids as an Arrow array if all of them are strings, without making a Python object of each."""
+    if isinstance(qid, pa.ChunkedArray):
+        qid = qid.combine_chunks()
+    if not isinstance(qid, pa.Array):
+        kind = getattr(getattr(qid, "dtype", None), "kind", "O")
+        if kind not in "OT" or getattr(qid, "ndim", 1) != 1 or not len(qid):
+            return None
+        try:
+            qid = pa.array(qid, type=pa.large_string(), from_pandas=True)
+        except (pa.ArrowTypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        if isinstance(qid, pa.ChunkedArray):
+            qid = qid.combine_chunks()
+    if not (pa.types.is_string(qid.type) or pa.types.is_large_string(qid.type)) or qid.null_count == len(qid):
+        return None
+    if qid.null_count:
+        row = pc.index(qid.is_null(), True).as_py()
+        raise QueryIdError(f"qid: row {row} has no query id (found None)")
+    return qid
 
 
 def _refuse_missing(ids: NDArray[Any]) -> None:

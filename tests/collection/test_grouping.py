@@ -1,0 +1,62 @@
+"""Rows are grouped by query, whatever the ids are and however the rows stand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankeval.collection.grouping import group_rows
+from rankeval.errors import QueryIdError
+
+ids = st.one_of(
+    st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=40),
+    st.lists(st.integers(0, 6), min_size=1, max_size=40),
+    st.lists(st.text(max_size=3), min_size=1, max_size=40),
+    st.lists(st.sampled_from([0.5, 1.5, -2.0]), min_size=1, max_size=40),
+)
+
+
+@given(ids)
+@settings(max_examples=200)
+def test_grouping_is_a_stable_sort_by_id(column):
+    """Queries ascend; the rows of each stand in their own order."""
+    grouping = group_rows(column)
+    assert grouping.queries.tolist() == sorted(set(column))
+    order = np.arange(len(column)) if grouping.order is None else grouping.order
+    assert order.tolist() == sorted(range(len(column)), key=lambda row: (column[row], row))
+    for place, query in enumerate(grouping.queries.tolist()):
+        rows = order[grouping.offsets[place] : grouping.offsets[place + 1]]
+        assert all(column[row] == query for row in rows)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        np.array,
+        lambda names: np.array(names, dtype=object),
+        pd.Series,
+        lambda names: pd.Series(names).astype("category"),
+        lambda names: pd.Series(names, dtype="string"),
+        pa.array,
+        lambda names: pa.chunked_array([names[:2], names[2:]]),
+    ],
+)
+def test_strings_in_any_container(make):
+    """The same names give the same groups from every kind of column."""
+    grouping = group_rows(make(["q2", "q10", "q2", "q1"]))
+    assert [str(query) for query in grouping.queries] == ["q1", "q10", "q2"]
+    assert grouping.order.tolist() == [3, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "column", [["a", None, "b"], [1, None, 2], pd.Series(["a", None]), np.array([1.0, np.nan]), [None, None]]
+)
+def test_a_missing_id_is_refused(column):
+    """None and NaN are no query."""
+    with pytest.raises(QueryIdError, match="has no query id"):
+        group_rows(column)
