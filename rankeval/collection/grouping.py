@@ -108,7 +108,8 @@ def _order(ids: NDArray[Any], starts: Ints) -> Ints:
         # Two passes over 16 bits each: NumPy sorts those by counting, not by comparing.
         low = (ids - ids.min()).astype(np.uint32)
         order = np.argsort((low & np.uint32(0xFFFF)).astype(np.uint16), kind="stable")
-        return order[np.argsort((low >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
+        by_high: Ints = order[np.argsort((low >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
+        return by_high
     return np.argsort(ids, kind="stable")
 
 

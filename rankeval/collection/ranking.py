@@ -123,13 +123,14 @@ def _sort_within(key: Ints, offsets: Ints, longest: int, *, shift: int) -> Ints:
             key[begin:end] |= position[: end - begin]
             key[begin:end].sort()
         return key
-    small = np.int16 if longest < 2**15 else np.int64
-    filled = np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
+    small = np.dtype(np.int16 if longest < 2**15 else np.int64)
+    filled: NDArray[np.bool_] = np.arange(longest).astype(small) < lengths.astype(small)[:, None]
     padded = np.full(filled.shape, _LAST)
     padded[filled] = key
     padded |= position
     padded.sort(axis=1)
-    return padded[filled]
+    packed: Ints = padded[filled]
+    return packed
 
 
 def _repair(
