@@ -103,7 +103,8 @@ def _order(ids: NDArray[Any], starts: Ints) -> Ints:
         sizes = np.diff(np.append(starts, len(ids)))
         blocks = np.argsort(ids[starts], kind="stable")
         size = sizes[blocks]
-        return np.arange(len(ids)) + np.repeat(starts[blocks] - (np.cumsum(size) - size), size)
+        moved: Ints = np.arange(len(ids)) + np.repeat(starts[blocks] - (np.cumsum(size) - size), size)
+        return moved
     if ids.dtype.kind in "iu" and len(ids) and int(ids.max()) - int(ids.min()) < 2**32:
         # Two passes over 16 bits each: NumPy sorts those by counting, not by comparing.
         low = (ids - ids.min()).astype(np.uint32)
