@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError
-from rankeval.evaluation import Evaluation, evaluate
+from rankeval.evaluation import Evaluation, evaluate, score_arrays
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.report import GuardFacts
 from rankeval.seals import discovery
@@ -84,7 +84,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         Each winner's scores.
     """
     if part.guard is None:
-        evaluations = _evaluations(config, part.data, scores)
+        evaluations = _evaluations(evaluate, config, part.data, scores)
         comparison = compare(
             evaluations,
             baseline=config.baseline,
@@ -118,19 +118,23 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         digest=part.registered.digest,
         looks=len(looks),
         looks_added=len(looks) - before,
-        # A plan that was frozen after the first opening gets no adjusted p-value: this is how the guard says it.
-        exploratory=bool(comparison.table["p_adjusted"].isna().all()),
+        standing=_standing(comparison),
     )
-    # The rankings are open now, so any measure of them may be had.
-    return Opened(comparison, _evaluations(config, part.data, scores), facts)
+    # These rankings are open now, so any measure of them may be had, and there is nothing left to refuse.
+    return Opened(comparison, _evaluations(score_arrays, config, part.data, scores), facts)
+
+
+def _standing(comparison: Comparison) -> str:
+    """Return what the guard calls the comparison: the first word of the note in which it says so."""
+    words = ("confirmatory", "exploratory", "secondary")
+    return next(word for note in comparison.notes for word in words if note.startswith(word))
 
 
 def _evaluations(
-    config: ExperimentConfig, test: RankingData, scores: Mapping[str, NDArray[np.float64]]
+    score_one: Callable[..., Evaluation],
+    config: ExperimentConfig,
+    test: RankingData,
+    scores: Mapping[str, NDArray[np.float64]],
 ) -> dict[str, Evaluation]:
-    return {
-        name: evaluate(
-            test.y, score, qid=test.qid, measures=config.all_measures, convention=config.convention, name=name
-        )
-        for name, score in scores.items()
-    }
+    options = {"qid": test.qid, "measures": config.all_measures, "convention": config.convention}
+    return {name: score_one(test.y, score, **options, name=name) for name, score in scores.items()}

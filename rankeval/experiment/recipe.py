@@ -288,7 +288,6 @@ def _track(
 
 def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:
     guard = facts.guard
-    standing = "exploratory" if guard.exploratory else "confirmatory" if guard.active else "unguarded"
     return RunRecord(
         name=config.name,
         params={
@@ -303,7 +302,7 @@ def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping
         },
         tags={
             "rankeval.kind": "experiment",
-            "rankeval.standing": standing,
+            "rankeval.standing": guard.standing,
             "rankeval.headline": headline(facts),
             "rankeval.guard.ledger": guard.ledger or guard.reason,
             "rankeval.guard.head": guard.head,

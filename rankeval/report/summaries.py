@@ -16,6 +16,9 @@ from rankeval.render.tables import number, signed
 if TYPE_CHECKING:
     import pandas as pd
 
+WARNINGS = ("exploratory", "secondary")
+"""How notes begin that tell a reader to believe less than the numbers say."""
+
 RULE_WORDS: dict[str, str] = {
     "ties": "equal scores",
     "judgments": "relevant documents come from",
@@ -80,8 +83,9 @@ class GuardFacts:
         Of the registered content.
     looks, looks_added : int
         Looks at this content on record, and how many of them this run added.
-    exploratory : bool
-        True when the guard no longer calls the comparison confirmatory.
+    standing : {"confirmatory", "exploratory", "secondary", "unguarded"}
+        What the guard calls the comparison: frozen before the first opening; frozen later with new rankings; frozen
+        later with rankings that had all been opened.
     """
 
     active: bool
@@ -94,7 +98,7 @@ class GuardFacts:
     digest: str = ""
     looks: int = 0
     looks_added: int = 0
-    exploratory: bool = False
+    standing: str = "unguarded"
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ def headline(facts: ExperimentFacts) -> str:
     )
     pair = f"{best['system']} against {facts.baseline}"
     if math.isnan(p_value):
-        return f"Exploratory: {pair}: {evidence}. No adjusted p-value stands behind this difference."
+        return f"Not confirmatory: {pair}: {evidence}. No adjusted p-value stands behind this difference."
     evidence += f", {p_words(p_value)}"
     if p_value <= 1 - level:
         verb = "beats" if best["difference"] > 0 else "is worse than"
@@ -202,7 +206,7 @@ def experiment_text(facts: ExperimentFacts) -> str:
         The experiment.
     """
     return "\n\n".join(
-        [headline(facts), tables.to_text(candidate_frame(facts)), str(facts.comparison), standing(facts.guard)]
+        [headline(facts), tables.to_text(candidate_frame(facts)), str(facts.comparison), standing(facts)]
     )
 
 
@@ -227,21 +231,22 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
     )
 
 
-def standing(guard: GuardFacts) -> str:
-    """Say in a line what the guard has to say of an experiment.
+def standing(facts: ExperimentFacts) -> str:
+    """Say in a line what an experiment cost, and what it is worth where that is less than it could be.
 
     Parameters
     ----------
-    guard : GuardFacts
-        What it did.
+    facts : ExperimentFacts
+        The experiment.
     """
+    guard = facts.guard
+    trained = f"{count(facts.n_trained, 'ranker')} trained"
     if not guard.active:
-        return f"NOT GUARDED. {guard.reason}"
-    added = "none" if guard.looks_added == 0 else str(guard.looks_added)
-    kind = "EXPLORATORY" if guard.exploratory else "Confirmatory"
-    return (
-        f"{kind}: {count(guard.looks, 'look')} at {guard.test!r} on record, {added} by this run. Ledger: {guard.ledger}"
-    )
+        return f"NOT GUARDED. {guard.reason} This run: {trained}."
+    warning = ""
+    if guard.standing != "confirmatory":
+        warning = f"{guard.standing.upper()}: the test part had been opened before this comparison was frozen. "
+    return f"{warning}This run: {trained}, {count(guard.looks_added, 'look')} added."
 
 
 def count(n: int, thing: str) -> str:

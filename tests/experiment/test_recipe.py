@@ -1,0 +1,238 @@
+"""An experiment is run once however often it is run: nothing is trained or looked at twice, nothing goes unsaid."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+import rankeval as rk
+from rankeval.errors import ConfigError, GuardRefusal
+from rankeval.experiment import check_config, run_experiment
+from rankeval.experiment.kept import candidate_digest
+from rankeval.experiment.loading import data_digest, load_parts
+from rankeval.seals import refusal
+
+SMALL = {
+    "name": "small",
+    "data": {"loader": "digits", "arguments": {"n_queries": 60, "n_candidates": 15}},
+    "rankers": {
+        "ridge": {"estimator": "sklearn.linear_model.Ridge", "grid": {"alpha": [0.1, 10.0]}},
+        "tree": {"estimator": "sklearn.tree.DecisionTreeRegressor", "grid": {"max_depth": [2, 4]}},
+    },
+    "measures": ["nDCG@10", "AP"],
+    "cv": {"n_splits": 3},
+    "tracking": "off",
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Switch the guard on, with a ledger of this test's own."""
+    path = tmp_path / "ledger.db"
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(path))
+    refusal.forget()
+    yield path
+    refusal.forget()
+
+
+def small(**changes):
+    return check_config({**SMALL, **changes})
+
+
+def kept_under(config) -> str:
+    dev, test = load_parts(config).logged()
+    return candidate_digest("ridge", config, dev=dev.digest, test=test.digest)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_second_run_trains_nothing_adds_no_look_and_says_the_same():
+    first, second = run_experiment(small()), run_experiment(small())
+    assert (first.n_trained, first.looks_added, first.guard.standing) == (2, 1, "confirmatory")
+    assert (second.n_trained, second.looks_added, second.guard.standing) == (0, 0, "confirmatory")
+    assert second.guard.plan == first.guard.plan
+    pd.testing.assert_frame_equal(first.comparison.table, second.comparison.table, check_exact=True)
+    for one, other in zip(first.facts.candidates, second.facts.candidates, strict=True):
+        assert one.params == other.params
+        np.testing.assert_array_equal(one.dev.scores, other.dev.scores)
+        assert [each.reused for each in (one, other)] == [False, True]
+
+
+@pytest.mark.usefixtures("ledger")
+def test_training_anew_after_the_kept_results_are_lost_is_no_look_either():
+    first = run_experiment(small())
+    shutil.rmtree(first.directory)
+    again = run_experiment(small())
+    assert (again.n_trained, again.looks_added) == (2, 0)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_grid_changed_after_the_opening_trains_that_ranker_alone_and_is_exploratory():
+    run_experiment(small())
+    rankers = {**SMALL["rankers"], "tree": {**SMALL["rankers"]["tree"], "grid": {"max_depth": [6]}}}
+    changed = run_experiment(small(rankers=rankers))
+    assert [(each.name, each.reused) for each in changed.facts.candidates] == [("ridge", True), ("tree", False)]
+    assert (changed.looks_added, changed.guard.looks, changed.guard.standing) == (1, 2, "exploratory")
+    assert changed.comparison.table["p_adjusted"].isna().all()
+    assert any(note.startswith("exploratory") and "2 looks" in note for note in changed.comparison.notes)
+    page = changed.report.read_text()
+    assert "exploratory: this is the result of 2 looks" in page
+    assert "Not confirmatory" in page
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cv": {"n_splits": 4}},
+        {"measures": ["AP", "nDCG@10"]},
+        {"convention": "sklearn"},
+        {"data": {"loader": "digits", "arguments": {"n_queries": 61, "n_candidates": 15}}},
+        {"split": {"salt": "other"}},
+        {"seed": 1},
+    ],
+)
+def test_whatever_bears_on_a_result_changes_what_it_is_kept_under(changes):
+    assert kept_under(small()) == kept_under(small(n_jobs=2, name="other"))
+    assert kept_under(small()) != kept_under(small(**changes))
+
+
+@pytest.mark.usefixtures("ledger")
+def test_the_test_part_is_refused_after_the_run_but_for_the_rankings_that_were_opened():
+    result = run_experiment(small())
+    test = load_parts(result.config).test
+    with pytest.raises(GuardRefusal, match="digits-test"):
+        rk.evaluate(test.y, test.X[:, 0], qid=test.qid, docid=test.docid)
+    with pytest.raises(GuardRefusal, match="digits-test"):
+        rk.cross_validate(Ridge(), test)
+    frame = pd.read_parquet(result.predictions("tree"))
+    again = rk.evaluate(
+        frame["relevance"], frame["score"], qid=frame["qid"], docid=frame["docid"], measures=["nDCG@10", "AP"]
+    )
+    np.testing.assert_array_equal(again.scores, result.evaluations["tree"].scores)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_dev_part_that_holds_registered_content_is_refused_before_anything_is_trained():
+    dev = load_parts(small()).dev
+    rk.Guard("someone-else").register("theirs", dev.X, dev.y, qid=dev.qid)
+    with pytest.raises(GuardRefusal, match="theirs"):
+        run_experiment(small())
+    assert not list(small().directory.glob("kept/*"))
+
+
+@pytest.mark.parametrize(("guard", "why"), [("off", "experiment file switches"), ({}, "RANKEVAL_LEDGER=off")])
+def test_without_a_guard_it_runs_and_the_report_says_so(guard, why):
+    result = run_experiment(small(guard=guard, comparison={"test": "t", "correction": "holm"}))
+    assert (result.guard.active, result.guard.standing, result.looks_added) == (False, "unguarded", 0)
+    assert (result.comparison.test, result.comparison.correction) == ("t", "holm")
+    page = result.report.read_text()
+    assert "Not guarded" in page
+    assert why in page
+
+
+def test_a_guard_refuses_a_test_that_its_plans_do_not_freeze(tmp_path):
+    config = small(guard={"ledger": f"sqlite:///{tmp_path}/l.db"}, comparison={"test": "t"})
+    with pytest.raises(ConfigError, match="'t' with correction 'max_t' is not what the guard's plans freeze"):
+        run_experiment(config)
+
+
+def test_the_files_of_a_run_stand_in_its_folder():
+    result = run_experiment(small())
+    assert result.directory == Path("rankeval-out/small")
+    found = {str(path.relative_to(result.directory)) for path in result.directory.glob("**/*") if path.is_file()}
+    assert found >= {"report.html", "comparison.csv", "experiment.yaml", "predictions/ridge.parquet"}
+    assert rk.run_experiment(result.directory / "experiment.yaml").n_trained == 0
+    frame = pd.read_parquet(result.predictions("ridge"))
+    assert list(frame.columns) == ["qid", "relevance", "score", "docid"]
+    assert len(frame) == len(load_parts(result.config).test)
+
+
+def test_progress_counts_up_to_its_total():
+    seen = []
+    run_experiment(small(), progress=lambda done, total, doing: seen.append((done, total, doing)))
+    assert [done for done, _, _ in seen] == list(range(seen[0][1] + 1))
+    assert "tuning tree" in [doing for _, _, doing in seen]
+
+
+def test_a_loader_of_ones_own_stands_in_the_working_directory():
+    Path("my_data.py").write_text(
+        "import rankeval as rk\n"
+        "def load(path, n_queries):\n"
+        "    assert path == 'there'\n"
+        "    return rk.datasets.make_ranking(n_queries, 8)\n"
+        "def wrong():\n"
+        "    return 3\n"
+    )
+    data = {"loader": "my_data:load", "path": "there", "arguments": {"n_queries": 40}}
+    parts = load_parts(small(data=data))
+    assert parts.dev.n_queries + parts.test.n_queries == 40
+    with pytest.raises(ConfigError, match=r"returned int, expected rankeval\.RankingData"):
+        load_parts(small(data={"loader": "my_data.wrong"}))
+    with pytest.raises(ConfigError, match="missing a required argument: 'n_queries'"):
+        load_parts(small(data={"loader": "my_data:load", "path": "there"}))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"loader": "letor"}, "missing a required argument: 'path': set data.path"),
+        ({"loader": "digitz"}, 'none of "digits", "letor" or "module:function"'),
+        ({"loader": "no_such_module:load"}, "cannot import 'no_such_module:load'"),
+        ({"loader": "json:no_such"}, "the module 'json' has no 'no_such'"),
+        ({"loader": "digits", "arguments": {"n_querys": 3}}, "n_querys"),
+    ],
+)
+def test_data_that_cannot_be_loaded_says_what_to_set(data, said):
+    with pytest.raises(ConfigError, match=said):
+        load_parts(small(data=data))
+
+
+def test_a_letor_folder_without_a_test_part_says_what_it_has(tmp_path):
+    (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
+    with pytest.raises(ConfigError, match="has train; expected test and at least one of train and vali"):
+        load_parts(small(data={"loader": "letor", "path": str(tmp_path)}))
+
+
+@pytest.mark.parametrize(
+    ("ranker", "said"),
+    [
+        ({"estimator": "sklearn.linear_model.Rigde"}, "the module 'sklearn.linear_model' has no 'Rigde'"),
+        ({"estimator": "Ridge"}, "'Ridge' is no import path"),
+        ({"estimator": "sklearn.linear_model.Ridge", "params": {"alhpa": 1}}, "rankers.tree: .*'alhpa'"),
+        ({"estimator": "sklearn.linear_model.Ridge", "grid": {"alhpa": [1]}}, "rankers.tree: .*'alhpa'"),
+    ],
+)
+def test_a_ranker_that_cannot_be_made_is_named_before_anything_is_trained(ranker, said):
+    with pytest.raises(ConfigError, match=said):
+        run_experiment(small(rankers={**SMALL["rankers"], "tree": ranker}))
+    assert not Path("rankeval-out").exists()
+
+
+def test_a_missing_package_is_answered_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(ConfigError, match=r'pip install "rankeval-mlflow\[lightgbm\]"'):
+        run_experiment(small(rankers={**SMALL["rankers"], "tree": {"estimator": "lightgbm.LGBMRanker"}}))
+
+
+def test_estimators_take_the_seed_of_the_experiment_unless_they_have_one():
+    from rankeval.experiment.loading import make_estimator
+
+    tree = small().rankers["tree"]
+    assert make_estimator(tree, name="tree", seed=7).random_state == 7
+    own = tree.model_copy(update={"params": {"random_state": 3}})
+    assert make_estimator(own, name="tree", seed=7).random_state == 3
+
+
+def test_the_digest_of_data_sees_every_value_and_the_order_of_rows():
+    data = load_parts(small()).test
+    digest = data_digest(data)
+    assert digest == data_digest(data.take(np.arange(len(data))))
+    assert digest != data_digest(data.take(np.arange(len(data))[::-1]))
+    changed = data.X.copy()
+    changed[5, 3] = np.nextafter(changed[5, 3], 2)
+    assert digest != data_digest(rk.RankingData(changed, data.y, data.qid, docid=data.docid))

@@ -1,0 +1,156 @@
+"""A report is one file that fetches nothing, runs nothing, and says what the numbers are worth."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+import yaml
+
+import rankeval as rk
+from rankeval.comparison import compare
+from rankeval.evaluation import evaluate
+from rankeval.hosts import LoggedData
+from rankeval.report import (
+    Candidate,
+    ExperimentFacts,
+    GuardFacts,
+    headline,
+    report_for_evaluation,
+    report_for_experiment,
+)
+from rankeval.report.summaries import count, coverage_sentences, standing
+
+EVIL = "<script>alert(1)</script>"
+WEIGHT = {"weak": 0.2, "strong": 3.0}
+
+
+class _Tags(HTMLParser):
+    """Collects what a page holds."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in {"src", "href", "action", "data"}]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+
+def ranked(name: str, *, prefix: str = "q", weight: float = 1.0):
+    data = rk.datasets.make_ranking(40, 10, rng=3)
+    qid = [f"{prefix}{query}" for query in data.qid]
+    score = weight * data.X[:, 0] + data.X[:, -1]
+    return evaluate(data.y, score, qid=qid, measures=["nDCG@10", "AP", "NumRel"], name=name)
+
+
+def facts(baseline: str = "weak", other: str = "strong", **changes) -> ExperimentFacts:
+    import pandas as pd
+
+    evaluations = {
+        name: ranked(name, weight=weight) for name, weight in zip((baseline, other), WEIGHT.values(), strict=True)
+    }
+    search = pd.DataFrame({"alpha": [1.0], "mean nDCG@10": [0.5]})
+    candidates = tuple(
+        Candidate(name, "some.Estimator", {"alpha": 1.0}, search, each, each, 1.5, reused=False, digest="d")
+        for name, each in evaluations.items()
+    )
+    comparison = compare(evaluations, baseline=baseline, measures=["nDCG@10"])
+    secondary = compare(evaluations, baseline=baseline, measures=["AP"], correction="none").table
+    settings = {
+        "name": "an experiment",
+        "primary": "nDCG@10",
+        "baseline": baseline,
+        "candidates": candidates,
+        "comparison": comparison,
+        "secondary": secondary,
+        "guard": GuardFacts(active=True, ledger="/some/ledger.db", test="held-out", looks=1, standing="confirmatory"),
+        "data": (LoggedData("rows", "a" * 64, "dev", 10, 2), LoggedData("rows", "b" * 64, "test", 5, 1, "file")),
+        "config": yaml.safe_dump({"name": "an experiment"}),
+        "versions": {"python": "3.x"},
+    }
+    return ExperimentFacts(**{**settings, **changes})
+
+
+PAGES = {
+    "experiment": lambda: report_for_experiment(facts(baseline=f"{EVIL}1", other=f"{EVIL}2")),
+    "evaluation": lambda: report_for_evaluation(ranked(EVIL, prefix=EVIL), role="dev"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_fetched_and_nothing_runs_whatever_systems_and_queries_are_called(page):
+    text = PAGES[page]()
+    assert EVIL not in text
+    assert "&lt;script&gt;" in text
+    found = _Tags(text)
+    assert not {"script", "iframe", "object", "embed", "link", "form", "base"} & set(found.tags)
+    assert not found.handlers
+    assert found.addresses
+    assert all(address.startswith("data:image/png;base64,") for address in found.addresses)
+    assert not re.search(r"url\(|@import", text)
+
+
+def test_the_report_of_an_experiment_says_what_it_stands_on():
+    text = report_for_experiment(facts())
+    for said in ("strong beats weak by", "/some/ledger.db", "a" * 64, "b" * 64, "alpha=1.0", "some.Estimator"):
+        assert said in text
+    assert "Not guarded" not in text
+    assert "relevant documents come from" in text
+
+
+def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
+    evaluation = ranked("one")
+    text = report_for_evaluation(evaluation)
+    lowest = evaluation.per_query["nDCG@10"].idxmin()
+    assert f"<td>{lowest}</td>" in text
+    assert evaluation.judgments_digest in text
+    assert "expected" in text
+    assert f"{evaluation.aggregate()['nDCG@10']:.4f}" in text
+
+
+def test_what_is_not_confirmatory_stands_out():
+    exploratory = facts().comparison.without_adjustment("exploratory: the result of 7 looks")
+    guard = GuardFacts(active=True, looks=7, looks_added=1, standing="exploratory")
+    changed = facts(comparison=exploratory, guard=guard)
+    assert '<p class="note said">exploratory: the result of 7 looks.</p>' in report_for_experiment(changed)
+    assert headline(changed).startswith("Not confirmatory: strong against weak")
+    assert standing(changed).startswith("EXPLORATORY")
+    unguarded = facts(guard=GuardFacts(active=False, reason="It was switched off."))
+    assert "<strong>Not guarded.</strong> It was switched off." in report_for_experiment(unguarded)
+    assert standing(unguarded).startswith("NOT GUARDED. It was switched off.")
+
+
+def test_the_headline_claims_a_difference_only_where_the_adjusted_p_is_at_most_alpha():
+    clear = facts()
+    assert headline(clear).startswith("strong beats weak by +")
+    table = clear.comparison.table.assign(p_adjusted=0.0500001)
+    unclear = replace(clear, comparison=replace(clear.comparison, table=table))
+    assert headline(unclear).startswith("No difference was shown: strong against weak")
+    table = clear.comparison.table.assign(p_adjusted=0.05, difference=-0.1)
+    worse = replace(clear, comparison=replace(clear.comparison, table=table))
+    assert headline(worse).startswith("strong is worse than weak by -0.1")
+
+
+def test_coverage_says_what_was_left_out_undefined_and_tied():
+    evaluation = evaluate(
+        [1, 0, 0, 0], [1.0, 1.0, 3.0, 2.0], qid=["a", "a", "b", "b"], measures=["AP"], no_relevant="skip"
+    )
+    said = " ".join(coverage_sentences(evaluation))
+    assert "1 query counted" in said
+    assert "2 ranked rows (100.0%) have the score of another one" in said
+    assert "left out" in said
+    assert ": b." in said
+
+
+@pytest.mark.parametrize(
+    ("n", "thing", "said"), [(1, "query", "1 query"), (0, "query", "0 queries"), (1200, "look", "1,200 looks")]
+)
+def test_counts_read_as_english(n, thing, said):
+    assert count(n, thing) == said

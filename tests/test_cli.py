@@ -1,0 +1,215 @@
+"""The command line: what is asked for is printed, what is wrong is one line on stderr, and the exit code says which."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import rankeval as rk
+from rankeval import cli
+from rankeval.seals import refusal
+
+QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\nq2 0 c 0\n"
+GOOD = "q1 Q0 a 1 9 good\nq1 Q0 b 2 8 good\nq2 Q0 a 1 9 good\nq2 Q0 c 2 8 good\n"
+BAD = "q1 Q0 b 1 9 bad\nq1 Q0 a 2 8 bad\nq2 Q0 a 1 9 bad\nq2 Q0 c 2 8 bad\n"
+
+
+@pytest.fixture
+def rankeval(capsys, monkeypatch):
+    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def files() -> None:
+    """Put a small collection into the working directory."""
+    for name, text in {"qrels": QRELS, "good.run": GOOD, "bad.run": BAD}.items():
+        Path(name).write_text(text)
+
+
+@pytest.mark.usefixtures("files")
+def test_evaluate_prints_what_evaluate_returns(rankeval):
+    code, out, _ = rankeval("evaluate", "qrels", "good.run", "bad.run", "-m", "nDCG@10", "-m", "AP", "--format", "json")
+    expected = [
+        {"run": name, **rk.evaluate("qrels", name, measures=["nDCG@10", "AP"]).aggregate().to_dict()}
+        for name in ("good.run", "bad.run")
+    ]
+    assert (code, json.loads(out)) == (0, expected)
+    code, out, _ = rankeval("evaluate", "qrels", "bad.run", "-m", "RR", "-q", "--format", "csv")
+    frame = pd.read_csv(StringIO(out))
+    assert code == 0
+    assert frame.to_numpy().tolist() == [["bad.run", "q1", 0.5], ["bad.run", "q2", 1.0], ["bad.run", "all", 0.75]]
+    code, out, _ = rankeval("evaluate", "qrels", "bad.run", "-m", "RR")
+    assert code == 0
+    assert out.split()[:2] == ["run", "RR"]
+    assert "0.7500" in out
+
+
+@pytest.mark.usefixtures("files")
+def test_runs_of_one_name_in_two_folders_are_told_apart(rankeval):
+    Path("other").mkdir()
+    Path("other/good.run").write_text(BAD)
+    code, out, _ = rankeval("evaluate", "qrels", "good.run", "other/good.run", "-m", "RR", "--format", "csv")
+    assert (code, out.splitlines()[1:]) == (0, ["good.run,1.0", "other/good.run,0.75"])
+
+
+@pytest.mark.usefixtures("files")
+def test_compare_holds_runs_against_a_baseline(rankeval):
+    arguments = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--baseline", "bad.run")
+    code, out, _ = rankeval(*arguments, "--format", "json")
+    (row,) = json.loads(out)
+    assert code == 0
+    assert (row["baseline"], row["system"], row["difference"], row["wins"]) == ("bad.run", "good.run", 0.25, 1)
+    code, out, _ = rankeval(*arguments)
+    assert code == 0
+    assert "paired t test over 2 queries" in out.lower()
+
+
+def test_measures_are_listed_by_name(rankeval):
+    code, out, _ = rankeval("measures", "--format", "json")
+    assert code == 0
+    assert {"nDCG", "AP", "RR"} <= {row["name"] for row in json.loads(out)}
+    assert "nDCG" in rankeval("measures")[1]
+
+
+def test_doctor_names_versions_hosts_and_ledger(rankeval):
+    code, out, _ = rankeval("doctor")
+    assert code == 0
+    said = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert said["rankeval-mlflow"] == rk.__version__
+    assert "mlflow" in said["hosts"]
+    assert said["ledger"] == "switched off"
+
+
+def test_doctor_finds_the_other_package_of_the_name(rankeval, tmp_path, monkeypatch):
+    info = tmp_path / "site" / "rankeval-0.8.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rankeval\nVersion: 0.8.2\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    code, _, err = rankeval("doctor")
+    assert code == 2
+    assert "rankeval 0.8.2, another project" in err
+    assert "pip uninstall rankeval" in err
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["evaluate", "qrels", "no.run"], "no.run"),
+        (["evaluate", "no.qrels", "good.run"], "no.qrels"),
+        (["evaluate", "qrels", "nan.run"], "nan"),
+        (["evaluate", "qrels", "good.run", "-m", "nDGC@10"], "did you mean 'nDCG@10'"),
+        (["evaluate", "qrels", "good.run", "--convention", "trec_eval"], "trec_eval-10"),
+        (["compare", "qrels", "good.run"], "two runs or more"),
+        (["compare", "qrels", "good.run", "bad.run", "--test", "tt"], "unknown test 'tt'"),
+        (["run", "quickstart", "--set", "cv.n_split=3"], "did you mean 'n_splits'"),
+        (["run", "quikstart"], "did you mean 'quickstart'"),
+        (["run", "quickstart", "--set", "measures=[nDGC@10]"], "did you mean 'nDCG@10'"),
+        (["run", "letor"], "set data.path"),
+        (["guard", "looks", "nobody", "nothing", "--ledger", "sqlite:///there-is.db"], "no collection 'nothing'"),
+    ],
+)
+def test_bad_input_is_one_line_on_stderr_and_exit_code_2(rankeval, arguments, said):
+    Path("nan.run").write_text(GOOD.replace("q2 Q0 a 1 9", "q2 Q0 a 1 nan"))
+    code, out, err = rankeval(*arguments)
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert err.startswith("error: ")
+    assert said in err
+
+
+def test_bad_use_is_exit_code_2(rankeval):
+    assert rankeval("evaluate")[0] == 2
+    assert rankeval("no-such-command")[0] == 2
+    assert rankeval("measures", "--format", "xml")[0] == 2
+
+
+def test_what_the_guard_refuses_is_exit_code_1(rankeval, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger.db"))
+    refusal.forget()
+    grades = {f"q{n}": {f"doc-{n:04d}-{m:05d}": int(m < 2) for m in range(30)} for n in range(20)}
+    rk.Qrels.from_dict(grades).write("qrels.txt")
+    rk.Run.from_dict({q: {d: float(i) for i, d in enumerate(docs)} for q, docs in grades.items()}).write("a.run")
+    rk.Guard("project").register("held-out", qrels="qrels.txt")
+    code, out, err = rankeval("evaluate", "qrels.txt", "a.run")
+    assert (code, out) == (1, "")
+    assert err.startswith("refused: ")
+    assert "held-out" in err
+    code, out, _ = rankeval("guard", "verify", "project")
+    assert (code, "is whole" in out) == (0, True)
+    code, out, _ = rankeval("guard", "looks", "project", "held-out", "--format", "json")
+    assert (code, json.loads(out)) == (0, [])
+    code, _, err = rankeval("guard", "verify", "project", "--head", "f" * 64)
+    assert code == 1
+    assert err.startswith("refused: ")
+    refusal.forget()
+
+
+def test_a_server_that_is_down_still_prints_the_result_and_is_exit_code_2(rankeval, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    small = ["data.arguments={n_queries: 40, n_candidates: 10}", "rankers.boosted-trees.params={max_iter: 3}"]
+    settings = [*small, "rankers.boosted-trees.grid={}", "tracking.uri=http://127.0.0.1:9"]
+    code, out, err = rankeval("run", "quickstart", *(part for one in settings for part in ("--set", one)))
+    assert code == 2
+    assert "boosted-trees" in out
+    assert "Report:  rankeval-out/quickstart/report.html" in out
+    assert "rankeval mlflow resend" in err
+
+
+def test_the_commands_of_a_host_are_its_own(rankeval):
+    code, out, _ = rankeval("--help")
+    assert code == 0
+    assert "mlflow" in out
+    code, out, _ = rankeval("mlflow", "--help")
+    assert code == 0
+    assert "resend" in out
+
+
+def alone(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from rankeval.cli import main; main()", *arguments]
+    return subprocess.run(program, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['rankeval', '--help']\n"
+        "from rankeval import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('mlflow', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_quickstart_runs_whole_and_again_for_nothing(tmp_path):
+    """The shipped file as it is: guard, MLflow on sqlite, report; the second run trains nothing and adds no look."""
+    environment = {"RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
+    first = alone("run", "quickstart", **environment)
+    assert first.returncode == 0, first.stderr
+    assert "This run: 2 rankers trained, 1 look added." in first.stdout
+    assert f"mlflow ui --backend-store-uri sqlite:///{tmp_path}/mlflow.db" in first.stdout
+    assert "beats ridge by" in first.stdout
+    assert (tmp_path / "mlflow.db").is_file()
+    second = alone("run", "quickstart", **environment)
+    assert second.returncode == 0, second.stderr
+    assert "This run: 0 rankers trained, 0 looks added." in second.stdout
