@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval.collection.aspects import JoinedAspects
 from rankeval.collection.convention import Convention
 from rankeval.collection.grouping import group_rows
-from rankeval.collection.judged import Groups, Ints, Judged
+from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.collection.ranking import rank_rows
 from rankeval.errors import InvalidInput
 
@@ -48,6 +49,8 @@ class Joined:
         With its rule on judgments resolved.
     docid : array, optional
         Documents of the input's rows, read for tied rows only.
+    aspects : JoinedAspects, optional
+        The judgments by aspect, where the qrels have such.
     identity : ndarray of uint64 of shape (n_queries,), optional
         A sum over hashes of each query's judged documents, for the digest.
     excluded : mapping of str to tuple
@@ -66,6 +69,7 @@ class Joined:
     unretrieved: NDArray[Any] = field(default_factory=lambda: _NONE)
     unretrieved_offsets: Ints | None = None
     docid: Any | None = None
+    aspects: JoinedAspects | None = None
     identity: NDArray[np.uint64] | None = None
     excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
@@ -108,7 +112,7 @@ class Joined:
             counts += np.bincount(rest_query * len(levels) + rest_code, minlength=cells)
 
         ties = self.convention.ties
-        depth = self.convention.depth
+        depth, keep = self.convention.depth, None
         ranking = rank_rows(
             score,
             code,
@@ -123,7 +127,7 @@ class Joined:
             ranked = code[row]
         if judged is not None:
             judged = judged[row]
-        mixed = _with_unlike_labels(ranking.ties, ranked)
+        mixed = with_unlike_labels(ranking.ties, ranked)
         self._count("ties", int((mixed.end - mixed.start).sum()))
         if depth is not None:
             keep = np.arange(len(ranked)) - np.repeat(offsets[:-1], np.diff(offsets)) < depth
@@ -136,8 +140,12 @@ class Joined:
             levels=levels,
             code=ranked,
             counts=counts.reshape(last - first, len(levels)),
-            groups=mixed if ties == "expected" else Groups(_NONE, _NONE, _NONE),
+            groups=mixed if ties == "expected" else NO_GROUPS,
             judged=judged,
+            ties=ranking.ties if ties == "expected" else NO_GROUPS,
+            aspects=None
+            if self.aspects is None
+            else self.aspects.block(rows, row, keep, self.offsets[first : last + 1], slice(first, last)),
         )
         return chunk, ranking.ties
 
@@ -224,17 +232,6 @@ def _whole(values: NDArray[Any]) -> bool:
         return True
     with np.errstate(invalid="ignore"):
         return bool((values.astype(np.int64) == values).all())
-
-
-def _with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
-    """Return the tie groups in which the order matters: those whose rows differ in label."""
-    if not len(ties.start):
-        return ties
-    size = ties.end - ties.start
-    first = np.cumsum(size) - size
-    labels = code[np.arange(int(size.sum())) + np.repeat(ties.start - first, size)]
-    unlike = np.maximum.reduceat(labels, first) != np.minimum.reduceat(labels, first)
-    return Groups(*(part[unlike] for part in ties))
 
 
 def _byte_ranks(docid: Any, rows: Ints) -> Ints:

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rankeval.collection.aspects import AspectBlock
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +36,21 @@ class Groups(NamedTuple):
     start: Ints
     end: Ints
     query: Ints
+
+
+NO_GROUPS = Groups(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+"""No tied rows."""
+
+
+def with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
+    """Return the tie groups in which the order matters: those whose rows differ in label."""
+    if not len(ties.start):
+        return ties
+    size = ties.end - ties.start
+    first = np.cumsum(size) - size
+    labels = code[np.arange(int(size.sum())) + np.repeat(ties.start - first, size)]
+    unlike = np.maximum.reduceat(labels, first) != np.minimum.reduceat(labels, first)
+    return Groups(*(part[unlike] for part in ties))
 
 
 class Relevant(NamedTuple):
@@ -62,6 +80,12 @@ class Judged:
         Tied rows whose order is open; empty where ties are broken.
     judged : ndarray of bool of shape (n_rows,), optional
         Which rows have a judgment; None when all have.
+    ties : Groups
+        All tied rows whose order is open, those of one label included.
+    aspects : AspectBlock, optional
+        The judgments by aspect, where there are such.
+    sampled : set of int
+        Queries of which some value is a mean over drawn orders of tied rows, not over all of them.
     """
 
     offsets: Ints
@@ -70,12 +94,22 @@ class Judged:
     counts: Ints
     groups: Groups
     judged: NDArray[np.bool_] | None = None
+    ties: Groups = NO_GROUPS
+    aspects: AspectBlock | None = None
+    sampled: set[int] = field(default_factory=set, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         if key not in self._memo:
             self._memo[key] = compute()
         return self._memo[key]
+
+    @property
+    def has_open_ties(self) -> bool:
+        """Whether a value may depend on the order of tied rows; rows of one label differ by aspect, or unjudged."""
+        return bool(len(self.groups.start)) or (
+            bool(len(self.ties.start)) and (self.judged is not None or self.aspects is not None)
+        )
 
     @property
     def n_queries(self) -> int:

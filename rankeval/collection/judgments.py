@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankeval.collection.aspects import JoinedAspects, fold_aspects
 from rankeval.collection.convention import Convention
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Ints
@@ -44,6 +45,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         When ids are of different types, a document stands twice in a ranking or in the judgments of a query, no
         query is common, or queries are missing that the convention does not let be missing.
     """
+    qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = replace(convention, judgments="qrels") if convention.judgments == "given" else convention
     queries = _ascending(pc.unique(qrels.qid))
@@ -110,6 +112,14 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         unretrieved=qrels.relevance[rest][:0] if by_rows else qrels.relevance[rest],
         unretrieved_offsets=None if by_rows else _offsets(number_of[truth_query[rest]], len(numbers)),
         docid=run.docid,
+        aspects=None
+        if table is None
+        else JoinedAspects(
+            table,
+            np.where(judged, by_key[place], -1),
+            None if by_rows else rest,
+            None if by_rows else _offsets(number_of[truth_query[rest]], len(numbers)),
+        ),
         identity=identity,
         excluded=excluded,
         touched=touched,

@@ -20,6 +20,7 @@ from rankeval._registry import unknown
 from rankeval.collection.convention import PRESETS
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.measures.orders import over_orders
 
 Kernel = Callable[..., NDArray[np.float64]]
 Parameters = tuple[tuple[str, Any], ...]
@@ -30,6 +31,9 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
     "gmean": lambda values, weights: float(np.exp(np.average(values, weights=weights))),
 }
 """How the values of queries become one number; the values of a geometric mean are logarithms already."""
+
+CHOICES = {"needs": ("grades", "aspects"), "monotone": ("", "order", "grade")}
+"""What a declaration may say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +60,18 @@ class Family:
         How the values of queries become one number.
     linear : bool
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
-    expected : callable, optional
-        For the others: the kernel that gives the mean over the orders of tied rows.
+    expected : callable or "orders", optional
+        For the others: the kernel that gives the mean over the orders of tied rows; "orders" where there is no closed
+        form (see `rankeval.measures.orders`).
     spellings : mapping of str to tuple of str
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
+    needs : {"grades", "aspects"}
+        What of the judgments it reads: a grade a document, or a grade for each aspect (subtopic) of the query.
+    monotone : {"", "order", "grade"}
+        "order": never worse when a better document changes places with a worse one below it; "grade": also never
+        worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
+    greater_is_better : bool
+        Whether a better ranking has the greater value.
     """
 
     name: str
@@ -71,8 +83,11 @@ class Family:
     bounds: tuple[float, float] = (0.0, 1.0)
     aggregate: str = "mean"
     linear: bool = False
-    expected: Kernel | None = None
+    expected: Kernel | str | None = None
     spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needs: str = "grades"
+    monotone: str = ""
+    greater_is_better: bool = True
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -99,7 +114,7 @@ class Family:
             if name not in self.defaults:
                 raise unknown(f"parameter of {self.name}", name, self.defaults)
         for name, default in self.defaults.items():
-            if default is inspect.Parameter.empty and name not in given:
+            if default is inspect.Parameter.empty and name not in given and name not in _bound_somewhere(self.name):
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
                 raise InvalidInput(f"{self.name} needs {name}: write {form!r}, say")
         kept = {name: _checked(self.name, name, value) for name, value in given.items()}
@@ -194,6 +209,12 @@ class Measure:
         """Return the measure with the parameters of a convention where its own name leaves them open."""
         bound = bind.get(self.family.name, {})
         given = dict(self.parameters)
+        for name, default in self.family.defaults.items():
+            if default is inspect.Parameter.empty and name not in given and name not in bound:
+                raise InvalidInput(
+                    f"{self} needs {name}, which is not guessed: write '{self.family.name}({name}=...)', or choose a "
+                    "convention that gives it"
+                )
         return self.family.with_parameters(**{**bound, **given}) if set(bound) - set(given) else self
 
     def values(self, judged: Judged) -> NDArray[np.float64]:
@@ -208,9 +229,17 @@ class Measure:
         -------
         ndarray of shape (n_queries,)
         """
-        open_ties = bool(len(judged.groups.start)) and self.family.expected is not None
-        kernel = self.family.expected if open_ties and self.family.expected else self.family.kernel
-        return kernel(judged, **dict(self.parameters))
+        if self.family.needs == "aspects" and judged.aspects is None:
+            raise InvalidInput(
+                f"{self} needs judgments by aspect (subtopic); these have one grade a document: read a file of them by "
+                "Qrels.read(path, format='ndeval'), or give Qrels(..., aspect=...)"
+            )
+        kernel, expected, parameters = self.family.kernel, self.family.expected, dict(self.parameters)
+        if expected is None or not judged.has_open_ties:
+            return kernel(judged, **parameters)
+        if isinstance(expected, str):
+            return over_orders(kernel, judged, parameters)
+        return expected(judged, **parameters)
 
 
 def _restore(name: str, parameters: Parameters) -> Measure:
@@ -233,14 +262,19 @@ def family(
     bounds: tuple[float, float] = (0.0, 1.0),
     aggregate: str = "mean",
     linear: bool = False,
-    expected: Kernel | None = None,
+    expected: Kernel | str | None = None,
     spellings: Mapping[str, tuple[str, ...]] | None = None,
+    needs: str = "grades",
+    monotone: str = "",
+    greater_is_better: bool = True,
 ) -> Callable[[Kernel], Kernel]:
     """Declare a measure: everything about it stands here and in the kernel below.
 
     Parameters
     ----------
-    name, title, formula, source, doi, bounds, aggregate, linear, expected, spellings
+    name, title, formula, source, doi, bounds, aggregate, linear, expected, spellings, needs, monotone
+        As of `Family`.
+    greater_is_better
         As of `Family`.
 
     Returns
@@ -268,8 +302,13 @@ def family(
     if not linear and expected is None:
         raise InvalidInput(
             f"{name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the kernel "
-            "that averages over the orders of tied rows"
+            "that averages over the orders of tied rows, or expected='orders' if there is no closed form"
         )
+    for rule, value in (("needs", needs), ("monotone", monotone)):
+        if value not in CHOICES[rule]:
+            raise unknown(f"value of {rule}", value, CHOICES[rule])
+    if isinstance(expected, str) and expected != "orders":
+        raise unknown("value of expected", expected, ("orders",))
 
     def declare(kernel: Kernel) -> Kernel:
         known = FAMILIES.get(name)
@@ -279,7 +318,20 @@ def family(
         ):
             raise InvalidInput(f"a measure {name!r} is declared already, in {known.kernel.__module__}")
         FAMILIES[name] = Family(
-            name, kernel, title, formula, source, doi, bounds, aggregate, linear, expected, dict(spellings or {})
+            name,
+            kernel,
+            title,
+            formula,
+            source,
+            doi,
+            bounds,
+            aggregate,
+            linear,
+            expected,
+            dict(spellings or {}),
+            needs,
+            monotone,
+            greater_is_better,
         )
         return kernel
 

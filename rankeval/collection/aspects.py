@@ -1,0 +1,236 @@
+"""Judgments by aspect: a document may answer one subtopic of a query and not another.
+
+The join sees one grade a document, the greatest over its aspects. What stands here keeps the rest, and gives it as one
+more `Judged` in which every aspect of a query is a query of its own: so any measure has its intent-aware form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
+from rankeval.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rankeval.collection.qrels import Qrels
+
+
+class Entries(NamedTuple):
+    """Judgments by aspect: the document's number, the aspect's number and the grade of each."""
+
+    document: Ints
+    aspect: Ints
+    grade: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class AspectTable:
+    """The judgments of a collection by aspect, documents numbered by (query, document).
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_documents + 1,)
+        Where the entries of each document begin.
+    aspect : ndarray of shape (n_entries,)
+        Number of the aspect, ascending as the names do.
+    grade : ndarray of shape (n_entries,)
+        The grade for that aspect.
+    docid : pyarrow.Array
+        Name of each document.
+    """
+
+    offsets: Ints
+    aspect: Ints
+    grade: NDArray[Any]
+    docid: pa.Array
+
+    def entries(self, document: Ints) -> tuple[Ints, Entries]:
+        """Return the entries of these documents, and which of the documents given each is of."""
+        size = self.offsets[document + 1] - self.offsets[document]
+        of = np.repeat(np.arange(len(document)), size)
+        at = np.arange(int(size.sum())) - (np.cumsum(size) - size)[of] + self.offsets[document][of]
+        return of, Entries(document[of], self.aspect[at], self.grade[at])
+
+    @cached_property
+    def byte_rank(self) -> Ints:
+        """Place of each document in ascending order of its name's bytes."""
+        names = np.array([str(name).encode() for name in self.docid.to_pylist()], dtype=object)
+        place: Ints = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        return place
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedAspects:
+    """The judgments by aspect of a run's rows and of the documents that it lacks.
+
+    Parameters
+    ----------
+    table : AspectTable
+        All judgments.
+    document : ndarray of shape (n_rows,)
+        Judged document of each row of the run, -1 if it has none.
+    unretrieved, unretrieved_offsets : ndarray
+        Judged documents that were not ranked, grouped by query; None where they do not count.
+    """
+
+    table: AspectTable
+    document: Ints
+    unretrieved: Ints | None
+    unretrieved_offsets: Ints | None
+
+    def block(
+        self, rows: slice | Ints, ranked: Ints | None, keep: NDArray[np.bool_] | None, offsets: Ints, queries: slice
+    ) -> AspectBlock:
+        """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know."""
+        document = self.document[rows]
+        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        known, known_query = document[document >= 0], query[document >= 0]
+        if self.unretrieved is not None and self.unretrieved_offsets is not None:
+            upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
+            known = np.concatenate([known, self.unretrieved[upto[0] : upto[-1]]])
+            known_query = np.concatenate([known_query, np.repeat(np.arange(len(upto) - 1), np.diff(upto))])
+        document = document if ranked is None else document[ranked]
+        return AspectBlock(self.table, document if keep is None else document[keep], known, known_query)
+
+
+class Parts(NamedTuple):
+    """Every aspect of every query as a query of its own, and the query that each is an aspect of."""
+
+    judged: Judged
+    query: Ints
+
+
+@dataclass(eq=False)
+class AspectBlock:
+    """The judgments by aspect of one chunk.
+
+    Parameters
+    ----------
+    table : AspectTable
+        All judgments of the collection.
+    document : ndarray of shape (n_rows,)
+        Judged document of each row in rank order, -1 if it has none.
+    known, known_query : ndarray of shape (n_known,)
+        The judged documents that count, retrieved or not, and their queries.
+    """
+
+    table: AspectTable
+    document: Ints
+    known: Ints
+    known_query: Ints
+    _memo: dict[str, Parts] = field(default_factory=dict, repr=False)
+
+    def parts(self, whole: Judged) -> Parts:
+        """Return the aspects of a chunk as queries.
+
+        Parameters
+        ----------
+        whole : Judged
+            The chunk that this block belongs to.
+        """
+        if "parts" not in self._memo:
+            self._memo["parts"] = self._parts(whole)
+        return self._memo["parts"]
+
+    def _parts(self, whole: Judged) -> Parts:
+        of, known = self.table.entries(self.known)
+        n_aspects = int(self.table.aspect.max(initial=0)) + 1
+        pair, part = np.unique(self.known_query[of] * n_aspects + known.aspect, return_inverse=True)
+        query = pair // n_aspects
+        levels, code = np.unique(np.append(known.grade, known.grade.dtype.type(0)), return_inverse=True)
+        counts = np.bincount(part * len(levels) + code[:-1], minlength=len(pair) * len(levels))
+
+        length = whole.n_retrieved[query]
+        offsets = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
+        row = np.flatnonzero(self.document >= 0)
+        of_row, ranked = self.table.entries(self.document[row])
+        row = row[of_row]
+        its_query = np.searchsorted(whole.offsets, row, side="right") - 1
+        part_of_row = np.searchsorted(pair, its_query * n_aspects + ranked.aspect)
+        place = offsets[part_of_row] + row - whole.offsets[its_query]
+        labels = np.full(int(offsets[-1]), np.searchsorted(levels, 0))
+        labels[place] = np.searchsorted(levels, ranked.grade)
+        seen = np.zeros(len(labels), dtype=bool)
+        seen[place] = True
+        ties = _repeated(whole.ties, whole, query, offsets)
+        judged = Judged(
+            offsets=offsets,
+            levels=levels,
+            code=labels,
+            counts=counts.reshape(len(pair), len(levels)),
+            groups=with_unlike_labels(ties, labels),
+            judged=seen,
+            ties=ties,
+        )
+        return Parts(judged, query)
+
+
+def _repeated(ties: Groups, whole: Judged, query: Ints, offsets: Ints) -> Groups:
+    """Return the tie groups of each query once for each of its aspects."""
+    if not len(ties.start):
+        return NO_GROUPS
+    first = np.searchsorted(ties.query, np.arange(whole.n_queries + 1))
+    size = np.diff(first)[query]
+    part = np.repeat(np.arange(len(query)), size)
+    group = np.arange(int(size.sum())) - (np.cumsum(size) - size)[part] + first[query][part]
+    shift = offsets[part] - whole.offsets[query[part]]
+    return Groups(ties.start[group] + shift, ties.end[group] + shift, part)
+
+
+def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
+    """Return the judgments with one grade a document, the greatest over its aspects, and the table of all.
+
+    Parameters
+    ----------
+    qrels : Qrels
+        Judgments with ``aspect``.
+
+    Raises
+    ------
+    InvalidInput
+        When a document is judged twice for one aspect of a query.
+    """
+    from rankeval.collection.qrels import Qrels
+
+    aspect = qrels.aspect
+    assert aspect is not None
+    codes = [np.asarray(_ranks(column), dtype=np.int64) for column in (qrels.qid, qrels.docid, aspect)]
+    order = np.lexsort((codes[2], codes[1], codes[0]))
+    query, document, part = (code[order] for code in codes)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (query[1:] != query[:-1]) | (document[1:] != document[:-1])
+    twice = np.flatnonzero(~new[1:] & (part[1:] == part[:-1]))
+    if len(twice):
+        row = int(order[twice[0] + 1])
+        raise InvalidInput(
+            f"qrels: document {qrels.docid[row].as_py()!r} stands twice for aspect {aspect[row].as_py()!r} of query "
+            f"{qrels.qid[row].as_py()!r} ({len(twice)} such rows in all); keep one row each"
+        )
+    start = np.flatnonzero(new)
+    grade = qrels.relevance[order]
+    rows = pa.array(order[start])
+    best = np.maximum.reduceat(grade, start) if len(start) else grade
+    folded = Qrels(qid=qrels.qid.take(rows), docid=qrels.docid.take(rows), relevance=best)
+    return folded, AspectTable(np.append(start, len(order)), part, grade, folded.docid)
+
+
+def _ranks(column: pa.Array) -> NDArray[Any]:
+    """Return the place of each value in the order of the values; digits in text are read as numbers."""
+    coded = column.dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    order = sorted(range(len(names)), key=lambda at: _natural(names[at]))
+    place = np.empty(len(names), dtype=np.int64)
+    place[order] = np.arange(len(names))
+    ranks: NDArray[Any] = place[coded.indices.to_numpy(zero_copy_only=False)]
+    return ranks
+
+
+def _natural(name: Any) -> tuple[int, int, str]:
+    text = str(name)
+    return (0, int(text), "") if text.isascii() and text.isdigit() else (1, 0, text)
