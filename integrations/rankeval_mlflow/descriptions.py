@@ -7,9 +7,19 @@ a sandboxed frame, where nothing can be fetched.
 from __future__ import annotations
 
 import html
+import io
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from rankeval.render.layouts import by_comparison
+from rankeval.render.tables import number, to_markdown
 from rankeval_mlflow.names import MAX_TAG
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rankeval.comparison import Comparison
+    from rankeval.evaluation import Evaluation
 
 NOTE = "mlflow.note.content"
 
@@ -19,6 +29,62 @@ color:#1b1f24;background:#fff}
 h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
 .scroll{overflow-x:auto}svg{display:block;max-width:100%;height:auto}
 """
+
+
+def evaluation_section(evaluation: Evaluation, role: str) -> str:
+    """Return what the run's description says of an evaluation: its aggregates, and intervals of the means."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"measure": evaluation.labels, "value": evaluation.aggregate().to_numpy(dtype=float)})
+    if evaluation.weights is None:  # weighted means have no interval
+        limits = evaluation.ci()
+        ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
+        shown = {str(label): f"[{number(low)}, {number(high)}]" for label, low, high in ends}
+        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.labels]
+    system = f"{evaluation.name}, " if evaluation.name else ""
+    queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
+    return to_markdown(frame, caption=f"{system}{role}: {queries}, convention {evaluation.convention.name}")
+
+
+def comparison_section(comparison: Comparison) -> str:
+    """Return what the run's description says of a comparison: what decides, in as few columns as it takes."""
+    everything = by_comparison(comparison.table, level=comparison.confidence_level)
+    interval = f"{100 * comparison.confidence_level:g} % interval"
+    against = ["against"] if comparison.baseline is None else []
+    frame = everything["frame"][["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
+    baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
+    return to_markdown(
+        frame, formats=everything["formats"], caption=f"{baseline}{comparison.caption}", notes=comparison.notes
+    )
+
+
+def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
+    """Return the report as an artifact; where no query counts, there is nothing to draw."""
+    if not evaluation.n_queries:
+        return {}
+    from rankeval.report import report_for_evaluation
+
+    return {f"rankeval/{role}/report.html": report_for_evaluation(evaluation, role=role).encode()}
+
+
+def comparison_page(comparison: Comparison) -> bytes:
+    """Return the comparison as a page: its table with caption and notes, and the intervals drawn."""
+    parts = {
+        "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
+        "Intervals": _svg(comparison.plot()),
+    }
+    against = f"against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
+    return page("Comparison", against, parts)
+
+
+def _svg(figure: Figure) -> str:
+    """Return a figure as SVG to stand in a page: the same bytes for the same figure."""
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
 
 
 def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:

@@ -14,7 +14,6 @@ Where what stands, for an evaluation of role ``dev``::
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -22,15 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import rankeval
 from rankeval.hosts import LoggedData, RunRecord
-from rankeval.render.layouts import by_comparison
-from rankeval.render.tables import number, to_markdown
-from rankeval_mlflow.descriptions import page
+from rankeval_mlflow.descriptions import comparison_page, comparison_section, evaluation_report, evaluation_section
 from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
 from rankeval_mlflow.parcel import DatasetUse, Node, Scores
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
@@ -89,18 +84,9 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
             ),
         ),
         datasets=(dataset_use(data),),
-        files={evaluation_path(role): whole, **_report(evaluation, role)},
-        sections={role: _evaluation_section(evaluation, role)},
+        files={evaluation_path(role): whole, **evaluation_report(evaluation, role)},
+        sections={role: evaluation_section(evaluation, role)},
     )
-
-
-def _report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
-    """Return the report as an artifact; where no query counts, there is nothing to draw."""
-    if not evaluation.n_queries:
-        return {}
-    from rankeval.report import report_for_evaluation
-
-    return {f"rankeval/{role}/report.html": report_for_evaluation(evaluation, role=role).encode()}
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
@@ -146,7 +132,7 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
     files = {
         f"{folder}/comparison.json": comparison.to_json().encode(),
         f"{folder}/table.csv": comparison.table.to_csv(index=False).encode(),
-        f"{folder}/report.html": _comparison_page(comparison),
+        f"{folder}/report.html": comparison_page(comparison),
     }
     for system, evaluation in evaluations.items():
         files[f"{folder}/evaluations/{names[system].replace('/', '_')}.parquet"] = evaluation.to_bytes()
@@ -156,7 +142,7 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
         metrics=_differences(comparison, name),
         tags={f"rankeval.{name}.settings": tag_json(_settings(comparison)), "rankeval.version": rankeval.__version__},
         files=files,
-        sections={name: _comparison_section(comparison)},
+        sections={name: comparison_section(comparison)},
     )
 
 
@@ -269,50 +255,3 @@ def _settings(comparison: Comparison) -> dict[str, Any]:
     names = ("baseline", "test", "correction", "family", "alternative", "confidence_level", "n_comparisons")
     more = ("n_resamples", "rng", "primary", "notes")
     return {name: getattr(comparison, name) for name in (*names, *more)}
-
-
-def _evaluation_section(evaluation: Evaluation, role: str) -> str:
-    """Return what the run's description says of an evaluation: its aggregates, and intervals of the means."""
-    import pandas as pd
-
-    frame = pd.DataFrame({"measure": evaluation.labels, "value": evaluation.aggregate().to_numpy(dtype=float)})
-    if evaluation.weights is None:  # weighted means have no interval
-        limits = evaluation.ci()
-        ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
-        shown = {str(label): f"[{number(low)}, {number(high)}]" for label, low, high in ends}
-        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.labels]
-    system = f"{evaluation.name}, " if evaluation.name else ""
-    queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
-    return to_markdown(frame, caption=f"{system}{role}: {queries}, convention {evaluation.convention.name}")
-
-
-def _comparison_section(comparison: Comparison) -> str:
-    """Return what the run's description says of a comparison: what decides, in as few columns as it takes."""
-    everything = by_comparison(comparison.table, level=comparison.confidence_level)
-    interval = f"{100 * comparison.confidence_level:g} % interval"
-    against = ["against"] if comparison.baseline is None else []
-    frame = everything["frame"][["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
-    baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
-    return to_markdown(
-        frame, formats=everything["formats"], caption=f"{baseline}{comparison.caption}", notes=comparison.notes
-    )
-
-
-def _comparison_page(comparison: Comparison) -> bytes:
-    """Return the comparison as a page: its table with caption and notes, and the intervals drawn."""
-    parts = {
-        "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
-        "Intervals": _svg(comparison.plot()),
-    }
-    against = f"against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
-    return page("Comparison", against, parts)
-
-
-def _svg(figure: Figure) -> str:
-    """Return a figure as SVG to stand in a page: the same bytes for the same figure."""
-    from matplotlib import rc_context
-
-    buffer = io.StringIO()
-    with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
-    return buffer.getvalue()[buffer.getvalue().index("<svg") :]

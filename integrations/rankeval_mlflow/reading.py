@@ -130,15 +130,8 @@ def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[L
         When the store cannot be reached.
     """
     with _asking(store(uri), f"experiment {experiment}") as client:
-        found = [
-            LoggedRun(
-                run.info.run_id,
-                run.info.run_name or "",
-                tuple(sorted(evaluations_of(run.data.tags))),
-                {key: run.data.metrics[key] for key in _headline_keys(run.data.tags) if key in run.data.metrics},
-            )
-            for run in _all(client.search_runs, _experiments(client, experiment), f"tags.`{COMPLETE}` LIKE '%'")
-        ]
+        runs = _all(client.search_runs, _experiments(client, experiment), f"tags.`{COMPLETE}` LIKE '%'")
+        found = [_logged_run(run) for run in runs]
     return [run for run in found if run.roles]
 
 
@@ -184,9 +177,15 @@ def _all(search: Any, *arguments: Any) -> Iterator[Any]:
             return
 
 
-def _headline_keys(tags: Mapping[str, str]) -> list[str]:
-    """Return the metric names of a run's first evaluation."""
-    return list(json.loads(tags.get(f"rankeval.{tags.get(ROLE)}.measures", "{}")))
+def _logged_run(run: Any) -> LoggedRun:
+    """Return what is shown of a run; the role whose metrics have bare names comes first."""
+    tags = run.data.tags
+    first = tags.get(ROLE, "")
+    roles = sorted(evaluations_of(tags))
+    keys = json.loads(tags.get(f"rankeval.{first}.measures", "{}"))
+    metrics = {key: run.data.metrics[key] for key in keys if key in run.data.metrics}
+    ordered = [role for role in roles if role == first] + [role for role in roles if role != first]
+    return LoggedRun(run.info.run_id, run.info.run_name or "", tuple(ordered), metrics)
 
 
 def _run_id(client: Any, name: str) -> str:

@@ -27,8 +27,6 @@ COMPLETE = "rankeval.complete"
 RECORD = "rankeval.record"
 ROLE = "rankeval.role"
 _PARENT = "mlflow.parentRunId"
-# MLflow's pages then open as for models that are trained, not as for language models.
-_KIND = {"mlflow.experimentKind": "custom_model_development"}
 
 
 def deliver(parcel: Parcel) -> TrackedRun:
@@ -159,7 +157,7 @@ class _Sending:
             return experiment_id
         found = self.client.get_experiment_by_name(name)
         if found is None:
-            return str(self.client.create_experiment(name, tags=_KIND))
+            return str(self.client.create_experiment(name))
         if found.lifecycle_stage == "deleted":
             raise InvalidInput(
                 f"the experiment {name!r} was deleted; restore it (mlflow experiments restore -x "

@@ -75,6 +75,14 @@ def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(
     assert held_up.id in run("list", "--waiting").stdout
 
 
+def test_list_shows_the_role_of_the_metrics_first(small):
+    run_id = rkm.log_evaluation(small(), "test").run_id
+    rkm.log_evaluation(small(seed=1), "dev", run_id)
+    (line,) = run("list").stdout.splitlines()[1:]
+    assert "test, dev" in line
+    assert f"AP {small().aggregate()['AP']:.4f}" in line
+
+
 def test_list_names_an_experiment_that_is_not_there():
     assert isinstance(run("list", "--experiment", "Defualt").exception, UnknownName)
     assert "no run holds an evaluation" in run("list", "--experiment", "Default").stdout
