@@ -90,8 +90,10 @@ def run(
 
     checked = load_config(config, settings or ())  # before the slow imports: a misspelt key is answered at once
     from rankeval.experiment import run_experiment
+    from rankeval.experiment.recipe import NOT_LOGGED
 
-    with _progress() as progress:
+    with warnings.catch_warnings(), _progress() as progress:
+        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # said below, as the error it is
         result = run_experiment(checked, progress=progress)
     _print_result(result)
     if result.tracking_error:

@@ -8,6 +8,7 @@ without a look, so the same file may be run as often as one likes.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from rankeval import hosts
 from rankeval.collection.data import RankingData
 from rankeval.collection.formats import write_atomically
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import ConfigError, TrackingError
+from rankeval.errors import ConfigError, RankevalWarning, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.kept import candidate_digest, keep, read_kept, versions
@@ -36,6 +37,9 @@ from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, re
 
 Progress = Callable[[int, int, str], None]
 """Called with the steps that are done, the steps in all, and what is being done."""
+
+NOT_LOGGED = "the experiment was not logged: "
+"""How the warning begins that a run made without its tracking server gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +130,8 @@ def run_experiment(
     Returns
     -------
     ExperimentResult
-        Where the tracking server could not be reached, all else is there and ``tracking_error`` says how to send what
-        was kept.
+        Where the tracking server could not be reached, all else is there, and a warning and ``tracking_error`` say how
+        to send what was kept.
 
     Raises
     ------
@@ -166,6 +170,8 @@ def run_experiment(
         write_atomically(target, [content])
     steps.next("logging")
     tracked, tracking_error = _track(config, facts, artifacts)
+    if tracking_error:
+        warnings.warn(f"{NOT_LOGGED}{tracking_error}", RankevalWarning, stacklevel=2)
     steps.next("done")
     return ExperimentResult(config, facts, config.directory, tracked, tracking_error)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
+from rankeval.errors import RankevalWarning
 from rankeval.experiment import load_config, run_experiment
 
 SHORT = [
@@ -82,7 +83,8 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
 def test_a_server_that_is_down_leaves_all_else_done_and_says_how_to_send_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    result = run_experiment(load_config("quickstart", [*DIGITS, "tracking.uri=http://127.0.0.1:9"]))
+    with pytest.warns(RankevalWarning, match="was not logged: .*127.0.0.1:9"):
+        result = run_experiment(load_config("quickstart", [*DIGITS, "tracking.uri=http://127.0.0.1:9"]))
     assert result.tracked is None
     assert "rankeval mlflow resend" in result.tracking_error
     assert str(tmp_path) in result.tracking_error
