@@ -66,4 +66,8 @@ class GuardRefusalError(RankevalError):
 
 
 class MissingQueryIds(Refusal):
-    """A scorer was called without query ids; raised inside scorers only."""
+    """Query ids are forgotten or unusable inside a scorer, or inside a fit that a search of scikit-learn calls."""
+
+
+class ConflictingQueryIds(MissingQueryIds):
+    """Two sources of query ids disagree, where `MissingQueryIds` is raised for ids that are missing."""

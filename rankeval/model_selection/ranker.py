@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.measures import measure as find_measure
 from rankeval.model_selection import boosters
 from rankeval.model_selection.holdout import hashed_share
@@ -23,6 +23,7 @@ from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, 
 from rankeval.model_selection.rows import Rows, Watch
 from rankeval.model_selection.scorers import make_scorer, responses
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit
+from rankeval.model_selection.stopping import in_search, stop
 from rankeval.seals.refusal import Seals
 
 SCORE = "nDCG@10"
@@ -113,7 +114,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         QueryIdError
-            When the query of each row is not known.
+            When the query of each row is not known. Called by a search of scikit-learn, which would turn that into
+            nan, it is a `MissingQueryIds`.
         InvalidInput
             When an option does not fit the estimator, or weights differ within a query.
         GuardRefusal
@@ -126,7 +128,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        ids = find(X, y, qid=qid, group=group) if self.single_query else _require_ids(X, y, qid, group)
+        ids = self._ids(X, y, qid, group)
         weights = _row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
         Seals.current().refuse(features, labels, ids, action="fit")
@@ -201,6 +203,16 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         validate_data(self, features, reset=reset, skip_check_array=True)
         return features
 
+    def _ids(self, X: Any, y: Any, qid: Any, group: Any) -> NDArray[Any] | None:
+        try:
+            if self.single_query:
+                return find(X, y, qid=qid, group=group)
+            return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
+        except QueryIdError as error:
+            if in_search():
+                stop(str(error), error)
+            raise
+
     def _hold_out(self, rows: Rows) -> tuple[Rows, Watch | None]:
         """Part the rows into those to fit and those to watch, by query."""
         rounds = self.early_stopping_rounds or _own_rounds(self.estimator)
@@ -236,10 +248,6 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         tags.non_deterministic = get_tags(self.estimator).non_deterministic
         tags.target_tags.required = True
         return tags
-
-
-def _require_ids(X: Any, y: Any, qid: Any, group: Any) -> NDArray[Any]:
-    return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:

@@ -2,15 +2,15 @@
 
 A scorer needs no base class: `get_metadata_routing`, built from public parts, makes scikit-learn route ``qid`` to it,
 and a callable that returns a dict gives many measures from one predict, where a dict of scorers would predict once for
-each. Ids that are missing end in a `MissingQueryIds`, which ``error_score=np.nan`` cannot turn into a column of nan.
+each. Ids that are missing, unusable or contradicted end in a `MissingQueryIds`, which ``error_score=np.nan`` cannot
+turn into a column of nan.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from multiprocessing import current_process
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.errors import InvalidInput, MissingQueryIds
+from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as find_measures
@@ -28,12 +28,12 @@ from rankeval.model_selection.query_ids import (
     DOCID,
     NAME,
     WAYS,
-    UnusableQueryIdsError,
     find,
     has_column,
     index_levels,
     without_ids,
 )
+from rankeval.model_selection.stopping import stop
 from rankeval.seals.refusal import Seals
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
@@ -194,8 +194,8 @@ class QueryScorer:
         ------
         MissingQueryIds
             When the query of each row is not known; a `BaseException`.
-        QueryIdError
-            When two sources of ids disagree.
+        ConflictingQueryIds
+            When two sources of ids disagree; a `MissingQueryIds` too.
         GuardRefusal
             When X and y are registered test content.
         """
@@ -233,8 +233,7 @@ class QueryScorer:
         labels = np.asarray(y)
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
-        for seals in dict.fromkeys((self._seals, Seals.current())):
-            seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
+        self._seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
         return score_arrays(
             labels,
             score,
@@ -250,10 +249,10 @@ class QueryScorer:
         """Find the query of each row, or stop whatever search this is part of."""
         try:
             ids = find(X, y, qid=qid, group=group, bound=self._bound)
-        except UnusableQueryIdsError as error:
-            _stop(str(error), error)
+        except QueryIdError as error:
+            stop(str(error), error)
         if ids is None:
-            _stop(
+            stop(
                 f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
                 f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
                 "rankeval.cross_validate(..., qid=qid), which needs no routing",
@@ -326,12 +325,6 @@ class QueryScorer:
             shown.append(f"name={self.name!r}")
         renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
         return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
-
-
-def _stop(message: str, cause: Exception | None = None) -> NoReturn:
-    # A BaseException would hang the pool of a daemonic worker.
-    stop = UnusableQueryIdsError if current_process().daemon else MissingQueryIds
-    raise stop(message) from cause
 
 
 def _as_fitted(estimator: Any, X: Any) -> Any:

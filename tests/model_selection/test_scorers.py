@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 
 import rankeval as rk
 from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput, MissingQueryIds, QueryIdError, Refusal, UnknownName
+from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, Refusal, UnknownName
 from rankeval.model_selection.splitters import QueryKFold
 
 MANY = ["nDCG@10", "AP", "RR"]
@@ -123,7 +123,7 @@ def test_a_forgotten_qid_gets_through_workers_and_routing(ltr):
 
 
 def test_sources_that_disagree_are_an_error(ltr, ridge):
-    with pytest.raises(QueryIdError, match="different queries"):
+    with pytest.raises(ConflictingQueryIds, match="different queries"):
         rk.make_scorer("AP")(ridge, ltr.indexed.to_numpy(), ltr.y_indexed, qid=ltr.qid[::-1])
 
 

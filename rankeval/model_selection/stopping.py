@@ -1,0 +1,44 @@
+"""Unusable query ids stop a search: scikit-learn turns every `Exception` inside of one into nan or a failed fit."""
+
+from __future__ import annotations
+
+import sys
+from multiprocessing import current_process
+from typing import NoReturn
+
+from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError
+from rankeval.model_selection.query_ids import UnusableQueryIdsError
+
+SEARCHES = "sklearn.model_selection"
+"""Where scikit-learn's searches and validations stand."""
+
+
+def stop(message: str, cause: Exception | None = None) -> NoReturn:
+    """Stop whatever search this is part of.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    cause : Exception, optional
+        What was found; a `QueryIdError` that is no `UnusableQueryIdsError` is a disagreement of sources.
+
+    Raises
+    ------
+    MissingQueryIds
+        Past ``error_score=nan``; or an Exception in a daemonic worker, whose pool a BaseException would hang.
+    """
+    if current_process().daemon:
+        raise UnusableQueryIdsError(message) from cause
+    conflict = isinstance(cause, QueryIdError) and not isinstance(cause, UnusableQueryIdsError)
+    raise (ConflictingQueryIds if conflict else MissingQueryIds)(message) from cause
+
+
+def in_search() -> bool:
+    """Say whether scikit-learn's model selection is calling, in this process or as a worker of it."""
+    frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(SEARCHES):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
