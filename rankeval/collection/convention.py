@@ -17,7 +17,7 @@ from rankeval.errors import InvalidInput
 CHOICES: dict[str, tuple[str, ...]] = {
     "ties": ("expected", "docid", "stable"),
     "judgments": ("given", "rows", "qrels"),
-    "negative": ("zero", "error"),
+    "negative": ("zero", "unjudged", "error"),
     "missing": ("error", "zero", "skip"),
     "no_relevant": ("zero", "one", "skip"),
     "unjudged": ("zero", "skip"),
@@ -41,8 +41,9 @@ class Convention:
     judgments : {"given", "rows", "qrels"}
         Where the relevant documents and the ideal list come from: the rows that were ranked, or all judgments.
         "given" is rows for arrays and qrels for collections; a finished evaluation says which.
-    negative : {"zero", "error"}
-        Labels below zero: judged, not relevant, no gain; or refused.
+    negative : {"zero", "unjudged", "error"}
+        Labels below zero: judged, not relevant, no gain; a mark that the document is in the pool but was not judged
+        (trec_eval); or refused.
     missing : {"error", "zero", "skip"}
         Judged queries that the ranking lacks.
     no_relevant : {"zero", "one", "skip"}
@@ -109,8 +110,27 @@ PRESETS: dict[str, Convention] = {
     preset.name: preset
     for preset in (
         Convention("rankeval"),
-        Convention("trec_eval-9.0.8", ties="docid", judgments="qrels", missing="skip"),
-        Convention("trec_eval-10", ties="docid", judgments="qrels", missing="error"),
+        Convention(
+            "trec_eval-9.0.8",
+            ties="docid",
+            judgments="qrels",
+            negative="unjudged",
+            missing="skip",
+            bind={"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}},
+        ),
+        Convention(
+            "trec_eval-10",
+            ties="docid",
+            judgments="qrels",
+            negative="unjudged",
+            missing="error",
+            bind={
+                "IPrec": {"rule": "trec_eval-10"},
+                "IAP11": {"rule": "trec_eval-10"},
+                "RBP": {"p": 0.9, "gain": "scaled"},
+                "RBPResid": {"p": 0.9, "rule": "trec_eval-10"},
+            },
+        ),
         Convention("sklearn", ties="expected", judgments="rows", negative="error", missing="error"),
     )
 }

@@ -272,6 +272,7 @@ def join_arrays(
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
     grouping = group_rows(ids)
+    marks = convention.negative == "unjudged" and bool((relevance < 0).any())
     return Joined(
         queries=grouping.queries,
         offsets=grouping.offsets,
@@ -280,6 +281,7 @@ def join_arrays(
         relevance=relevance,
         # The ranked rows are all the judgments that arrays hold.
         convention=replace(convention, judgments="rows"),
+        judged=relevance >= 0 if marks else None,
         docid=docid,
     )
 

@@ -14,6 +14,7 @@ from rankeval.collection.aspects import JoinedAspects, fold_aspects
 from rankeval.collection.convention import Convention
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Ints
+from rankeval.collection.matching import Hashes, Side, hash_ids, match, mixed
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -63,20 +64,19 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
                 f"the qrels have {_few(queries.to_pylist())}"
             )
 
-    truth_doc, run_doc = _document_codes(qrels.docid, run.docid)
-    n_documents = int(max(truth_doc.max(initial=-1), run_doc.max(initial=-1))) + 1
-    truth_key = truth_query * n_documents + truth_doc
-    run_key = np.where(judged_topics, run_query, -1) * n_documents + run_doc
-    by_key = np.argsort(truth_key)
-    sorted_key = truth_key[by_key]
-    _refuse_duplicates("qrels", sorted_key, by_key, qrels.qid, qrels.docid)
-    rows = np.flatnonzero(judged_topics)
-    rows = rows[np.argsort(run_query[rows], kind="stable")] if not _ascend(run_query[rows]) else rows
-    _refuse_duplicates_in_run(run, run_key, rows)
-
-    place = np.minimum(np.searchsorted(sorted_key, run_key), len(sorted_key) - 1)
-    judged = sorted_key[place] == run_key
-    label = np.where(judged, qrels.relevance[by_key[place]], qrels.relevance.dtype.type(0))
+    rows = _by_query(run_query, np.flatnonzero(judged_topics))
+    truth_rows = _by_query(truth_query, np.arange(len(truth_query)))
+    hashes = hash_ids(qrels.docid)
+    truth_row, run_row = match(
+        Side(truth_rows, truth_query[truth_rows], qrels.docid, hashes, qrels.qid, "qrels"),
+        Side(rows, run_query[rows], run.docid, hash_ids(run.docid), run.qid, "run"),
+        len(queries),
+    )
+    judgment = np.full(len(run_query), -1)
+    judgment[run_row] = truth_row
+    known = judgment >= 0
+    label = np.where(known, qrels.relevance[judgment], qrels.relevance.dtype.type(0))
+    judged = known & (label >= 0) if convention.negative == "unjudged" else known
 
     retrieved = np.bincount(run_query[rows], minlength=len(queries)) > 0
     counted = _counted(queries, retrieved, convention, excluded)
@@ -88,8 +88,10 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     else:
         touched["unjudged"] = int(len(rows) - judged[rows].sum())
 
-    hit = np.zeros(len(truth_key), dtype=bool)
-    hit[by_key[place[rows[judged[rows]]]]] = True
+    hit = np.zeros(len(truth_query), dtype=bool)
+    hit[truth_row] = True
+    if convention.negative == "unjudged":
+        hit |= qrels.relevance < 0  # not retrieved, and not judged either
     rest = np.flatnonzero(~hit)
     rest = rest[np.argsort(truth_query[rest], kind="stable")]
     touched["judgments"] = int((qrels.relevance[rest] > 0).sum())
@@ -100,11 +102,11 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     rows = rows[counted[run_query[rows]]]
     rest = rest[counted[truth_query[rest]]]
     by_rows = convention.judgments == "rows"
-    identity = _identity(qrels, truth_query, len(queries))[numbers]
+    identity = _identity(qrels, hashes, truth_query, len(queries))[numbers]
     return Joined(
         queries=_numpy(queries)[numbers],
         offsets=_offsets(number_of[run_query[rows]], len(numbers)),
-        order=rows,
+        order=None if len(rows) == len(run_query) and _ascend(rows) else rows,
         score=run.score,
         relevance=label,
         convention=convention,
@@ -116,7 +118,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         if table is None
         else JoinedAspects(
             table,
-            np.where(judged, by_key[place], -1),
+            np.where(judged, judgment, -1),
             None if by_rows else rest,
             None if by_rows else _offsets(number_of[truth_query[rest]], len(numbers)),
         ),
@@ -170,14 +172,9 @@ def _codes(values: pa.Array, known: pa.Array) -> Ints:
     return found
 
 
-def _document_codes(truth: pa.Array, ranked: pa.Array) -> tuple[Ints, Ints]:
-    """Give the documents of both sides numbers of one series."""
-    if truth.type != ranked.type:
-        wide = pa.int64() if pa.types.is_integer(truth.type) else pa.large_string()
-        truth, ranked = truth.cast(wide), ranked.cast(wide)
-    coded = pa.chunked_array([truth, ranked]).combine_chunks().dictionary_encode()
-    code = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return code[: len(truth)], code[len(truth) :]
+def _by_query(query: Ints, rows: Ints) -> Ints:
+    """Return the rows query after query, those of a query in their own order."""
+    return rows if _ascend(query[rows]) else rows[np.argsort(query[rows], kind="stable")]
 
 
 def _offsets(query: Ints, n_queries: int) -> Ints:
@@ -189,33 +186,11 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
     return plain
 
 
-def _refuse_duplicates(what: str, sorted_key: Ints, order: Ints, qid: pa.Array, docid: pa.Array) -> None:
-    twice = np.flatnonzero(sorted_key[1:] == sorted_key[:-1])
-    if len(twice):
-        row = int(order[twice[0] + 1])
-        raise InvalidInput(
-            f"{what}: document {docid[row].as_py()!r} stands twice in query {qid[row].as_py()!r} "
-            f"({len(twice)} such rows in all); keep one row for each document of a query"
-        )
-
-
-def _refuse_duplicates_in_run(run: Run, key: Ints, rows: Ints) -> None:
-    keys = np.sort(key[rows])
-    if (keys[1:] == keys[:-1]).any():
-        order = rows[np.argsort(key[rows], kind="stable")]
-        _refuse_duplicates("run", key[order], order, run.qid, run.docid)
-
-
-def _identity(qrels: Qrels, query: Ints, n_queries: int) -> NDArray[np.uint64]:
+def _identity(qrels: Qrels, hashes: Hashes, query: Ints, n_queries: int) -> Hashes:
     """Return for each query a sum over hashes of its judged documents and labels: the same in every order of rows."""
-    import pandas as pd
-
-    names = qrels.docid.to_pandas().to_numpy()
-    hashed = pd.util.hash_array(names if names.dtype.kind == "O" else names.astype(np.int64), categorize=False)
     label = np.asarray(qrels.relevance, dtype=np.float64).view(np.uint64)
-    mixed = (hashed ^ (label * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xFF51AFD7ED558CCD)
     total = np.zeros(n_queries, dtype=np.uint64)
-    np.add.at(total, query, mixed)
+    np.add.at(total, query, mixed(hashes ^ mixed(label)))
     return total
 
 

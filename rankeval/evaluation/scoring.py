@@ -99,7 +99,7 @@ def evaluate(
         if judgments == "qrels":
             raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
         ids = _ids(qid, group, len(np.asarray(ranking)))
-        parse_measures(measures)  # a misspelt name is said before anything is read or hashed
+        parse_measures(measures, rules)  # a misspelt name is said before anything is read or hashed
         Seals.current().refuse(None, truth, ids, docid=docid, score=ranking, action="evaluate")
         return score_arrays(
             truth, ranking, ids, docid=docid, measures=measures, convention=rules, weights=weights, name=name
@@ -112,7 +112,7 @@ def evaluate(
             "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
             "a collection is given as Qrels and Run, dicts, frames or paths"
         )
-    parse_measures(measures)
+    parse_measures(measures, rules)
     qrels, run = as_qrels(truth), as_run(ranking)
     Seals.current().refuse_collection(qrels, run, action="evaluate")
     return score_collection(qrels, run, measures=measures, convention=rules, weights=weights, name=name)
@@ -222,7 +222,7 @@ def _query_weights(weights: Any | None, joined: Joined) -> Floats | None:
 
 def _score(joined: Joined, specs: Specs, weights: Floats | None, name: str | None) -> Evaluation:
     """Score every chunk and wrap the result."""
-    asked = parse_measures(specs)
+    asked = parse_measures(specs, joined.convention)
     bound = [one.bound(joined.convention.bind) for _, one in asked]
     scores = np.empty((joined.n_queries, len(bound)))
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}

@@ -3,16 +3,27 @@
 To add one, write a decorated function in the chapter it belongs to: see `family`.
 """
 
-from rankeval.measures import graded, ranked, set_based  # declared by being imported
+from rankeval.measures import (  # declared by being imported
+    graded,
+    graded_points,
+    incomplete,
+    interpolated,
+    ranked,
+    set_based,
+)
 from rankeval.measures.catalogue import list_measures
-from rankeval.measures.family import Family, Measure, family
+from rankeval.measures.family import Family, Measure, Spelling, family
 from rankeval.measures.names import measure, measure_from_key, measures
 
 __all__ = [
     "Family",
     "Measure",
+    "Spelling",
     "family",
     "graded",
+    "graded_points",
+    "incomplete",
+    "interpolated",
     "list_measures",
     "measure",
     "measure_from_key",

@@ -36,7 +36,7 @@ def list_measures() -> pd.DataFrame:
             "source": family.source,
             "doi": family.doi,
             "description": inspect.getdoc(family.kernel) or "",
-            "spellings": "; ".join(f"{tool}: {', '.join(names)}" for tool, names in family.spellings.items()),
+            "spellings": "; ".join(f"{tool}: {', '.join(map(str, names))}" for tool, names in family.spellings.items()),
         }
         for family in sorted(FAMILIES.values(), key=lambda one: one.name.lower())
     ]

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,24 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
 
 CHOICES = {"needs": ("grades", "aspects"), "monotone": ("", "order", "grade")}
 """What a declaration may say."""
+
+
+class Spelling(NamedTuple):
+    """Another tool's name for a measure, with what it leaves unsaid.
+
+    Parameters
+    ----------
+    text : str
+        The name; ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square.
+    fixed : mapping of str to value
+        Parameters that the tool sets without saying so in the name.
+    """
+
+    text: str
+    fixed: Mapping[str, Any] = {}
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +81,7 @@ class Family:
     expected : callable or "orders", optional
         For the others: the kernel that gives the mean over the orders of tied rows; "orders" where there is no closed
         form (see `rankeval.measures.orders`).
-    spellings : mapping of str to tuple of str
+    spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
     needs : {"grades", "aspects"}
         What of the judgments it reads: a grade a document, or a grade for each aspect (subtopic) of the query.
@@ -84,7 +102,7 @@ class Family:
     aggregate: str = "mean"
     linear: bool = False
     expected: Kernel | str | None = None
-    spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spellings: Mapping[str, tuple[str | Spelling, ...]] = field(default_factory=dict)
     needs: str = "grades"
     monotone: str = ""
     greater_is_better: bool = True
@@ -146,6 +164,8 @@ def _checked(family: str, name: str, value: Any) -> Any:
         return int(value)
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, (list, tuple)) and not any(isinstance(part, tuple) for part in value):
+        return tuple(_checked(family, name, part) for part in value)
     if isinstance(value, Mapping):
         return tuple(
             sorted((_checked(family, "level", level), _checked(family, "gain", g)) for level, g in value.items())
@@ -263,7 +283,7 @@ def family(
     aggregate: str = "mean",
     linear: bool = False,
     expected: Kernel | str | None = None,
-    spellings: Mapping[str, tuple[str, ...]] | None = None,
+    spellings: Mapping[str, tuple[str | Spelling, ...]] | None = None,
     needs: str = "grades",
     monotone: str = "",
     greater_is_better: bool = True,

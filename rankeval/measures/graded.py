@@ -36,7 +36,8 @@ DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_r
 """Factor of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
 
 
-def _gains(judged: Judged, gain: str | GainMap) -> Floats:
+def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
+    """Return the gain of each label of a chunk."""
     level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)  # below zero: judged, and of no use
     if isinstance(gain, str):
         if gain not in GAINS:
@@ -47,7 +48,8 @@ def _gains(judged: Judged, gain: str | GainMap) -> Floats:
     return np.array([given.get(one, one) for one in level.tolist()], dtype=np.float64)
 
 
-def _discounts(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
+def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
+    """Return the factor of each rank that a list of the chunk, or its best order, can have."""
     if discount not in DISCOUNTS:
         raise unknown("discount", discount, DISCOUNTS)
     if base <= 1:
@@ -81,7 +83,32 @@ def dcg(
     from label to gain; ``discount`` is "log2" (1/log_b(1 + rank)) or "log_rank" (1/log_b(rank), ranks before b
     undiscounted: the form rel_1 + sum rel_i/log2(i) of 2002).
     """
-    return judged.discounted(_gains(judged, gain), _discounts(judged, discount, base, cutoff), cutoff)
+    return judged.discounted(gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff)
+
+
+@family(
+    "IdealDCG",
+    title="discounted cumulative gain of the best order",
+    formula="DCG(k) of the judged documents in descending order of gain",
+    source="Järvelin & Kekäläinen 2002",
+    doi="10.1145/582415.582418",
+    bounds=(0.0, np.inf),
+    linear=True,
+    spellings={"trec_eval": ("ideal_dcg",)},
+)
+def ideal_dcg(
+    judged: Judged,
+    *,
+    gain: str | GainMap = "linear",
+    discount: str = "log2",
+    base: float = 2,
+    cutoff: int | None = None,
+) -> Floats:
+    """Give the DCG of the best order of the judged documents: a fact of the query, not of the ranking.
+
+    0 or greater; 0 without relevant documents. Parameters as of DCG.
+    """
+    return judged.ideal(gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff)
 
 
 @family(
@@ -92,7 +119,7 @@ def dcg(
     doi="10.1145/582415.582418",
     linear=True,
     spellings={
-        "trec_eval": ("ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}"),
+        "trec_eval": ("ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}", "ndcg_{gain}", "ndcg.{gain}"),
         "ranx": ("ndcg@{cutoff}",),
     },
 )
@@ -108,7 +135,7 @@ def ndcg(
 
     In [0, 1], higher is better; 0/0 without relevant documents. Parameters as of DCG.
     """
-    gains, discounts = _gains(judged, gain), _discounts(judged, discount, base, cutoff)
+    gains, discounts = gains_of(judged, gain), discounts_of(judged, discount, base, cutoff)
     ideal = judged.ideal(gains, discounts, cutoff)
     value = judged.discounted(gains, discounts, cutoff)
     share: Floats = np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)

@@ -10,18 +10,48 @@ with anything but letters, digits and dots in a value as ``-`` and two hex digit
 from __future__ import annotations
 
 import ast
+import inspect
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankeval._registry import unknown
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import AmbiguousName, InvalidInput
-from rankeval.measures.family import FAMILIES, Family, Measure
+from rankeval.measures.family import FAMILIES, Family, Measure, Spelling
 
 _NAME = re.compile(r"(?P<family>[^\s()@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoff>-?\d+))?", re.DOTALL)
 
-SEVERAL = ("official", "all_trec", "set", "prefs")
+_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
+
+
+class _Placeholder(NamedTuple):
+    """How the values of a kind of parameter stand in another tool's name, and how they are read."""
+
+    pattern: str
+    read: Callable[[str], Any]
+
+
+_FLOAT = _Placeholder(_NUMBER, float)
+_PLACEHOLDERS = {
+    "int | None": _Placeholder(r"\d+", int),
+    "float": _FLOAT,
+    "float | None": _FLOAT,
+    "tuple[float, ...]": _Placeholder(rf"{_NUMBER}(?:,{_NUMBER})*", lambda text: tuple(map(float, text.split(",")))),
+    "str | GainMap": _Placeholder(
+        rf"\d+={_NUMBER}(?:,\d+={_NUMBER})*",
+        lambda text: {int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))},
+    ),
+}
+"""By the type that a kernel declares for the parameter."""
+
+_FORMS: dict[str, Callable[[float], float]] = {"": lambda value: value, "squared": math.sqrt}
+"""What a value stands for, by what follows the colon of a placeholder."""
+
+SEVERAL = ("official", "all_trec", "set", "prefs", "all_prefs", "qrels_jg")
 """trec_eval's names for whole lists of measures."""
 
 
@@ -41,13 +71,15 @@ def family(name: str) -> Family:
     raise unknown("measure", name, [*FAMILIES, *_plain_spellings()])
 
 
-def measure(spec: str | Measure) -> Measure:
+def measure(spec: str | Measure, convention: str | Convention | None = None) -> Measure:
     """Return the measure of a name, in our grammar or in another tool's spelling.
 
     Parameters
     ----------
     spec : str or Measure
         Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``; a measure is returned as it is.
+    convention : str or Convention, optional
+        Decides names by which tools mean different things, such as ``"iprec_at_recall_0.10"``.
 
     Returns
     -------
@@ -59,7 +91,7 @@ def measure(spec: str | Measure) -> Measure:
     UnknownName
         When nothing has that name; near misses are named.
     AmbiguousName
-        When it stands for several measures.
+        When it stands for several measures, and no convention is given that decides; the choices are named.
     InvalidInput
         When a parameter is missing or cannot have its value.
 
@@ -74,17 +106,40 @@ def measure(spec: str | Measure) -> Measure:
         return spec
     if not isinstance(spec, str):
         raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {spec!r}")
-    return _parse(spec.strip(), len(FAMILIES))
+    readings = _readings(spec.strip(), len(FAMILIES))
+    rules = None if convention is None else find_convention(convention)
+    return _chosen(spec.strip(), readings, rules)
+
+
+def _chosen(name: str, readings: tuple[tuple[str, Measure], ...], rules: Convention | None) -> Measure:
+    """Return what a name stands for: the one reading that there is, or the one of the convention."""
+    if len({one for _, one in readings}) == 1:
+        return readings[0][1]
+    of_tool = {one for tool, one in readings if rules is not None and rules.name.startswith(tool)}
+    bound = {one for _, one in readings if rules is not None and _is_bound(one, rules.bind)}
+    for decided in (of_tool, bound):
+        if len(decided) == 1:
+            return decided.pop()
+    choices = "; ".join(f"{one} ({tool})" for tool, one in readings)
+    raise AmbiguousName(f"{name!r} means different things: write {choices}; or give a convention that decides")
+
+
+def _is_bound(one: Measure, bind: Mapping[str, Mapping[str, Any]]) -> bool:
+    bound = bind.get(one.family.name, {})
+    return bool(bound) and one == one.family.with_parameters(**{**dict(one.parameters), **bound})
 
 
 @lru_cache(maxsize=4096)
-def _parse(name: str, _n_families: int) -> Measure:
-    """Parse; the number of families is part of the key, so that a new declaration is seen."""
-    if name in SEVERAL or re.fullmatch(r"\w+\.[\d.]+(,[\d.]+)+", name):
+def _readings(name: str, n_families: int) -> tuple[tuple[str, Measure], ...]:
+    """Return tool and measure for each way to read a name; a new declaration, which changes the number, is seen."""
+    found = _foreign(name, n_families)
+    if not found and (name in SEVERAL or re.fullmatch(r"\w+\.[\d.]+(,[\d.]+)+", name)):
         raise AmbiguousName(f"{name!r} stands for several measures: name one, or give a list to measures=")
-    foreign = _foreign(name)
-    if foreign is not None:
-        return foreign
+    return found or (("rankeval", _parse(name)),)
+
+
+def _parse(name: str) -> Measure:
+    """Read a name in our own grammar."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
@@ -121,25 +176,60 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
     raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values; found {found}")
 
 
-def _foreign(name: str) -> Measure | None:
-    """Return the measure that another tool spells like this."""
-    for found in FAMILIES.values():
-        for spellings in found.spellings.values():
-            for spelling in spellings:
-                match = re.fullmatch(re.escape(spelling).replace(r"\{cutoff\}", r"(?P<cutoff>\d+)"), name)
-                if match:
-                    cutoff = match.groupdict().get("cutoff")
-                    return found.with_parameters(**({"cutoff": int(cutoff)} if cutoff else {}))
-    return None
+class _Pattern(NamedTuple):
+    """A spelling, ready to be matched; ``read`` has for each group the parameter and how its text is read."""
+
+    tool: str
+    family: Family
+    expression: re.Pattern[str]
+    fixed: Mapping[str, Any]
+    read: Mapping[str, tuple[str, Callable[[str], Any]]]
+
+
+@lru_cache(maxsize=4)
+def _patterns(_n_families: int) -> tuple[_Pattern, ...]:
+    return tuple(
+        _compiled(tool, found, spelling)
+        for found in FAMILIES.values()
+        for tool, spellings in found.spellings.items()
+        for spelling in spellings
+    )
+
+
+def _compiled(tool: str, found: Family, spelling: str | Spelling) -> _Pattern:
+    spelling = Spelling(spelling) if isinstance(spelling, str) else spelling
+    kinds = {name: str(one.annotation) for name, one in inspect.signature(found.kernel).parameters.items()}
+    expression, read = "", {}
+    for place, part in enumerate(re.split(r"\{(\w+(?::\w+)?)\}", spelling.text)):
+        if place % 2 == 0:
+            expression += re.escape(part)
+            continue
+        parameter, _, form = part.partition(":")
+        placeholder = _PLACEHOLDERS[kinds[parameter]]
+        expression += f"(?P<{parameter}>{placeholder.pattern})"
+        read[parameter] = (form, placeholder.read)
+    return _Pattern(tool, found, re.compile(expression), spelling.fixed, read)
+
+
+def _foreign(name: str, n_families: int) -> tuple[tuple[str, Measure], ...]:
+    """Return tool and measure for each tool that has such a name."""
+    readings = []
+    for tool, found, expression, fixed, read in _patterns(n_families):
+        match = expression.fullmatch(name)
+        if match:
+            values = {parameter: how(match[parameter]) for parameter, (_, how) in read.items()}
+            given = {parameter: _FORMS[read[parameter][0]](value) for parameter, value in values.items()}
+            readings.append((tool, found.with_parameters(**fixed, **given)))
+    return tuple(readings)
 
 
 def _plain_spellings() -> list[str]:
     return [
-        spelling
+        str(spelling)
         for found in FAMILIES.values()
         for spellings in found.spellings.values()
         for spelling in spellings
-        if "{" not in spelling
+        if "{" not in str(spelling)
     ]
 
 
@@ -152,7 +242,8 @@ def spell(measure: Measure) -> str:
 
 
 def _literal(value: Any) -> str:
-    return repr(dict(value)) if isinstance(value, tuple) else repr(value)
+    is_map = isinstance(value, tuple) and value and all(isinstance(part, tuple) for part in value)
+    return repr(dict(value)) if is_map else repr(value)
 
 
 def key(measure: Measure) -> str:
@@ -197,7 +288,7 @@ def measure_from_key(key: str) -> Measure:
     measure("nDCG(gain='exp')@10")
     """
     match = re.fullmatch(
-        r"(?P<family>.+?)(?P<parameters>(?:__[a-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>\d+))?", key
+        r"(?P<family>.+?)(?P<parameters>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>\d+))?", key
     )
     if match is None:
         raise InvalidInput(f"{key!r} is no key of a measure")
@@ -207,13 +298,17 @@ def measure_from_key(key: str) -> Measure:
     return measure(f"{name}@{match['cutoff']}" if match["cutoff"] else name)
 
 
-def measures(specs: str | Measure | Iterable[str | Measure]) -> list[tuple[str, Measure]]:
+def measures(
+    specs: str | Measure | Iterable[str | Measure], convention: str | Convention | None = None
+) -> list[tuple[str, Measure]]:
     """Return (the name asked for, the measure) for one or several names, each once.
 
     Parameters
     ----------
     specs : str, Measure or iterable of them
         What to compute.
+    convention : str or Convention, optional
+        Decides names by which tools mean different things.
 
     Raises
     ------
@@ -223,7 +318,7 @@ def measures(specs: str | Measure | Iterable[str | Measure]) -> list[tuple[str, 
     asked: Sequence[str | Measure] = [specs] if isinstance(specs, (str, Measure)) else list(specs)
     if not asked:
         raise InvalidInput("measures: expected at least one, such as 'nDCG@10'; found none")
-    found = [(str(spec).strip(), measure(spec)) for spec in asked]
+    found = [(str(spec).strip(), measure(spec, convention)) for spec in asked]
     seen: dict[Measure, str] = {}
     for label, one in found:
         if one in seen:

@@ -106,6 +106,26 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
 
 @family(
+    "YAAP",
+    title="yet another average precision",
+    formula="log((1 + R * AP) / (1 + R - R * AP))",
+    source="Robertson 2012",
+    doi="10.1007/978-3-642-28997-2_14",
+    bounds=(-np.inf, np.inf),
+    expected="orders",
+    spellings={"trec_eval": ("yaap",)},
+)
+def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
+    """Log odds of AP, smoothed by the number of relevant documents, so that its values may be averaged.
+
+    Higher is better; 0 without relevant documents.
+    """
+    total = _sum_of_precisions(judged, rel, None)
+    value: Floats = np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
+    return value
+
+
+@family(
     "Rprec",
     title="R-precision",
     formula="hits(R) / R",

@@ -66,12 +66,91 @@ def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floa
 
 
 @family(
+    "RelP",
+    title="relative precision",
+    formula="hits(k) / min(k, R); without a cut-off hits / min(retrieved, R)",
+    source="Buckley & Voorhees, trec_eval",
+    linear=True,
+    spellings={
+        "trec_eval": ("relative_P_{cutoff}", "relative_P.{cutoff}", "set_relative_P", "exact_relative_prec"),
+        "ir_measures": ("SetRelP",),
+    },
+)
+def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Precision as a share of the greatest that is possible with so many relevant documents.
+
+    In [0, 1], higher is better; 0/0 without relevant documents or for an empty set.
+    """
+    size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
+    return _ratio(judged.hits(rel, cutoff), np.minimum(size, judged.n_relevant(rel)))
+
+
+@family(
+    "SetAP",
+    title="set average precision",
+    formula="hits^2 / (retrieved * R)",
+    source="Buckley & Voorhees, trec_eval",
+    linear=True,
+    spellings={"trec_eval": ("set_map", "exact_unranked_avg_prec")},
+)
+def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
+    """Precision times recall of everything retrieved: the average precision of a set in random order, about.
+
+    In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. No tie can matter to it.
+    """
+    return _ratio(judged.hits(rel) ** 2, judged.n_retrieved * judged.n_relevant(rel))
+
+
+@family(
+    "Utility",
+    title="linear utility of a set",
+    formula="a * relevant retrieved + b * other retrieved + c * relevant missed + d * all others of the collection",
+    source="Buckley & Voorhees, trec_eval; TREC filtering tracks",
+    bounds=(-np.inf, np.inf),
+    linear=True,
+    spellings={"trec_eval": ("utility_{a},{b},{c},{d}", "utility.{a},{b},{c},{d}")},
+)
+def utility(
+    judged: Judged,
+    *,
+    a: float = 1,
+    b: float = -1,
+    c: float = 0,
+    d: float = 0,
+    collection_size: int | None = None,
+    rel: float = 1,
+) -> Floats:
+    """Add up the prices of the documents retrieved and missed.
+
+    Unbounded, higher is better. ``d``, the price of documents rightly left out, needs the size of the collection.
+
+    Raises
+    ------
+    InvalidInput
+        When d is not 0 and the size is not given.
+    """
+    if d != 0 and collection_size is None:
+        raise InvalidInput(
+            f"Utility: d is {d}, the price of documents that were left out and are not relevant, which needs "
+            "collection_size=, the number of documents in the collection"
+        )
+    hits, found, size = judged.hits(rel), judged.n_relevant(rel), judged.n_retrieved
+    value = a * hits + b * (size - hits) + c * (found - hits)
+    return value if d == 0 else value + d * ((collection_size or 0) - size - found + hits)
+
+
+@family(
     "F",
     title="F measure",
     formula="(1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) hits / (beta^2 R + k); beta^2 = (1 - alpha) / alpha",
     source="van Rijsbergen 1979",
     linear=True,
-    spellings={"trec_eval": ("set_F",), "ir_measures": ("SetF",), "ranx": ("f1@{cutoff}", "f1")},
+    spellings={
+        "trec_eval": ("set_F", "set_F_{beta:squared}", "set_F.{beta:squared}"),
+        "ir_measures": ("SetF", "SetF(beta={beta:squared})"),
+        "as it reads": ("SetF(beta={beta})",),
+        "ranx": ("f1@{cutoff}", "f1"),
+    },
 )
 def f_measure(
     judged: Judged, *, beta: float = 1, alpha: float | None = None, rel: float = 1, cutoff: int | None = None

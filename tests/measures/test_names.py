@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import rankeval as rk
+from rankeval.collection.convention import PRESETS
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
+from rankeval.measures import measure
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,27 @@ from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
         (" P( rel = 2 ) @5", "P(rel=2)@5"),
         ("nDCG(gain='exp')@10", "nDCG(gain='exp')@10"),
         ("nDCG(gain={2: 3, 1: 1.0})", "nDCG(gain={1: 1, 2: 3})"),
+        ("ndcg.1=3.5,2=9", "nDCG(gain={1: 3.5, 2: 9})"),
+        ("ndcg_1=3,2=9,4=4.5", "nDCG(gain={1: 3, 2: 9, 4: 4.5})"),
+        ("set_F.4", "F(beta=2)"),
+        ("set_F_0.25", "F(beta=0.5)"),
+        ("ircl_prn.0.10", "IPrec(recall=0.1, rule='trec_eval-9')"),
+        ("11-pt_avg", "IAP11(rule='trec_eval-9')"),
+        ("IPrec@0.1", "IPrec(recall=0.1)"),
+        ("IAP11(levels=[.25, .5])", "IAP11(levels=(0.25, 0.5))"),
+        ("Rprec_mult_0.20", "RprecMult(multiple=0.2)"),
+        ("utility.1,-1,0,0", "Utility"),
+        ("utility_2,-1,0,0", "Utility(a=2)"),
+        ("relative_P_5", "RelP@5"),
+        ("set_map", "SetAP"),
+        ("exact_unranked_avg_prec", "SetAP"),
+        ("rbp.p=0.5", "RBP(gain='scaled', p=0.5)"),
+        ("unj_10", "Unj@10"),
+        ("infAP", "infAP"),
+        ("bpref", "Bpref"),
+        ("gm_bpref", "gm_Bpref"),
+        ("num_nonrel_judged_ret", "NumNonrelJudgedRet"),
+        ("SetF(beta=1)", "F"),
     ],
 )
 def test_every_spelling_is_one_value(spelling, canonical):
@@ -62,6 +85,59 @@ def test_wrong_names_are_refused_with_help(wrong, error, says):
     """What cannot be meant is said, with what could."""
     with pytest.raises(error, match=says):
         rk.measure(wrong)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "convention", "canonical"),
+    [
+        ("iprec_at_recall_0.10", "trec_eval-9.0.8", "IPrec(recall=0.1, rule='trec_eval-9')"),
+        ("iprec_at_recall_0.10", "trec_eval-10", "IPrec(recall=0.1, rule='trec_eval-10')"),
+        (
+            "iprec_at_recall.0.1",
+            PRESETS["trec_eval-10"].with_rules(depth=5),
+            "IPrec(recall=0.1, rule='trec_eval-10')",
+        ),
+        ("11pt_avg", "trec_eval-9.0.8", "IAP11(rule='trec_eval-9')"),
+        ("11pt_avg.0.25,0.5", "trec_eval-10", "IAP11(levels=(0.25, 0.5), rule='trec_eval-10')"),
+        ("rbp", "trec_eval-10", "RBP(gain='scaled', p=0.9)"),
+        ("RBP@10", "trec_eval-10", "RBP(gain='scaled', p=0.9)@10"),
+        ("rbp_resid", "trec_eval-10", "RBPResid(p=0.9, rule='trec_eval-10')"),
+        ("11pt_avg", rk.Convention("mine", bind={"IAP11": {"rule": "trec_eval-9"}}), "IAP11(rule='trec_eval-9')"),
+    ],
+)
+def test_a_convention_decides_what_a_name_means_where_tools_differ(spelling, convention, canonical):
+    """What one spelling means in several tools is read as the convention's tool does, and prints what it is."""
+    assert str(measure(spelling, convention)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("spelling", "choices"),
+    [
+        ("iprec_at_recall_0.10", ["IPrec(recall=0.1, rule='trec_eval-9')", "IPrec(recall=0.1, rule='trec_eval-10')"]),
+        ("11pt_avg", ["IAP11(rule='trec_eval-9')", "IAP11(rule='trec_eval-10')"]),
+        ("SetF(beta=4)", ["F(beta=2)", "F(beta=4)"]),
+        ("rbp", ["RBP(gain='scaled', p=0.9)", "RBP(p=0.8)"]),
+        ("RBP", ["RBP(p=0.8)", "RBP(p=0.95)"]),
+        ("RBP@10", ["RBP(p=0.8)@10", "RBP(p=0.95)@10"]),
+    ],
+)
+def test_without_one_it_is_refused_with_the_choices(spelling, choices):
+    """A name by which tools mean different things is not guessed; every choice named is a measure."""
+    for convention in (None, "rankeval"):
+        with pytest.raises(AmbiguousName) as caught:
+            measure(spelling, convention)
+        assert all(choice in str(caught.value) for choice in choices)
+    assert [str(measure(choice)) for choice in choices] == choices
+
+
+def test_evaluate_reads_names_under_its_convention():
+    """The same name under two conventions is two measures, and the evaluation says which."""
+    qrels, run = {"q": {"a": 1, "b": 1, "c": 1}}, {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
+    for preset, rule in (("trec_eval-9.0.8", "trec_eval-9"), ("trec_eval-10", "trec_eval-10")):
+        ev = rk.evaluate(qrels, run, measures=["11pt_avg"], convention=preset)
+        assert str(ev.measures[0]) == f"IAP11(rule='{rule}')"
+    with pytest.raises(AmbiguousName, match="convention"):
+        rk.evaluate(qrels, run, measures=["11pt_avg"])
 
 
 def test_asking_twice_for_one_measure_is_an_error():

@@ -1,0 +1,258 @@
+"""Experimental measures of graded relevance, from trec_eval: nDCG at points of the list, and normalised gain.
+
+They read the running sums of gains along each list, for which queries of like length are laid out as one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Ints, Judged
+from rankeval.measures.family import family
+from rankeval.measures.graded import GainMap, discounts_of, gains_of
+
+Floats = NDArray[np.float64]
+
+_CELLS = 2**18
+"""Cells of a table: small enough to stay in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Some queries, a row each, by rank.
+
+    Attributes
+    ----------
+    query : ndarray of shape (n,)
+        Which queries.
+    row : ndarray of shape (n, n_ranks)
+        The row of the chunk at each rank; any where the list is over.
+    listed : ndarray of bool of shape (n, n_ranks)
+        Where the list is not over.
+    gain, ideal : ndarray of shape (n, n_ranks)
+        Gain at each rank, the mean of the group where rows are tied; and that of the best order, 0 from where it is no
+        longer above 0.
+    """
+
+    query: Ints
+    row: Ints
+    listed: NDArray[np.bool_]
+    gain: Floats
+    ideal: Floats
+
+    def listed_of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Lay out a value of each row, 0 where the list is over."""
+        return (
+            np.where(self.listed, values[self.row], values.dtype.type(0)) if len(values) else np.zeros(self.row.shape)
+        )
+
+
+def _tables(judged: Judged, gain: Floats) -> Iterator[Table]:
+    """Lay out the queries, shortest first, so that little is padded."""
+    best_first = np.argsort(-gain, kind="stable")
+    best_first = best_first[gain[best_first] > 0]
+    upto = np.cumsum(judged.counts[:, best_first], axis=1)
+    falling = np.append(gain[best_first], 0.0)
+    gains = _levelled(judged, gain)
+    n_ranks = np.maximum(judged.n_retrieved, upto[:, -1] if upto.shape[1] else 0)
+    shortest_first = np.argsort(n_ranks, kind="stable")
+    first = 0
+    while first < len(shortest_first):
+        last = first + 1
+        while last < len(shortest_first) and n_ranks[shortest_first[last]] * (last + 1 - first) <= _CELLS:
+            last += 1
+        query = shortest_first[first:last]
+        rank = np.arange(int(n_ranks[query[-1]]))
+        listed = rank < judged.n_retrieved[query, None]
+        row = np.where(listed, judged.offsets[query, None] + rank, 0)
+        place = np.zeros((len(query), len(rank)), dtype=np.int64)
+        for used_up in upto[query].T:
+            place += used_up[:, None] <= rank
+        table = Table(query, row, listed, np.zeros(row.shape), falling[place])
+        yield replace(table, gain=table.listed_of(gains))
+        first = last
+
+
+def _levelled(judged: Judged, gain: Floats) -> Floats:
+    """Return the gain of each row, for tied rows the mean of their group."""
+    gains: Floats = gain[judged.code]
+    if len(judged.groups.start):
+        row, group = judged.tied_rows()
+        mean = np.bincount(group, weights=gains[row]) / (judged.groups.end - judged.groups.start)
+        gains[row] = mean[group]
+    return gains
+
+
+def _in_order(values: Floats) -> Floats:
+    """Add up each row from the left: zeros behind it change nothing, not even the last bit."""
+    return np.cumsum(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values))
+
+
+def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Return nDCGrel, its mean over orders where rows are tied.
+
+    At a place in a group of m rows, r of them with gain above 0, the row is such a one with chance r/m, and the gains
+    that then stand above it in the group are on average those of the others.
+    """
+    gains = gains_of(judged, gain)
+    discount = discounts_of(judged, "log2", 2, None)
+    positive = (gains > 0)[judged.code].astype(np.float64)
+    above, own = np.zeros(len(positive)), np.where(positive > 0, gains[judged.code], 0.0)
+    start_of = np.arange(len(positive))  # of each row the first of its group
+    if len(judged.groups.start):
+        row, group = judged.tied_rows()
+        size = (judged.groups.end - judged.groups.start).astype(np.float64)
+        number, total, mine = (
+            np.bincount(group, weights=values[row]) for values in (positive, gains[judged.code], own)
+        )
+        positive[row], own[row] = (number / size)[group], (mine / size)[group]
+        above[row] = ((number * total - mine) / (size * (size - 1)))[group]
+        start_of[row] = judged.groups.start[group]
+    value = np.full(judged.n_queries, np.nan)
+    for table in _tables(judged, gains):
+        n_ranks = table.gain.shape[1]
+        if n_ranks == 0:
+            continue
+        weight = discount[:n_ranks]
+        dcg, ideal = (np.cumsum(part * weight, axis=1) for part in (table.gain, table.ideal))
+        chance = table.listed_of(positive)
+        if len(judged.groups.start):
+            begin = np.maximum(table.listed_of(start_of) - judged.offsets[table.query, None], 0)
+            before = np.concatenate((np.zeros((len(dcg), 1)), dcg), axis=1)
+            so_far = np.concatenate(([0.0], np.cumsum(weight)))
+            inside = table.listed_of(above) * (so_far[:-1] - so_far[begin])
+            found = chance * np.take_along_axis(before, begin, axis=1) + inside + table.listed_of(own) * weight
+        else:
+            found = np.where(chance > 0, dcg, 0.0)
+        n_positive = (table.ideal > 0).sum(axis=1)
+        some = n_positive > 0
+        ratio = np.divide(found, ideal, out=np.zeros(found.shape), where=ideal > 0)
+        last = np.divide(dcg[:, -1], ideal[:, -1], out=np.zeros(len(dcg)), where=some)
+        total = _in_order(ratio) + (n_positive - _in_order(chance)) * last
+        value[table.query[some]] = total[some] / n_positive[some]
+    return value
+
+
+@family(
+    "nDCGrel",
+    title="nDCG averaged over relevant documents",
+    formula="mean over the documents with a gain of nDCG at their ranks; at the end of the list if not retrieved",
+    source="Buckley, trec_eval",
+    expected=_ndcg_rel,
+    spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}", "ndcg_rel.{gain}")},
+)
+def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Average of nDCG at the ranks of the documents with a gain above 0.
+
+    In [0, 1], higher is better; 0/0 without such documents. ``gain`` as of DCG.
+    """
+    return _ndcg_rel(judged, gain=gain)
+
+
+@family(
+    "RnDCG",
+    title="nDCG averaged over the levels of gain",
+    formula="mean of nDCG at the ranks where the best order goes down a level, and at the end of a longer list",
+    source="Buckley, trec_eval",
+    linear=True,
+    spellings={"trec_eval": ("Rndcg", "Rndcg_{gain}", "Rndcg.{gain}")},
+)
+def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) -> Floats:
+    """Average of nDCG at each number of documents that makes up the upper levels of gain.
+
+    In [0, 1], higher is better; 0/0 without documents of a label of at least ``rel``. The end of the list counts too
+    where it lies two ranks or more beyond the last document with a gain.
+    """
+    gains = gains_of(judged, gain)
+    discount = discounts_of(judged, "log2", 2, None)
+    steps = np.unique(gains[gains > 0])[::-1]
+    counted = np.column_stack(
+        [judged.counts[:, gains == step].sum(axis=1) for step in steps] or [judged.n_queries * [0]]
+    )
+    upto = np.cumsum(counted, axis=1)
+    value = np.full(judged.n_queries, np.nan)
+    for table in _tables(judged, gains):
+        n_ranks = table.gain.shape[1]
+        some = (judged.n_relevant(rel)[table.query] > 0) & (upto[table.query, -1] > 0)
+        if n_ranks == 0 or not some.any():
+            continue
+        dcg, ideal = (np.cumsum(part * discount[:n_ranks], axis=1) for part in (table.gain, table.ideal))
+        total, points = np.zeros(len(dcg)), np.zeros(len(dcg))
+        ends = [(upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))]
+        ends.append((np.full(len(dcg), n_ranks), judged.n_retrieved[table.query] >= upto[table.query, -1] + 2))
+        for rank, counts in ends:
+            at = np.maximum(rank - 1, 0)[:, None]
+            here, best = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (dcg, ideal))
+            total += np.divide(here, best, out=np.zeros(len(dcg)), where=counts & (best > 0))
+            points += counts
+        value[table.query[some]] = total[some] / points[some]
+    return value
+
+
+@family(
+    "G",
+    title="normalised gain",
+    formula="sum of gain / log2(2 + cost - gains so far), by the sum of all gains; cost: a rank's best gain, or 1",
+    source="Buckley, trec_eval",
+    expected="orders",
+    spellings={"trec_eval": ("G", "G_{gain}", "G.{gain}")},
+)
+def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Gain of the documents, less for what the list could have gained above them: between AP and nDCG.
+
+    In [0, 1], higher is better; 0/0 without documents of a gain above 0. ``gain`` as of DCG.
+    """
+    gains = gains_of(judged, gain)
+    value = np.full(judged.n_queries, np.nan)
+    for table in _tables(judged, gains):
+        cost = np.cumsum(np.maximum(table.ideal, 1.0), axis=1) - np.cumsum(table.gain, axis=1)
+        found = np.divide(table.gain, np.log2(2 + cost), out=np.zeros(cost.shape), where=table.gain != 0)
+        best = _in_order(table.ideal)
+        some = best > 0
+        value[table.query[some]] = _in_order(found)[some] / best[some]
+    return value
+
+
+def _bin_g(judged: Judged, *, rel: float = 1) -> Floats:
+    """Return binG, its mean over orders where rows are tied.
+
+    A relevant row of a group with u others that are not relevant has 0, 1 ... u of them above it, with equal chance.
+    """
+    found = judged.relevant(rel)
+    above = found.rank - found.hits
+    part = 1 / np.log2(2 + above)
+    if len(judged.groups.start):
+        start, end, query = judged.groups
+        prefix = judged.prefix(rel).astype(np.int64)
+        relevant = prefix[end] - prefix[start]
+        so_far = start - judged.offsets[query] - (prefix[start] - prefix[judged.offsets[query]])
+        others = end - start - relevant
+        weights = np.concatenate(([0.0], np.cumsum(1 / np.log2(2 + np.arange(judged.longest + 1)))))
+        mean = (weights[so_far + others + 1] - weights[so_far]) / (others + 1)
+        row, group = judged.tied_rows()
+        hit = judged.code[row] >= judged.threshold(rel)
+        part[prefix[row[hit]]] = mean[group[hit]]
+    total, n_relevant = judged.sums(found.query, part), judged.n_relevant(rel)
+    result: Floats = np.divide(total, n_relevant, out=np.full(judged.n_queries, np.nan), where=n_relevant > 0)
+    return result
+
+
+@family(
+    "binG",
+    title="normalised gain, binary",
+    formula="(1/R) sum over relevant rows of 1 / log2(2 + rows above that are not relevant)",
+    source="Buckley, trec_eval",
+    expected=_bin_g,
+    spellings={"trec_eval": ("binG",)},
+)
+def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
+    """Gain of the relevant documents, less for each one above them that is not relevant: between AP and nDCG.
+
+    In [0, 1], higher is better; 0/0 without relevant documents.
+    """
+    return _bin_g(judged, rel=rel)

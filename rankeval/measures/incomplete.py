@@ -1,0 +1,359 @@
+"""Measures for judgments with holes: what they say about documents that nobody judged.
+
+Judged rows are those with a label; under the conventions of trec_eval a label below zero marks a document that stood
+in the pool and was not judged.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.collection.judged import Groups, Ints, Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import Spelling, family
+
+Floats = NDArray[np.float64]
+
+EPSILON = 1e-5
+"""What trec_eval adds to counts of documents in infAP, and the least value in its geometric means."""
+
+
+def judged_rows(judged: Judged) -> NDArray[np.bool_]:
+    """Say which rows have a judgment."""
+    return np.ones(len(judged.code), dtype=bool) if judged.judged is None else judged.judged
+
+
+def before(flags: NDArray[np.bool_]) -> Ints:
+    """Return the number of flagged rows before each row of the chunk, with the total behind."""
+    return np.concatenate(([0], np.cumsum(flags)))
+
+
+def _tied(groups: Groups) -> tuple[Ints, Ints]:
+    """Return the rows of groups, and the group of each."""
+    size = groups.end - groups.start
+    group = np.repeat(np.arange(len(size)), size)
+    first = np.cumsum(size) - size
+    return np.arange(int(size.sum())) - first[group] + groups.start[group], group
+
+
+def _sum_of_capped(upto: Ints, cap: Ints) -> Floats:
+    """Return min(0, cap) + min(1, cap) + ... + min(upto - 1, cap)."""
+    rising = np.minimum(upto, cap + 1)
+    total: Floats = rising * (rising - 1) / 2 + np.maximum(upto - cap - 1, 0) * cap
+    return total
+
+
+def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
+    """Return bpref, its mean over orders where rows are tied.
+
+    A relevant row of a group with u judged rows that are not relevant has 0, 1 ... u of them above it in the group,
+    all with the same chance.
+    """
+    first = judged.threshold(rel)
+    found = judged.relevant(rel)
+    nonrelevant = judged_rows(judged) & (judged.code < first)
+    total = before(nonrelevant)
+    above = total[found.row] - total[judged.offsets[found.query]]
+    n_relevant = judged.n_relevant(rel)
+    worst = np.minimum(judged.counts[:, :first].sum(axis=1), n_relevant)
+    capped = np.minimum(above, n_relevant[found.query]).astype(np.float64)
+    if len(judged.ties.start):
+        start, end, query = judged.ties
+        so_far, inside = total[start] - total[judged.offsets[query]], total[end] - total[start]
+        cap = n_relevant[query]
+        mean = (_sum_of_capped(so_far + inside + 1, cap) - _sum_of_capped(so_far, cap)) / (inside + 1)
+        row, group = _tied(judged.ties)
+        hit = judged.code[row] >= first
+        capped[judged.prefix(rel)[row[hit]]] = mean[group[hit]]
+    share = np.divide(capped, worst[found.query], out=np.zeros(len(capped)), where=worst[found.query] > 0)
+    value = judged.sums(found.query, 1 - share)
+    result: Floats = np.divide(value, n_relevant, out=np.full(judged.n_queries, np.nan), where=n_relevant > 0)
+    return result
+
+
+@family(
+    "Bpref",
+    title="binary preference",
+    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: judged and not relevant",
+    source="Buckley & Voorhees 2004, in the form of trec_eval since 2005",
+    doi="10.1145/1008992.1009000",
+    expected=_bpref,
+    spellings={"trec_eval": ("bpref",), "ir_measures": ("BPref",), "ranx": ("bpref",)},
+)
+def bpref(judged: Judged, *, rel: float = 1) -> Floats:
+    """How rarely judged documents that are not relevant stand above relevant ones; unjudged ones are not looked at.
+
+    In [0, 1], higher is better; 0/0 without relevant documents.
+    """
+    return _bpref(judged, rel=rel)
+
+
+def _log_of(value: Floats) -> Floats:
+    return np.log(np.maximum(np.nan_to_num(value), EPSILON))
+
+
+def _gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
+    """Return the logarithm of the expected bpref: the ranking is one system, whose bpref is that mean."""
+    return _log_of(_bpref(judged, rel=rel))
+
+
+@family(
+    "gm_Bpref",
+    title="binary preference, for the geometric mean",
+    formula="log(max(Bpref, 0.00001)); the aggregate is exp of the mean",
+    source="Buckley & Voorhees, trec_eval; Robertson 2006",
+    doi="10.1145/1183614.1183630",
+    bounds=(float(np.log(EPSILON)), 0.0),
+    aggregate="gmean",
+    expected=_gm_bpref,
+    spellings={"trec_eval": ("gm_bpref",)},
+)
+def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
+    """Logarithm of Bpref, bounded below, so that the mean over queries is that of a geometric mean.
+
+    In [log 0.00001, 0], higher is better; the least value without relevant documents.
+    """
+    return _gm_bpref(judged, rel=rel)
+
+
+def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
+    """Return infAP's estimate of the precision at a relevant row, from what stands above it."""
+    known = relevant + nonrelevant
+    share = (relevant + EPSILON) / (known + 2 * EPSILON)
+    estimate: Floats = (1 + (known + pooled) * share) / rank
+    return estimate
+
+
+def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
+    """Return infAP, its mean over orders where rows are tied."""
+    first = judged.threshold(rel)
+    found = judged.relevant(rel)
+    known = judged_rows(judged)
+    nonrelevant = before(known & (judged.code < first))
+    pooled = before(~known & (judged.code < judged.threshold(0)))
+    begin = judged.offsets[found.query]
+    value = _precision_expected(
+        (found.hits - 1).astype(np.float64),
+        (nonrelevant[found.row] - nonrelevant[begin]).astype(np.float64),
+        (pooled[found.row] - pooled[begin]).astype(np.float64),
+        found.rank.astype(np.float64),
+    )
+    if len(judged.ties.start):
+        row, _ = _tied(judged.ties)
+        hits = judged.prefix(rel)
+        value[hits[row[judged.code[row] >= first]]] = 0
+    total = judged.sums(found.query, value)
+    for start, end, query in zip(*(part.tolist() for part in judged.ties), strict=True):
+        begins = judged.offsets[query]
+        counts = [
+            (int(sums[start] - sums[begins]), int(sums[end] - sums[start]))
+            for sums in (judged.prefix(rel), nonrelevant, pooled)
+        ]
+        total[query] += _inf_ap_of_group(start - int(begins), end - start, *counts)
+    n_relevant = judged.n_relevant(rel)
+    result: Floats = np.divide(total, n_relevant, out=np.full(judged.n_queries, np.nan), where=n_relevant > 0)
+    return result
+
+
+def _inf_ap_of_group(
+    ahead: int, size: int, relevant: tuple[int, int], nonrelevant: tuple[int, int], pooled: tuple[int, int]
+) -> float:
+    """Return what a group of tied rows adds on average; of each kind of row the number above it and in it.
+
+    A relevant row at place p of the group has p of the others above it: s of them judged, by the hypergeometric
+    distribution, and of these on average s (r - 1) / (r + u - 1) relevant. The estimate is linear in that, and in the
+    number of pooled ones, so their means do.
+    """
+    (hits, inside), (misses, others), (marks, more) = relevant, nonrelevant, pooled
+    if not inside:
+        return 0.0
+    known = inside + others - 1  # judged rows of the group beside the relevant one that is looked at
+    place = np.arange(size)[:, None]
+    drawn = np.arange(known + 1)[None, :]
+    chance = _hypergeometric(size - 1, known, place, drawn)
+    relevant_above = hits + (drawn * (inside - 1) / known if known else 0.0 * drawn)
+    left = size - 1 - known
+    pooled_above = marks + ((place - drawn) * more / left if left else 0.0 * (place - drawn))
+    judged_above = hits + misses + drawn
+    share = (relevant_above + EPSILON) / (judged_above + 2 * EPSILON)
+    estimate = (1 + (judged_above + pooled_above) * share) / (ahead + place + 1)
+    return float((chance * estimate).sum() * inside / size)
+
+
+def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
+    """Return the chance of ``hits`` marked ones among ``drawn`` out of ``total``, of which ``marked`` are marked."""
+    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, total + 1)))))
+
+    def log_choose(n: Ints, k: Ints) -> Floats:
+        value: Floats = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+        return value
+
+    rest = total - marked
+    misses = drawn - hits
+    possible = (misses >= 0) & (misses <= rest)
+    misses = np.clip(misses, 0, rest)
+    log_chance = log_choose(np.array(marked), hits) + log_choose(np.array(rest), misses)
+    return np.where(possible, np.exp(log_chance - log_choose(np.array(total), drawn)), 0.0)
+
+
+@family(
+    "infAP",
+    title="inferred average precision",
+    formula="(1/R) sum over relevant rows of (1 + pooled above * (r + e) / (r + n + 2e)) / rank; e = 0.00001",
+    source="Yilmaz & Aslam 2006",
+    doi="10.1145/1183614.1183633",
+    expected=_inf_ap,
+    spellings={"trec_eval": ("infAP",), "ir_measures": ("InfAP",)},
+)
+def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
+    """Average precision as estimated from a random sample of judgments.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. A document outside of the judgments is taken as not
+    pooled, hence not relevant; where the convention says so, a label below zero means pooled but not judged. A
+    perfect ranking is a little below 1: the estimate adds a small e to its counts.
+    """
+    return _inf_ap(judged, rel=rel)
+
+
+def _unjudged_within(judged: Judged, cutoff: int | None) -> Floats:
+    """Count the unjudged rows within the cut-off; the mean over orders where rows are tied."""
+    total = before(~judged_rows(judged))
+    begin = judged.offsets[:-1]
+    stop = begin + judged.depth(cutoff)
+    found: Floats = (total[stop] - total[begin]).astype(np.float64)
+    start, end, query = judged.ties
+    crossed = (start < stop[query]) & (stop[query] < end)
+    start, end, query = start[crossed], end[crossed], query[crossed]
+    share = (stop[query] - start) / (end - start)
+    found[query] = total[start] - total[begin[query]] + share * (total[end] - total[start])
+    return found
+
+
+@family(
+    "Unj",
+    title="unjudged documents",
+    formula="unjudged rows within the cut-off / k; without a cut-off unjudged / retrieved",
+    source="Soboroff, trec_eval",
+    linear=True,
+    greater_is_better=False,
+    spellings={"trec_eval": ("unj_{cutoff}", "unj.{cutoff}")},
+)
+def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
+    """Share of the rows within the cut-off that nobody judged.
+
+    In [0, 1]; a high share says that the other measures know little. 0/0 for an empty list without a cut-off.
+    """
+    found = _unjudged_within(judged, cutoff)
+    size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
+    share: Floats = np.divide(found, size, out=np.full(judged.n_queries, np.nan), where=size > 0)
+    return share
+
+
+@family(
+    "NumNonrelJudgedRet",
+    title="number of retrieved documents that were judged not relevant",
+    formula="judged and not relevant rows",
+    source="Buckley & Voorhees, trec_eval",
+    aggregate="sum",
+    bounds=(0.0, np.inf),
+    linear=True,
+    greater_is_better=False,
+    spellings={"trec_eval": ("num_nonrel_judged_ret",)},
+)
+def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
+    """Count the retrieved documents with a judgment that are not relevant; added up over queries."""
+    flags = judged_rows(judged) & (judged.code < judged.threshold(rel))
+    total = before(flags)
+    found: Floats = np.diff(total[judged.offsets]).astype(np.float64)
+    return found
+
+
+def _persistence(judged: Judged, p: float) -> Floats:
+    """Return p^(rank - 1) for the ranks of the longest list."""
+    if not 0 <= p < 1:
+        raise InvalidInput(f"p is {p}; the persistence of a user who reads on is in [0, 1)")
+    return np.power(p, np.arange(judged.longest + 1, dtype=np.float64))
+
+
+RBP_GAINS = ("binary", "scaled")
+"""What a relevant document gains in RBP: 1, or its label as a share of the greatest among the query's judgments."""
+
+
+@family(
+    "RBP",
+    title="rank-biased precision",
+    formula="(1 - p) sum over ranks of gain * p^(rank - 1)",
+    source="Moffat & Zobel 2008",
+    doi="10.1145/1416950.1416952",
+    linear=True,
+    spellings={
+        "trec_eval-10": (
+            Spelling("rbp", {"p": 0.9, "gain": "scaled"}),
+            Spelling("RBP", {"p": 0.9, "gain": "scaled"}),
+            Spelling("RBP@{cutoff}", {"p": 0.9, "gain": "scaled"}),
+            Spelling("rbp_p={p}", {"gain": "scaled"}),
+            Spelling("rbp.p={p}", {"gain": "scaled"}),
+        ),
+        "trectools": (Spelling("rbp", {"p": 0.8}),),
+        "ir_measures": (Spelling("RBP", {"p": 0.8}), Spelling("RBP@{cutoff}", {"p": 0.8})),
+        "Moffat & Zobel": (Spelling("RBP", {"p": 0.95}), Spelling("RBP@{cutoff}", {"p": 0.95})),
+    },
+)
+def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Relevance found at each step by a user who goes on to the next document with chance p.
+
+    In [0, 1], higher is better; 0 without relevant documents. ``gain="scaled"`` gives a relevant document its label
+    divided by the greatest label of the query (trec_eval 10), "binary" gives it 1.
+    """
+    if gain not in RBP_GAINS:
+        raise unknown("gain of RBP", gain, RBP_GAINS)
+    label = np.asarray(judged.levels, dtype=np.float64)
+    gains = np.where(label >= rel, 1.0 if gain == "binary" else label, 0.0)
+    value = (1 - p) * judged.discounted(gains, _persistence(judged, p), cutoff)
+    if gain == "scaled":
+        greatest = np.max(np.where(judged.counts > 0, label, 0.0), axis=1, initial=0.0)
+        value /= np.maximum(greatest, 1.0)
+    return value
+
+
+RULES = ("exact", "trec_eval-10")
+"""How RBPResid treats a list in which all is judged: as what lies beyond it says, or as 0."""
+
+
+def _residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
+    if rule not in RULES:
+        raise unknown("rule of RBPResid", rule, RULES)
+    weight = _persistence(judged, p)
+    open_rows = (~judged_rows(judged)).astype(np.float64)
+    row, group = _tied(judged.ties)
+    if len(row):
+        mean = np.bincount(group, weights=open_rows[row]) / (judged.ties.end - judged.ties.start)
+        open_rows[row] = mean[group]
+    row = np.flatnonzero(open_rows)
+    query = np.searchsorted(judged.offsets, row, side="right") - 1
+    within = judged.sums(query, open_rows[row] * weight[row - judged.offsets[query]])
+    value: Floats = (1 - p) * within + weight[judged.n_retrieved]
+    if rule == "trec_eval-10":
+        value[within == 0] = 0
+    return value
+
+
+@family(
+    "RBPResid",
+    title="residual of rank-biased precision",
+    formula="(1 - p) sum over unjudged rows of p^(rank - 1), and p^retrieved for what lies beyond the list",
+    source="Moffat & Zobel 2008",
+    doi="10.1145/1416950.1416952",
+    expected=_residual,
+    greater_is_better=False,
+    spellings={"trec_eval-10": (Spelling("rbp_resid", {"p": 0.9, "rule": "trec_eval-10"}),)},
+)
+def rbp_residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
+    """How much rank-biased precision could rise if all that is not known were relevant.
+
+    In [0, 1], lower is better known. ``rule="trec_eval-10"`` gives 0 where every retrieved document is judged, although
+    documents beyond the list are not known then either.
+    """
+    return _residual(judged, p=p, rule=rule)

@@ -1,0 +1,143 @@
+"""Precision at points of recall: interpolated, averaged over levels, and at multiples of R."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.collection.judged import Ints, Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import Spelling, family
+
+Floats = NDArray[np.float64]
+
+ELEVEN = tuple(place / 10 for place in range(11))
+"""The recall levels of the eleven-point average."""
+
+
+def _exactly(level: float, n_relevant: Ints) -> Ints:
+    """Return the least number of documents that is ``level`` of R or more, in integers."""
+    share = Fraction(str(level))
+    needed: Ints = -(-n_relevant * share.numerator // share.denominator)
+    return needed
+
+
+def _nearly_up(level: float, n_relevant: Ints) -> Ints:
+    """Return what trec_eval 9 cuts off from level * R + 0.9, which is not always the ceiling."""
+    needed: Ints = (level * n_relevant + 0.9).astype(np.int64)
+    return needed
+
+
+def _rounded(level: float, n_relevant: Ints) -> Ints:
+    """Return level * R rounded, halves up, as trec_eval 10 does: recall may then be below the level."""
+    share = level * n_relevant
+    whole = np.floor(share)
+    needed: Ints = (whole + (share - whole >= 0.5)).astype(np.int64)
+    return needed
+
+
+RULES: dict[str, Callable[[float, Ints], Ints]] = {
+    "exact": _exactly,
+    "trec_eval-9": _nearly_up,
+    "trec_eval-10": _rounded,
+}
+"""How many relevant documents a recall level asks for, by name."""
+
+
+def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
+    """Return names that two versions of trec_eval share and compute by different rules."""
+    versions = ("trec_eval-9", "trec_eval-10")
+    return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
+
+
+def _interpolated(judged: Judged, level: float, rule: str, rel: float) -> Floats:
+    """Return the greatest precision at or below the rank where the recall level is reached, 0 where it is not."""
+    if rule not in RULES:
+        raise unknown("rule of interpolation", rule, RULES)
+    if not 0 <= level <= 1:
+        raise InvalidInput(f"recall is {level}; a recall level is in [0, 1]")
+    n_relevant = judged.n_relevant(rel)
+    needed = np.maximum(RULES[rule](level, n_relevant), 1)
+    relevant = judged.relevant(rel)
+    precision = relevant.hits / relevant.rank
+    starts = judged.prefix(rel)[judged.offsets].astype(np.int64)
+    reached = np.flatnonzero(np.diff(starts) >= needed)
+    value = np.where(n_relevant > 0, 0.0, np.nan)
+    if len(reached):
+        between = np.column_stack((starts[reached] + needed[reached] - 1, starts[reached + 1])).ravel()
+        # A last precision of 0 makes the end of the last query a place that can be named.
+        value[reached] = np.maximum.reduceat(np.append(precision, 0.0), between)[::2]
+    return value
+
+
+@family(
+    "IPrec",
+    title="interpolated precision at a recall level",
+    formula="max over ranks with recall >= level of precision",
+    source="Salton & McGill 1983; Buckley & Voorhees, trec_eval",
+    expected="orders",
+    spellings={
+        **_by_version("iprec_at_recall_{recall}", "iprec_at_recall.{recall}"),
+        "trec_eval-8": (Spelling("ircl_prn.{recall}", {"rule": "trec_eval-9"}),),
+        "ir_measures": ("IPrec@{recall}",),
+    },
+)
+def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
+    """Greatest precision at any rank where the recall level is reached.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when level r of R documents is reached:
+    "exact" at hits >= r * R, "trec_eval-9" at hits >= int(r * R + 0.9), "trec_eval-10" at hits >= round(r * R).
+    """
+    return _interpolated(judged, recall, rule, rel)
+
+
+@family(
+    "IAP11",
+    title="eleven-point average precision",
+    formula="mean of IPrec over the recall levels 0, 0.1 ... 1",
+    source="Salton & McGill 1983; Buckley & Voorhees, trec_eval",
+    expected="orders",
+    spellings={
+        **_by_version("11pt_avg", "11pt_avg_{levels}", "11pt_avg.{levels}"),
+        "trec_eval-8": (Spelling("11-pt_avg", {"rule": "trec_eval-9"}),),
+    },
+)
+def eleven_point_average(
+    judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
+) -> Floats:
+    """Mean of the interpolated precisions at recall levels, eleven of them unless others are given.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` as of IPrec.
+    """
+    total = np.zeros(judged.n_queries)
+    for level in levels:
+        total += _interpolated(judged, level, rule, rel)
+    return total / len(levels)
+
+
+@family(
+    "RprecMult",
+    title="precision at a multiple of R",
+    formula="hits(k) / k at k = int(multiple * R + 0.9)",
+    source="Buckley & Voorhees, trec_eval",
+    linear=True,
+    spellings={"trec_eval": ("Rprec_mult_{multiple}", "Rprec_mult.{multiple}")},
+)
+def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats:
+    """Precision at a multiple of the number of relevant documents: below 1 the early ranks, above 1 the later.
+
+    In [0, 1], higher is better; 0/0 without relevant documents.
+    """
+    if multiple <= 0:
+        raise InvalidInput(f"multiple is {multiple}; expected a number above 0, such as 0.5")
+    n_relevant = judged.n_relevant(rel)
+    cutoff = _nearly_up(multiple, n_relevant)
+    share: Floats = np.divide(
+        judged.hits(rel, cutoff), cutoff, out=np.where(n_relevant > 0, 0.0, np.nan), where=cutoff > 0
+    )
+    share[n_relevant == 0] = np.nan
+    return share
