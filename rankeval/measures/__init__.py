@@ -4,12 +4,17 @@ To add one, write a decorated function in the chapter it belongs to: see `family
 """
 
 from rankeval.measures import (  # declared by being imported
+    adaptive_models,
+    cascade,
+    contingency,
     graded,
     graded_points,
     incomplete,
     interpolated,
+    pairwise,
     ranked,
     set_based,
+    static_models,
 )
 from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, Spelling, family
@@ -19,6 +24,9 @@ __all__ = [
     "Family",
     "Measure",
     "Spelling",
+    "adaptive_models",
+    "cascade",
+    "contingency",
     "family",
     "graded",
     "graded_points",
@@ -28,6 +36,8 @@ __all__ = [
     "measure",
     "measure_from_key",
     "measures",
+    "pairwise",
     "ranked",
     "set_based",
+    "static_models",
 ]

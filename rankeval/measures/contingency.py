@@ -1,0 +1,110 @@
+"""Measures of a classification into retrieved and not: they need to know how many documents there are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import family
+
+Floats = NDArray[np.float64]
+
+
+def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
+    """Return the numbers of false positives and of false negatives of each query.
+
+    Parameters
+    ----------
+    judged : Judged
+        The chunk.
+    rel : float
+        Lowest relevant label.
+    cutoff : int, optional
+        Deepest rank that counts as retrieved.
+    collection_size : int
+        Number of documents in the collection.
+
+    Raises
+    ------
+    InvalidInput
+        When a query shows more documents than the collection is said to have.
+    """
+    hits, relevant = judged.hits(rel, cutoff), judged.n_relevant(rel)
+    seen = judged.n_retrieved - judged.hits(rel) + relevant
+    if len(seen) and seen.max() > collection_size:
+        raise InvalidInput(
+            f"collection_size is {collection_size}, but a query has {int(seen.max())} documents that are retrieved or "
+            "relevant: give the number of documents in the whole collection"
+        )
+    return judged.depth(cutoff) - hits, relevant - hits
+
+
+@family(
+    "Accuracy",
+    title="accuracy",
+    formula="(true positives + true negatives) / documents in the collection",
+    source="Manning, Raghavan & Schütze 2008, 8.3",
+    linear=True,
+    monotone="order",
+)
+def accuracy(judged: Judged, *, collection_size: int, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Share of the collection's documents that are rightly retrieved or rightly not.
+
+    In [0, 1], higher is better; near 1 for whatever retrieves little, since nearly no document is relevant. Without
+    ``collection_size`` an error. Not to be taken for ir_measures' Accuracy, which is PairAccuracy here.
+    """
+    wrong = np.add(*false_and_missed(judged, rel, cutoff, collection_size))
+    value: Floats = 1 - wrong / collection_size
+    return value
+
+
+@family(
+    "FallOut",
+    title="fall-out",
+    formula="false positives / documents that are not relevant",
+    source="Kent, Berry, Luehrs & Perry 1955",
+    doi="10.1002/asi.5090060209",
+    linear=True,
+    monotone="order",
+    greater_is_better=False,
+)
+def fall_out(judged: Judged, *, collection_size: int, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Share of the documents that are not relevant which were retrieved.
+
+    In [0, 1], lower is better; 0/0 when every document is relevant. Without ``collection_size`` an error.
+    """
+    false, _ = false_and_missed(judged, rel, cutoff, collection_size)
+    rest = collection_size - judged.n_relevant(rel)
+    value: Floats = np.divide(false, rest, out=np.full(judged.n_queries, np.nan), where=rest > 0)
+    return value
+
+
+@family(
+    "Judged",
+    title="share of judged rows",
+    formula="judged rows to k / min(k, retrieved)",
+    source="ir_measures",
+    linear=True,
+)
+def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
+    """How much of the ranking has a judgment.
+
+    In [0, 1], higher is better; 0/0 when nothing was retrieved. Tied rows: exact.
+    """
+    depth = judged.depth(cutoff)
+    if judged.judged is None:
+        seen = depth.astype(np.float64)
+    else:
+        before = np.concatenate(([0], np.cumsum(judged.judged)))
+        begin = judged.offsets[:-1]
+        stop = begin + depth
+        seen = (before[stop] - before[begin]).astype(np.float64)
+        start, end, query = judged.ties
+        crossed = (start < stop[query]) & (stop[query] < end)
+        start, end, query = start[crossed], end[crossed], query[crossed]
+        share = (stop[query] - start) / (end - start)
+        seen[query] = before[start] - before[begin[query]] + share * (before[end] - before[start])
+    value: Floats = np.divide(seen, depth, out=np.full(judged.n_queries, np.nan), where=depth > 0)
+    return value

@@ -1,0 +1,159 @@
+"""Measures of pairs in order, and of the place of what is relevant."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Ints, Judged
+from rankeval.measures.cascade import ranks
+from rankeval.measures.family import family
+
+Floats = NDArray[np.float64]
+
+
+def _pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Return the share of pairs in order; a pair that is tied is half in order.
+
+    Where the cut-off falls inside a group of tied rows the number of relevant rows before it is random; the mean is
+    over that number.
+    """
+    begin, prefix = judged.offsets[:-1], judged.prefix(rel)
+    stop = begin + judged.depth(cutoff)
+    start, end, query = judged.groups
+    crossed = (start < stop[query]) & (stop[query] < end)
+    settled = stop.copy()
+    settled[query[crossed]] = start[crossed]
+    hits = (prefix[settled] - prefix[begin]).astype(np.float64)
+    misses = settled - begin - hits
+
+    found = judged.relevant(rel)
+    above = (found.rank - found.hits).astype(np.float64)
+    if len(start):
+        row, group = judged.tied_rows()
+        before = start - begin[query] - (prefix[start] - prefix[begin[query]])
+        inside = end - start - (prefix[end] - prefix[start])
+        tied = judged.code[row] >= judged.threshold(rel)
+        above[prefix[row[tied]]] = (before + inside / 2)[group[tied]]
+    counts = found.row < settled[found.query]
+    of_query = found.query[counts]
+    in_order = judged.sums(of_query, misses[of_query] - above[counts])
+    pairs = hits * misses
+    value: Floats = np.divide(in_order, pairs, out=np.full(judged.n_queries, np.nan), where=pairs > 0)
+    if crossed.any():
+        groups = (start[crossed], end[crossed], query[crossed])
+        value[groups[2]] = _over_draws(judged, rel, stop, groups, in_order, hits, misses)
+    return value
+
+
+def _over_draws(
+    judged: Judged,
+    rel: float,
+    stop: Ints,
+    groups: tuple[Ints, Ints, Ints],
+    in_order: Floats,
+    hits: Floats,
+    misses: Floats,
+) -> Floats:
+    """Return the mean over how many of the rows that the cut-off takes out of a tied group are relevant."""
+    from scipy.special import gammaln
+
+    start, end, query = groups
+    size, drawn = end - start, stop[query] - start
+    relevant = judged.prefix(rel)[end].astype(np.int64) - judged.prefix(rel)[start]
+
+    def log_choose(whole: Ints, part: Ints) -> Floats:
+        logs: Floats = gammaln(whole + 1) - gammaln(part + 1) - gammaln(whole - part + 1)
+        return logs
+
+    total, defined = np.zeros(len(size)), np.zeros(len(size), dtype=bool)
+    for number in range(int(min(drawn.max(initial=0), relevant.max(initial=0))) + 1):
+        can = (number <= np.minimum(drawn, relevant)) & (drawn - number <= size - relevant)
+        of, wrong = query[can], (drawn - number)[can]
+        log_chance = log_choose(relevant[can], np.full(can.sum(), number))
+        log_chance += log_choose((size - relevant)[can], wrong) - log_choose(size[can], drawn[can])
+        pairs = (hits[of] + number) * (misses[of] + wrong)
+        good = in_order[of] + hits[of] * wrong + number * wrong / 2
+        total[can] += np.exp(log_chance) * np.divide(good, pairs, out=np.zeros(len(of)), where=pairs > 0)
+        defined[can] |= pairs > 0
+    return np.where(defined, total, np.nan)
+
+
+@family(
+    "PairAccuracy",
+    title="pairwise accuracy",
+    formula="pairs (relevant, not relevant) of rows to k with the relevant one above / all such pairs",
+    source="ir_measures, where it is called Accuracy",
+    expected=_pair_accuracy,
+    monotone="",
+)
+def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Chance that a relevant row stands above one that is not, among those retrieved: the area under their ROC curve.
+
+    In [0, 1], higher is better, 1/2 by chance; 0/0 without a pair. Unjudged rows count as not relevant. Not to be
+    taken for Accuracy, the share of a collection's documents that are classified rightly.
+    """
+    return _pair_accuracy(judged, rel=rel, cutoff=cutoff)
+
+
+def _ordered_pairs(judged: Judged) -> Floats:
+    """Return the share of unlike pairs in order; a tied pair is half in order."""
+    begin = judged.offsets[:-1]
+    query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
+    zero = judged.threshold(0)
+    in_order, pairs = np.zeros(judged.n_queries), np.zeros(judged.n_queries)
+    row, group = judged.tied_rows()
+    for code in range(zero, len(judged.levels) - 1):
+        prefix = judged.prefix(judged.levels[code + 1])
+        lower = judged.code <= code if code == zero else judged.code == code
+        above = (prefix[:-1] - prefix[begin[query]]).astype(np.float64)
+        if len(row):
+            start, end, of_query = judged.groups
+            mean = prefix[start] - prefix[begin[of_query]] + (prefix[end] - prefix[start]) / 2
+            above[row] = mean[group]
+        in_order += judged.sums(query[lower], above[lower])
+        pairs += np.bincount(query[lower], minlength=judged.n_queries) * (
+            prefix[judged.offsets[1:]] - prefix[begin]
+        ).astype(np.float64)
+    share: Floats = np.divide(in_order, pairs, out=np.full(judged.n_queries, np.nan), where=pairs > 0)
+    return share
+
+
+@family(
+    "OPA",
+    title="ordered pair accuracy",
+    formula="pairs of rows of unlike grades with the better one above / all such pairs",
+    source="TensorFlow Ranking",
+    expected=_ordered_pairs,
+    monotone="order",
+)
+def ordered_pair_accuracy(judged: Judged) -> Floats:
+    """Share of the pairs of unlike grades that are in order, among the retrieved.
+
+    In [0, 1], higher is better; 0/0 without such a pair.
+    """
+    return _ordered_pairs(judged)
+
+
+@family(
+    "ARP",
+    title="average relevance position",
+    formula="sum of rank * rel / sum of rel, over the retrieved",
+    source="Zhu 2004; TensorFlow Ranking",
+    bounds=(0.0, np.inf),
+    linear=True,
+    monotone="order",
+    greater_is_better=False,
+)
+def average_relevance_position(judged: Judged) -> Floats:
+    """Mean rank of the relevant rows, weighted by grade.
+
+    1 or greater, lower is better; 0/0 when nothing relevant was retrieved, which as 0 is no good value.
+    """
+    gain = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
+    rank = ranks(judged, None)
+    weight = judged.discounted(gain, np.ones_like(rank))
+    value: Floats = np.divide(
+        judged.discounted(gain, rank), weight, out=np.full(judged.n_queries, np.nan), where=weight > 0
+    )
+    return value

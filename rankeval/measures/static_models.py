@@ -1,0 +1,107 @@
+"""Measures of users who look at rank after rank with fixed weights, whatever they find: sums of weight times gain."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.cascade import ranks
+from rankeval.measures.family import family
+from rankeval.measures.graded import GainMap, gains_of
+
+Floats = NDArray[np.float64]
+
+DEPTH = 1000
+"""Ranks that a user may see by default, in the measures that have no cut-off: cwl_eval's value."""
+
+
+def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
+    """Return the gain of each label, (rel - min_rel) / (max_rel - min_rel), 0 below min_rel.
+
+    Parameters
+    ----------
+    judged : Judged
+        The chunk.
+    name : str
+        The measure, for messages.
+    min_rel, max_rel : float
+        Grades of gain 0 and 1.
+
+    Raises
+    ------
+    InvalidInput
+        When a label is above max_rel, or min_rel is not between 0 and max_rel.
+    """
+    level = np.asarray(judged.levels, dtype=np.float64)
+    if not 0 <= min_rel < max_rel or level[-1] > max_rel:
+        raise InvalidInput(
+            f"{name}: expected 0 <= min_rel < max_rel and no grade above max_rel, since unjudged documents gain 0 "
+            f"(found min_rel={min_rel}, max_rel={max_rel}, and a document of grade {level[-1]:g})"
+        )
+    gains: Floats = (np.maximum(level, min_rel) - min_rel) / (max_rel - min_rel)
+    return gains
+
+
+@family(
+    "SDCG",
+    title="scaled discounted cumulative gain",
+    formula="sum to k of g(rel) / log2(1 + rank) over sum to k of 1 / log2(1 + rank), g = rel / max_rel",
+    source="Moffat & Zobel 2008; cwl_eval",
+    doi="10.1145/1416950.1416952",
+    linear=True,
+    monotone="grade",
+)
+def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
+    """DCG as a share of what k documents of the greatest grade would give, whether there are so many or not.
+
+    In [0, 1], higher is better; 0 without relevant documents.
+    """
+    discount = 1 / np.log2(ranks(judged, cutoff) + 1)
+    value = judged.discounted(scaled(judged, "SDCG", min_rel, max_rel), discount, cutoff)
+    share: Floats = value / discount[:cutoff].sum()
+    return share
+
+
+@family(
+    "INSQ",
+    title="inverse squares",
+    formula="sum over ranks of W g(rel), W proportional to 1 / (rank + 2T - 1)^2, up to rank depth",
+    source="Moffat, Scholer & Thomas 2012",
+    doi="10.1145/2407085.2407092",
+    linear=True,
+    monotone="grade",
+)
+def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: int = DEPTH) -> Floats:
+    """Gain of users who want T documents and grow more patient with depth.
+
+    In [0, 1], higher is better; 0 without relevant documents. ``depth`` is where weights end, as in cwl_eval.
+    """
+    if T <= 0:
+        raise InvalidInput(f"INSQ: T, the gain wanted, is above 0 (found {T})")
+    weight = 1 / (ranks(judged, depth) + 2 * T - 1) ** 2
+    value = judged.discounted(scaled(judged, "INSQ", min_rel, max_rel), weight, depth)
+    share: Floats = value / weight[:depth].sum()
+    return share
+
+
+@family(
+    "NCG",
+    title="normalised cumulative gain",
+    formula="sum to k of gain(rel) over that of the best order",
+    source="Järvelin & Kekäläinen 2002",
+    doi="10.1145/582415.582418",
+    linear=True,
+    monotone="order",
+)
+def ncg(judged: Judged, *, gain: str | GainMap = "linear", cutoff: int | None = None) -> Floats:
+    """Gain within the cut-off, undiscounted, as a share of the greatest possible.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. ``gain`` as of DCG.
+    """
+    gains, flat = gains_of(judged, gain), np.ones(max(judged.longest, cutoff or 0))
+    ideal = judged.ideal(gains, flat, cutoff)
+    value = judged.discounted(gains, flat, cutoff)
+    share: Floats = np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)
+    return share
