@@ -26,7 +26,8 @@ _HOMES = {
     "model_selection.splitters": ("QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTimeSplit"),
     "model_selection.holdout": ("dev_test_split",),
     "model_selection.ranker": ("QueryRanker",),
-    "model_selection.validation": ("CrossValidation", "cross_validate"),
+    "model_selection.results": ("CrossValidation", "CrossValidations"),
+    "model_selection.validation": ("cross_validate",),
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}

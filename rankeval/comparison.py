@@ -31,7 +31,7 @@ from rankeval.significance.families import (
     resolution_notes,
 )
 from rankeval.significance.multiple import CORRECTIONS, family_level
-from rankeval.significance.paired import Floats, check_alternative, differences
+from rankeval.significance.paired import Floats, check_alternative, differences, refuse_fold_scores
 from rankeval.significance.pairing import PairedScores, pair_scores
 from rankeval.significance.power import detectable_difference
 
@@ -419,6 +419,7 @@ def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
 def _frame(scores: Scores) -> pd.DataFrame:
     if isinstance(scores, Evaluation):
         return scores.per_query
+    refuse_fold_scores(scores)
     if isinstance(scores, pd.DataFrame):
         return scores
     raise InvalidInput(f"systems are evaluations or DataFrames of per-query scores, found {type(scores).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from multiprocessing import current_process
+from types import FrameType
 from typing import NoReturn
 
 from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError
@@ -36,9 +37,9 @@ def stop(message: str, cause: Exception | None = None) -> NoReturn:
 
 def in_search() -> bool:
     """Say whether scikit-learn's model selection is calling, in this process or as a worker of it."""
-    frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
     while frame is not None:
         if str(frame.f_globals.get("__name__", "")).startswith(SEARCHES):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
-import joblib
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import Evaluation, score_arrays
+from rankeval.evaluation import score_arrays
 from rankeval.measures import measures as find_measures
-from rankeval.model_selection import boosters
+from rankeval.model_selection.fitting import FittedFold, Progress, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
 from rankeval.seals.refusal import Seals
+from rankeval.significance.paired import FOLD
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,42 +28,42 @@ if TYPE_CHECKING:
     from rankeval.measures import Measure
 
 Folds = list[tuple[Rows, Rows]]
-Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, eq=False)
-class CrossValidation:
-    """What cross-validation gave.
+@overload
+def cross_validate(
+    estimator: Mapping[str, Any],
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    measures: str | Measure | Sequence[str | Measure] = ...,
+    cv: Any = 5,
+    convention: str | Convention = "rankeval",
+    n_jobs: int | None = None,
+    name: str | None = None,
+    progress: Progress | bool | None = None,
+    return_estimators: bool = False,
+) -> CrossValidations: ...
 
-    Attributes
-    ----------
-    evaluation : Evaluation
-        The out-of-fold scores of every query that was held out; of one held out several times, the first time counts.
-        Its queries were ranked by as many models as there are folds.
-    folds : DataFrame
-        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``.
-    predictions : ndarray of shape (n_rows,)
-        The out-of-fold score of each row, in row order; nan where a row was never held out.
-    estimators : tuple of QueryRanker, optional
-        The fitted estimators by fold, if they were asked for.
-    """
 
-    evaluation: Evaluation
-    folds: pd.DataFrame
-    predictions: NDArray[np.float64]
-    estimators: tuple[QueryRanker, ...] | None = None
-
-    @property
-    def fit_seconds(self) -> float:
-        """How long fitting took, all folds together."""
-        return float(self.folds["fit_seconds"].sum())
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
-        return f"CrossValidation({len(self.folds)} folds, {self.evaluation.n_queries} queries out of fold: {values})"
-
-    def _repr_html_(self) -> str:
-        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}"
+@overload
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    measures: str | Measure | Sequence[str | Measure] = ...,
+    cv: Any = 5,
+    convention: str | Convention = "rankeval",
+    n_jobs: int | None = None,
+    name: str | None = None,
+    progress: Progress | bool | None = None,
+    return_estimators: bool = False,
+) -> CrossValidation: ...
 
 
 def cross_validate(
@@ -82,15 +80,16 @@ def cross_validate(
     name: str | None = None,
     progress: Progress | bool | None = None,
     return_estimators: bool = False,
-) -> CrossValidation:
-    """Cross-validate a ranker over queries and keep every query's out-of-fold score.
+) -> CrossValidation | CrossValidations:
+    """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
     A query is never cut, by whatever splitter. Metadata routing need not be on.
 
     Parameters
     ----------
     estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker; a search over one makes this nested cross-validation.
+        Anything that `QueryRanker` takes, or a QueryRanker; a search over one makes this nested cross-validation. Or
+        a mapping of names to several of them, which are cross-validated on the same folds.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features)
         The data, or its features; rows in any order.
     y : array-like of shape (n_rows,), optional
@@ -106,16 +105,16 @@ def cross_validate(
     n_jobs : int, optional
         Folds fitted at once, as joblib has it.
     name : str, optional
-        What to call the system.
+        What to call the system; several have names already.
     progress : callable or bool, optional
-        Called as ``progress(n_done, n_folds)`` after each fold; True draws a bar.
+        Called as ``progress(n_done, n_fits)`` after each fold of each estimator; True draws a bar.
     return_estimators : bool, default=False
         Keep the fitted estimators.
 
     Returns
     -------
-    CrossValidation
-        With ``.evaluation``, ``.folds``, ``.predictions``.
+    CrossValidation or CrossValidations
+        With ``.evaluation``, ``.folds``, ``.predictions``, ``.compare``; of a mapping, a mapping of these.
 
     Raises
     ------
@@ -137,17 +136,60 @@ def cross_validate(
     rules = find_convention(convention)
     Seals.current().refuse(data.X, data.y, data.qid, action="cross_validate")
     folds = query_folds(cv, data)
-    ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
-    done = _run(ranker, data, folds, n_jobs, _Bar(progress, len(folds)), keep=return_estimators)
+    named = _named(estimator, name)
+    jobs = [(_as_ranker(one), train, test) for one in named.values() for train, test in folds]
+    done = run_folds(data, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
+    splits = tuple(Split.of(data.qid[train], data.qid[test]) for train, test in folds)
+    results = {}
+    for place, system in enumerate(named):
+        scoring: dict[str, Any] = {"measures": measures, "convention": rules, "name": system}
+        own = done[place * len(folds) : (place + 1) * len(folds)]
+        results[system] = _collect(data, folds, own, scoring, splits, keep=return_estimators)
+    if isinstance(estimator, Mapping):
+        return CrossValidations({str(system): result for system, result in results.items()})
+    return results[name]
 
+
+def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
+    if not isinstance(estimator, Mapping):
+        return {name: estimator}
+    if name is not None:
+        raise InvalidInput(f"name is {name!r}, but the estimators are given as a mapping: its keys are their names")
+    if not estimator:
+        raise InvalidInput("the mapping of estimators is empty: give names and estimators")
+    return {str(key): one for key, one in estimator.items()}
+
+
+def _as_ranker(estimator: Any) -> QueryRanker:
+    return estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
+
+
+def _collect(
+    data: RankingData,
+    folds: Folds,
+    done: list[FittedFold],
+    scoring: dict[str, Any],
+    splits: tuple[Split, ...],
+    *,
+    keep: bool,
+) -> CrossValidation:
+    """Put one estimator's folds together, the first ones last, since of repeats the first counts."""
     predictions, held_out = np.full(len(data), np.nan), np.zeros(len(data), dtype=bool)
     for (_, test), fold in reversed(list(zip(folds, done, strict=True))):
         predictions[test], held_out[test] = fold.score, True
-    scoring: dict[str, Any] = {"measures": measures, "convention": rules, "name": name}
     evaluation = score_arrays(data.y[held_out], predictions[held_out], data.qid[held_out], **scoring)
-    table = _fold_table(data, folds, done, scoring)
-    estimators = tuple(fold.estimator for fold in done) if return_estimators else None
-    return CrossValidation(evaluation, table, predictions, estimators)
+    table = fold_table(data, [test for _, test in folds], done, scoring)
+    estimators = tuple(fold.estimator for fold in done) if keep else None
+    return CrossValidation(evaluation, table, predictions, estimators, splits, _chosen(done))
+
+
+def _chosen(done: list[FittedFold]) -> pd.DataFrame | None:
+    """Return what searches chose, if the estimator is one."""
+    import pandas as pd
+
+    if any(fold.best_params is None for fold in done):
+        return None
+    return pd.DataFrame([fold.best_params for fold in done], index=pd.RangeIndex(len(done), name=FOLD))
 
 
 def query_folds(cv: Any, data: RankingData) -> Folds:
@@ -190,82 +232,3 @@ def query_folds(cv: Any, data: RankingData) -> Folds:
 def _positions(rows: Any, n_rows: int) -> Rows:
     chosen = np.asarray(rows)
     return np.flatnonzero(chosen) if chosen.dtype == bool else np.arange(n_rows)[chosen]
-
-
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """What one fold gave."""
-
-    score: NDArray[np.float64]
-    fit_seconds: float
-    score_seconds: float
-    estimator: Any
-
-
-def _run(
-    ranker: QueryRanker, data: RankingData, folds: Folds, n_jobs: int | None, bar: _Bar, *, keep: bool
-) -> list[_Fold]:
-    """Fit and predict each fold, in parallel; results come in the order of folds."""
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    jobs = (joblib.delayed(_fit_fold)(ranker, data, train, test, keep) for train, test in folds)
-    done = []
-    with bar:
-        for fold in parallel(jobs):
-            done.append(fold)
-            bar.show(len(done))
-    return done
-
-
-def _fit_fold(ranker: QueryRanker, data: RankingData, train: Rows, test: Rows, keep: bool) -> _Fold:
-    fitted = boosters.twin(ranker)
-    part = data.take(train)
-    started = time.perf_counter()
-    fitted.fit(part.X, part.y, qid=part.qid)
-    between = time.perf_counter()
-    score = fitted.predict(data.take(test).X)
-    return _Fold(score, between - started, time.perf_counter() - between, fitted if keep else None)
-
-
-def _fold_table(data: RankingData, folds: Folds, done: list[_Fold], scoring: dict[str, Any]) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = []
-    for (_, test), fold in zip(folds, done, strict=True):
-        started = time.perf_counter()
-        evaluation = score_arrays(data.y[test], fold.score, data.qid[test], **scoring)
-        seconds = fold.score_seconds + time.perf_counter() - started
-        values = {str(label): float(value) for label, value in evaluation.aggregate().items()}
-        rows.append(
-            {"n_queries": evaluation.n_queries, **values, "fit_seconds": fold.fit_seconds, "score_seconds": seconds}
-        )
-    return pd.DataFrame(rows, index=pd.RangeIndex(len(rows), name="fold"))
-
-
-class _Bar:
-    """A progress bar, a caller's function, or nothing."""
-
-    def __init__(self, progress: Progress | bool | None, n_folds: int) -> None:
-        self.n_folds = n_folds
-        self._call = progress if callable(progress) else None
-        self._rich: Any = None
-        if progress is True:
-            from rich.progress import Progress as Rich
-
-            self._rich = Rich(transient=True)
-            self._task = self._rich.add_task("cross-validation", total=n_folds)
-
-    def __enter__(self) -> Self:
-        if self._rich is not None:
-            self._rich.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._rich is not None:
-            self._rich.stop()
-
-    def show(self, n_done: int) -> None:
-        """Show how many folds are done."""
-        if self._call is not None:
-            self._call(n_done, self.n_folds)
-        if self._rich is not None:
-            self._rich.update(self._task, completed=n_done)

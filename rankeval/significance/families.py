@@ -21,6 +21,7 @@ TEST_WORDS = {
     "bootstrap_shift": "shift bootstrap",
     "bootstrap_percentile": "percentile bootstrap",
     "bootstrap_bca": "BCa bootstrap",
+    "corrected_resampled_t": "corrected resampled t test of fold means",
 }
 CORRECTION_WORDS = {
     "holm": "Holm",

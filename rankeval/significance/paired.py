@@ -24,6 +24,9 @@ TIE_TOLERANCE = 1e-12
 EXACT_WILCOXON = 25
 """Up to this many non-zero differences Wilcoxon's distribution is counted out."""
 
+FOLD = "fold"
+"""Name of an index of folds: its values are known not to be a sample."""
+
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
 
@@ -73,8 +76,9 @@ def as_columns(d: ArrayLike) -> Floats:
     Raises
     ------
     InvalidInput
-        Fewer than two queries, a value that is not finite, or more than two dimensions.
+        Fewer than two queries, a value that is not finite, more than two dimensions, or scores of folds.
     """
+    refuse_fold_scores(d)
     columns = np.asarray(d, dtype=np.float64)
     if columns.ndim not in (1, 2):
         raise InvalidInput(f"differences have shape (n_queries,) or (n_queries, n_pairs), found {columns.shape}")
@@ -85,6 +89,24 @@ def as_columns(d: ArrayLike) -> Floats:
             f"differences must be finite, found {broken} that are NaN or infinite; decide what such a query counts"
         )
     return columns.reshape(len(columns), -1)
+
+
+def refuse_fold_scores(table: Any) -> None:
+    """Raise `InvalidInput` for a frame of fold scores: folds overlap, so that tests of queries do not hold on them.
+
+    Parameters
+    ----------
+    table : object
+        Told by an index level "fold", as in ``CrossValidation.folds``, or by the columns of scikit-learn's
+        ``cross_validate``. Anything else passes.
+    """
+    levels = getattr(getattr(table, "index", None), "names", ())
+    if FOLD in levels or {"fit_time", "score_time"} <= set(getattr(table, "columns", ())):
+        raise InvalidInput(
+            "these are scores of folds, which overlap and are no sample: a t test over them claims a difference in "
+            'half of the cases without one. Use CrossValidation.compare(other, question="algorithms"), or the scores '
+            "per query, CrossValidation.evaluation"
+        )
 
 
 def check_alternative(alternative: str) -> Alternative:

@@ -1,0 +1,201 @@
+"""What cross-validation gives, for one estimator and for several on the same folds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.errors import InvalidInput
+from rankeval.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.comparison import Comparison
+    from rankeval.model_selection.ranker import QueryRanker
+
+QUESTIONS = ("algorithms", "models")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which queries one fold trains on and holds out.
+
+    Attributes
+    ----------
+    n_train, n_test : int
+        Numbers of queries.
+    digest : str
+        Of their ids; equal where two folds are the same.
+    """
+
+    n_train: int
+    n_test: int
+    digest: str
+
+    @classmethod
+    def of(cls, train: NDArray[Any], test: NDArray[Any]) -> Split:
+        """Return the split of these query ids, given by row."""
+        parts = [sorted({str(query) for query in np.unique(side).tolist()}) for side in (train, test)]
+        spelled = "\0\0".join("\0".join(part) for part in parts)
+        return cls(len(parts[0]), len(parts[1]), hashlib.sha256(spelled.encode()).hexdigest()[:32])
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """What cross-validation gave.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        The out-of-fold scores of every query that was held out; of one held out several times, the first time counts.
+        Its queries were ranked by as many models as there are folds.
+    folds : DataFrame
+        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``. Folds overlap:
+        tests over queries refuse these numbers, `compare` takes them as they are.
+    predictions : ndarray of shape (n_rows,)
+        The out-of-fold score of each row, in row order; nan where a row was never held out.
+    estimators : tuple of QueryRanker, optional
+        The fitted estimators by fold, if they were asked for.
+    splits : tuple of Split
+        Which queries each fold trained on and held out.
+    best_params : DataFrame, optional
+        What a search chose within each fold, where the estimator is one: nested cross-validation.
+    """
+
+    evaluation: Evaluation
+    folds: pd.DataFrame
+    predictions: NDArray[np.float64]
+    estimators: tuple[QueryRanker, ...] | None = None
+    splits: tuple[Split, ...] = ()
+    best_params: pd.DataFrame | None = None
+
+    @property
+    def fit_seconds(self) -> float:
+        """How long fitting took, all folds together."""
+        return float(self.folds["fit_seconds"].sum())
+
+    def compare(self, other: CrossValidation, *, question: str, **options: Any) -> Comparison:
+        """Compare another estimator with this one, which is the baseline.
+
+        Parameters
+        ----------
+        other : CrossValidation
+            Of the same data under the same convention.
+        question : {"algorithms", "models"}
+            "algorithms": which one gives better rankers on data like these? By the corrected resampled t over folds,
+            which must be the same; ten repeats are recommended (`RepeatedQueryKFold`). "models": which of the models
+            fitted here ranks better? By a paired test over the queries they held out: exact for one hold-out,
+            approximate for pooled folds.
+        **options
+            ``measures``, ``correction``, ``family``, ``confidence_level``, ``alternative`` as of `rankeval.compare`;
+            for "models" also its other options.
+
+        Returns
+        -------
+        Comparison
+            A positive difference says that `other` is better.
+
+        Raises
+        ------
+        InvalidInput
+            Folds that differ, or a fold without variance.
+        ConventionMismatch
+            Evaluations whose conventions or judgments differ.
+        UnknownName
+            Another question.
+        """
+        if not isinstance(other, CrossValidation):
+            raise InvalidInput(f"other is a CrossValidation, found {type(other).__name__}")
+        names = [self.evaluation.name or "this", other.evaluation.name or "other"]
+        if names[0] == names[1]:
+            names = [f"{names[0]} (this)", f"{names[1]} (other)"]
+        both = CrossValidations(dict(zip(names, (self, other), strict=True)))
+        return both.compare(question=question, baseline=names[0], **options)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
+        return f"CrossValidation({len(self.folds)} folds, {self.evaluation.n_queries} queries out of fold: {values})"
+
+    def _repr_html_(self) -> str:
+        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}"
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidations(Mapping[str, CrossValidation]):
+    """Several estimators on the same folds: a mapping of their names to what cross-validation gave.
+
+    Attributes
+    ----------
+    results : mapping of str to CrossValidation
+        By name.
+    """
+
+    results: Mapping[str, CrossValidation]
+
+    def __getitem__(self, name: str) -> CrossValidation:
+        if name not in self.results:
+            raise unknown("estimator", name, self.results)
+        return self.results[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.results
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """The out-of-fold scores by name."""
+        return {name: result.evaluation for name, result in self.results.items()}
+
+    @property
+    def folds(self) -> pd.DataFrame:
+        """The folds of all estimators, one row per system and fold."""
+        import pandas as pd
+
+        return pd.concat({name: result.folds for name, result in self.results.items()}, names=["system"])
+
+    def compare(self, *, question: str, baseline: str | None = None, **options: Any) -> Comparison:
+        """Compare all with a baseline, or with each other.
+
+        Parameters
+        ----------
+        question : {"algorithms", "models"}
+            As in `CrossValidation.compare`.
+        baseline : str, optional
+            By default all pairs are compared.
+        **options
+            As there.
+
+        Returns
+        -------
+        Comparison
+            Corrected for the number of comparisons.
+
+        Raises
+        ------
+        InvalidInput, ConventionMismatch, UnknownName
+            As there.
+        """
+        from rankeval.model_selection.comparing import compare_algorithms, compare_models
+
+        if question not in QUESTIONS:
+            raise unknown("question", question, QUESTIONS)
+        asked = compare_algorithms if question == "algorithms" else compare_models
+        return asked(self.results, baseline=baseline, **options)
+
+    def __repr__(self) -> str:
+        return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"
+
+    def _repr_html_(self) -> str:
+        return str(self.folds.groupby("system", sort=False).mean().to_html())

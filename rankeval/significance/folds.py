@@ -1,0 +1,107 @@
+"""Tests for differences between folds, which overlap: the corrected resampled t of Nadeau and Bengio.
+
+Training parts of different folds share most of their queries, and repeats test the same queries again, so fold scores
+are no sample: a plain t test over ten times ten folds claims a difference in over half of the cases in which there is
+none. The correction adds the share of test to training queries to the variance of the mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankeval.errors import InvalidInput
+from rankeval.significance.paired import Floats, PairedTest, paired_t
+from rankeval.significance.power import detectable_difference
+
+REPEATS_RECOMMENDED = 10
+"""One run of ten folds finds half of the differences that ten runs find (power .38 against .74 where both were
+measured), and is too timid besides: .015 false positives where .05 are asked."""
+
+
+def corrected_resampled_t(
+    d: ArrayLike, ratio: float, *, alternative: str = "two-sided", confidence_level: float = 0.95
+) -> PairedTest:
+    """Test whether two algorithms differ, by their differences on folds that overlap.
+
+    Holds its level: about 4 % false positives on ten repeats of ten folds, where the plain t makes over 40 %.
+
+    Parameters
+    ----------
+    d : array_like of shape (n_folds,) or (n_folds, n_pairs)
+        Differences of fold means, a value per fold of all repeats.
+    ratio : float
+        Queries in the test part by queries in the training part: 1 / (k - 1) for k folds.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater": the system is better than the baseline.
+    confidence_level : float, default 0.95
+        Of the interval.
+
+    Returns
+    -------
+    PairedTest
+        With ``t = mean(d) / sqrt(var(d) * (1 / n_folds + ratio))`` on ``n_folds - 1`` degrees of freedom.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two folds, a difference that is not finite, or a ratio that is not above 0.
+
+    References
+    ----------
+    Nadeau and Bengio, Machine Learning 52 (2003), doi:10.1023/A:1024068626366; Bouckaert and Frank (2004),
+    doi:10.1007/978-3-540-24775-3_3.
+
+    Examples
+    --------
+    >>> round(float(corrected_resampled_t([0.1, 0.3, 0.2], ratio=0.5).p_value), 4)
+    0.1601
+    """
+    return paired_t(widened(d, ratio), alternative=alternative, confidence_level=confidence_level)
+
+
+def widened(d: ArrayLike, ratio: float) -> Floats:
+    """Return differences of the same mean whose plain t is the corrected one.
+
+    Parameters
+    ----------
+    d, ratio
+        As in `corrected_resampled_t`.
+
+    Raises
+    ------
+    InvalidInput
+        As there.
+    """
+    if not (np.isfinite(ratio) and ratio > 0):
+        raise InvalidInput(f"ratio is {ratio}; expected test queries by training queries, such as 1 / 4 for 5 folds")
+    folds = np.asarray(d, dtype=np.float64)
+    if folds.ndim not in (1, 2) or len(folds) < 2:
+        raise InvalidInput(f"the differences of at least 2 folds are needed, found shape {folds.shape}")
+    mean = folds.mean(axis=0)
+    # var * (1 / J + ratio) is the plain variance of the mean, var / J, times 1 + J * ratio.
+    spread: Floats = mean + (folds - mean) * np.sqrt(1 + len(folds) * ratio)
+    return spread
+
+
+def detectable_fold_difference(
+    d: ArrayLike, ratio: float, alpha: float = 0.05, power: float = 0.8, *, alternative: str = "two-sided"
+) -> Any:
+    """Return the smallest true difference that the corrected t shows with the power asked for.
+
+    Parameters
+    ----------
+    d, ratio
+        As in `corrected_resampled_t`.
+    alpha, power, alternative
+        As in `detectable_difference`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_pairs,)
+        In the units of the measure.
+    """
+    folds = widened(d, ratio)
+    return detectable_difference(len(folds), folds.std(axis=0, ddof=1), alpha, power, alternative=alternative)
