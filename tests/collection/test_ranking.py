@@ -62,3 +62,25 @@ def test_any_number_of_labels(n_levels):
     ranking = rank_rows(score, code, np.array([0, 400, 400, 1000]), n_levels=n_levels, by_position=True, with_rows=True)
     order = np.concatenate([np.argsort(-score[:400]), 400 + np.argsort(-score[400:])])
     np.testing.assert_array_equal(ranking.code, code[order])
+
+
+@given(
+    hnp.arrays(np.float64, st.integers(1, 600), elements=st.sampled_from([0.0, -0.0, 1.0, 2.0, -1.0])),
+    st.integers(1, 300),
+    st.booleans(),
+)
+@settings(max_examples=100)
+def test_rows_that_stand_in_order_are_ranked_like_any_other(score, per_query, by_position):
+    """The way for sorted files gives what the sort gives."""
+    offsets = np.append(np.arange(0, len(score), per_query), len(score))
+    for begin, end in pairwise(offsets):
+        score[begin:end] = -np.sort(-score[begin:end])
+    code = np.arange(len(score)) % 3
+    quick = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rankeval.collection.ranking._falls", lambda *_: False)
+        sort = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
+    np.testing.assert_array_equal(quick.row, sort.row)
+    np.testing.assert_array_equal(quick.code, sort.code)
+    for mine, theirs in zip(quick.ties, sort.ties, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
