@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no failure: no test is timed.
+settings.register_profile("rankeval", deadline=None)
+settings.load_profile("rankeval")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
