@@ -11,6 +11,29 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+
+def _warn_of_the_namesake() -> None:
+    """Say so where the older package called rankeval is installed too: the two overwrite each other's files."""
+    from importlib import metadata
+
+    try:
+        found = metadata.version("rankeval")
+    except metadata.PackageNotFoundError:
+        return
+    import warnings
+
+    from rankeval.errors import RankevalWarning
+
+    warnings.warn(
+        f"the distribution rankeval {found}, another project with this import name, is installed too: "
+        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow",
+        RankevalWarning,
+        stacklevel=3,
+    )
+
+
+_warn_of_the_namesake()
+
 _HOMES = {
     "collection.convention": ("Convention",),
     "collection.data": ("RankingData",),
@@ -23,7 +46,14 @@ _HOMES = {
     "guard": ("Guard",),
     "model_selection.scorers": ("make_scorer",),
     "model_selection.boosters": ("lightgbm_feval", "xgboost_metric"),
-    "model_selection.splitters": ("QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTimeSplit"),
+    "model_selection.splitters": (
+        "QueryKFold",
+        "QueryShuffleSplit",
+        "QuerySplit",
+        "QueryTimeSplit",
+        "RepeatedQueryKFold",
+        "StratifiedQueryKFold",
+    ),
     "model_selection.holdout": ("dev_test_split",),
     "model_selection.ranker": ("QueryRanker",),
     "model_selection.results": ("CrossValidation", "CrossValidations"),

@@ -7,7 +7,15 @@ read, and MLflow itself takes seconds to import.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+# An ImportError, since MLflow forgives a plugin nothing else.
+if find_spec("rankeval") is None or find_spec("rankeval.hosts") is None:
+    raise ImportError(
+        "the package rankeval that is installed here is another project with the same import name: "
+        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
+    )
 
 _HOME_OF = {
     "log_evaluation": "rankeval_mlflow.runs",

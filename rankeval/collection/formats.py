@@ -8,7 +8,7 @@ a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` 
 from __future__ import annotations
 
 import os
-import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -195,16 +195,17 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
         The content.
     """
     where = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
+    # Not by mkstemp, whose files only their owner may read: a result is for those whom the umask lets read it.
+    temporary = where.with_name(f".{where.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("wb") as file:
             compression = _COMPRESSION.get(where.suffix)
             sink = pa.PythonFile(file, mode="w")
             stream = pa.CompressedOutputStream(sink, compression) if compression else sink
             for piece in pieces:
                 stream.write(piece)
             stream.close()
-        Path(temporary).replace(where)
+        temporary.replace(where)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

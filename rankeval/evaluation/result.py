@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import CHOICES, Convention
+from rankeval.collection.formats import write_atomically
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.measures import Measure
@@ -230,10 +230,7 @@ class Evaluation:
         path : path
             Where to.
         """
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-        partial.write_bytes(self.to_bytes())
-        partial.replace(target)
+        write_atomically(path, [self.to_bytes()])
 
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:

@@ -157,7 +157,9 @@ class Opening:
                 **options,
             )
             table = pd.concat([table, besides.table.assign(p_adjusted=np.nan)], ignore_index=True)
-        return replace(result, table=table, evaluations=dict(self.evaluations), primary=primary)
+        # What is not confirmatory has no adjusted p at all: see `notes`.
+        notes = result.notes if confirmatory else tuple(one for one in result.notes if "not corrected" not in one)
+        return replace(result, table=table, evaluations=dict(self.evaluations), primary=primary, notes=notes)
 
     def notes(
         self, standing: Standing, history: History, family: Sequence[Opening], n_groups: int, where: str
@@ -189,6 +191,8 @@ class Opening:
         elif standing.status == EXPLORATORY:
             scores = history.scores_of_looks(plan.measure, self.known.prints.n_queries)
             scores += [self.known.by_content(one)[:, 0] for one in self.evaluations.values()]
+            # An opening that is reproduced stands in the history already.
+            scores = list({one.tobytes(): one for one in scores}.values())
             notes.append(
                 f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen "
                 f"after the first was seen; the best of {n_looks} equally good systems would look better than it is by "

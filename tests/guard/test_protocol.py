@@ -241,8 +241,15 @@ class TestOpen:
         assert later.table["p_value"].notna().all()
         (note,) = [note for note in later.notes if note.startswith("exploratory")]
         assert "3 looks at 'test'" in note
+        assert not any("not corrected" in one for one in later.notes)
         assert "at least 0.0" in note
         assert guard.looks(test)["status"].tolist() == ["confirmatory", "exploratory", "exploratory"]
+
+    def test_opening_an_exploratory_plan_again_says_the_same(self, guard, test, data):
+        guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
+        plan = guard.freeze(test, systems=systems(data, 1, 2, 3), baseline="s1")
+        said = [[note for note in guard.open(plan).notes if note.startswith("exploratory")] for _ in range(3)]
+        assert said[0] == said[1] == said[2]
 
     def test_another_measure_of_opened_outputs_is_free_and_secondary(self, guard, test, data):
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))

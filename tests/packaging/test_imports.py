@@ -49,6 +49,32 @@ def test_every_public_name_is_there_after_all_modules_are_loaded(name):
     assert name in dir(rankeval)
 
 
+@pytest.fixture
+def namesake(tmp_path):
+    """Make it look as if the older distribution called rankeval were installed."""
+    folder = tmp_path / "rankeval-0.8.2.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: rankeval\nVersion: 0.8.2\n")
+    return tmp_path
+
+
+def test_the_namesake_is_noticed_on_import(namesake):
+    """With the older package installed besides, importing ours says so and what to do."""
+    code = "import sys; sys.path.append(sys.argv[1]); import rankeval"
+    done = subprocess.run([sys.executable, "-c", code, namesake], capture_output=True, text=True, check=True)
+    assert "rankeval 0.8.2, another project" in done.stderr
+    assert "pip uninstall rankeval" in done.stderr
+
+
+def test_the_plugin_refuses_to_stand_on_the_namesake(tmp_path):
+    """Where the older package took our place, the plugin is an ImportError with the way out, and no riddle."""
+    (tmp_path / "rankeval").mkdir()
+    (tmp_path / "rankeval" / "__init__.py").touch()
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import rankeval_mlflow"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert "ImportError: the package rankeval that is installed here is another project" in done.stderr
+
+
 def test_an_unknown_name_is_an_attribute_error():
     """The lazy package behaves as any module does."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
