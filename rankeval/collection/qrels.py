@@ -66,8 +66,9 @@ class Qrels:
         ----------
         path : path
             The file, also as ``.gz`` or ``.zst``.
-        format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
-            By default read off the content and the name.
+        format : {"trec", "ndeval", "csv", "tsv", "jsonl", "parquet"}, optional
+            By default read off the content and the name, but for "ndeval": TREC text whose second column is the
+            subtopic, kept as ``aspect``.
 
         Raises
         ------
@@ -76,6 +77,9 @@ class Qrels:
         FileFormatError
             If a line is not as the format asks; the message has the line and what was found.
         """
+        if format == "ndeval":
+            by_aspect, aspect = trec.read_ndeval(formats.read_bytes(path), str(path))
+            return cls(by_aspect.qid, by_aspect.docid, by_aspect.value, aspect)
         columns = formats.read_columns(path, trec.QRELS, format)
         return cls(columns.qid, columns.docid, columns.value)
 

@@ -39,6 +39,8 @@ class Layout:
 
 
 QRELS = Layout("qrels", ("qid", "iter", "docid", "relevance"), "relevance")
+NDEVAL = Layout("qrels", ("qid", "aspect", "docid", "relevance"), "relevance")
+_ASPECTS = Layout("qrels", ("qid", "docid", "document", "relevance"), "relevance")  # the second column as an id
 RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
@@ -67,6 +69,24 @@ def read_trec(data: bytes, layout: Layout, where: str) -> Columns:
     regular = data if _is_regular(data) else _made_regular(data)
     columns = _fast(regular, layout)
     return columns if columns is not None else _line_by_line(data, layout, where)
+
+
+def read_ndeval(data: bytes, where: str) -> tuple[Columns, pa.Array]:
+    """Read judgments by subtopic, ``qid subtopic docid relevance``, and the subtopic of each.
+
+    Parameters
+    ----------
+    data : bytes
+        The text, uncompressed.
+    where : str
+        What messages call the file.
+
+    Raises
+    ------
+    FileFormatError
+        As `read_trec`.
+    """
+    return read_trec(data, NDEVAL, where), read_trec(data, _ASPECTS, where).docid
 
 
 def _is_regular(data: bytes) -> bool:

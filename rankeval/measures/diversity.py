@@ -1,0 +1,319 @@
+"""Measures of diversity: which aspects (subtopics) of a query a ranking covers, and how soon it repeats itself.
+
+All of them look at every aspect of a query as a query of its own, and add up or average what some measure says of
+each: one operator over families. What is relevant to an aspect that was shown before gains (1 - alpha) of what the one
+before gained, which makes alpha-nDCG, ERR-IA and NRBP cascades that differ in the discount of ranks only.
+
+Aspects without a relevant document do not count. The normalised forms divide by the value of a greedy order of the
+judged documents, as ndeval does, with its choice among equals (the greater document id); finding the best order is
+NP-complete, so a value may come out a little above 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.aspects import AspectBlock, Parts
+from rankeval.collection.judged import Ints, Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.cascade import cascade
+from rankeval.measures.family import FAMILIES, family
+
+Floats = NDArray[np.float64]
+
+GREEDY = math.e / (math.e - 1)
+"""Greedy is at least (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978): the greatest normalised value."""
+
+
+def _parts(judged: Judged) -> tuple[AspectBlock, Parts]:
+    assert judged.aspects is not None  # the family's needs say so
+    return judged.aspects, judged.aspects.parts(judged)
+
+
+def _counted(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
+    """Return which aspects have a relevant document, and how many such each query has."""
+    _, parts = _parts(judged)
+    counted = parts.judged.n_relevant(rel) > 0
+    return counted, np.bincount(parts.query[counted], minlength=judged.n_queries)
+
+
+def _share(part: Floats, whole: NDArray[Any]) -> Floats:
+    share: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=np.asarray(whole) > 0)
+    return share
+
+
+def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) -> Floats:
+    """Return the mean of a measure over the aspects of each query.
+
+    Parameters
+    ----------
+    judged : Judged
+        A chunk with aspects.
+    name : str
+        The family to apply to each aspect.
+    rel : float
+        Lowest relevant grade.
+    **parameters
+        Other parameters of the family.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+        nan where no aspect has a relevant document.
+    """
+    _, parts = _parts(judged)
+    counted, number = _counted(judged, rel)
+    values = FAMILIES[name].with_parameters(rel=rel, **parameters).values(parts.judged)
+    return _share(judged.sums(parts.query[counted], values[counted]), number)
+
+
+def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats, cutoff: int | None) -> Floats:
+    """Return the discounted gain of each query, every repetition of an aspect gaining less by a factor 1 - alpha."""
+    if not 0 <= alpha <= 1:
+        raise InvalidInput(f"alpha, the intolerance of repetition, is in [0, 1] (found {alpha})")
+    _, parts = _parts(judged)
+    gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
+    return judged.sums(parts.query, cascade(parts.judged, gain, alpha * gain, discount, cutoff))
+
+
+def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
+    """Return the discounted gain of the greedy order of each query's judged documents, to the discounts' end."""
+    block, _ = _parts(judged)
+    of, entries = block.table.entries(block.known)
+    good = entries.grade >= rel
+    query, document, aspect = block.known_query[of][good], entries.document[good], entries.aspect[good]
+    total = np.zeros(judged.n_queries)
+    order = np.argsort(query, kind="stable")
+    bounds = np.searchsorted(query[order], np.arange(judged.n_queries + 1))
+    for number in np.flatnonzero(np.diff(bounds)).tolist():
+        rows = order[bounds[number] : bounds[number + 1]]
+        names, doc_at = np.unique(block.table.byte_rank[document[rows]], return_inverse=True)
+        aspects, aspect_at = np.unique(aspect[rows], return_inverse=True)
+        relevant = np.zeros((len(aspects), len(names)))
+        relevant[aspect_at, len(names) - 1 - doc_at] = 1  # the greatest id first: the first of equals is taken
+        gains = _greedy_gains(relevant, alpha, len(discount))
+        total[number] = (gains * discount[: len(gains)]).sum()
+    return total
+
+
+def _greedy_gains(relevant: Floats, alpha: float, depth: int) -> Floats:
+    """Return the gain at each rank when the document that gains most comes next."""
+    left = np.ones(len(relevant))
+    gains = np.zeros(min(depth, relevant.shape[1]))
+    free = np.ones(relevant.shape[1], dtype=bool)
+    for rank in range(len(gains)):
+        score = np.zeros(relevant.shape[1])
+        for weight, row in zip(left, relevant, strict=True):  # in this order: equal sums must be equal numbers
+            score += weight * row
+        best = int(np.argmax(np.where(free, score, -1.0)))
+        gains[rank] = score[best]
+        free[best] = False
+        left[relevant[:, best] > 0] *= 1 - alpha
+    return gains
+
+
+def _log_discount(depth: int) -> Floats:
+    return 1 / np.log2(np.arange(depth) + 2)
+
+
+def _rank_discount(depth: int) -> Floats:
+    return 1 / np.arange(1.0, depth + 1)
+
+
+def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
+    """Return novelty gain over that of a list in which every document is relevant to every aspect."""
+    most = (discount * (1 - alpha) ** np.arange(len(discount))).sum()
+    _, number = _counted(judged, rel)
+    depth = len(discount)
+    return _share(_novelty(judged, rel, alpha, _padded(judged, discount), depth), number * most)
+
+
+def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
+    """Return novelty gain over that of the greedy order."""
+    value = _novelty(judged, rel, alpha, _padded(judged, discount), len(discount))
+    return _share(value, _greedy(judged, rel, alpha, discount))
+
+
+def _padded(judged: Judged, discount: Floats) -> Floats:
+    """Return the discounts to the end of the longest list, none beyond their own."""
+    longest = int(judged.n_retrieved.max(initial=0))
+    return np.concatenate([discount, np.zeros(max(0, longest - len(discount)))])
+
+
+@family(
+    "alpha_DCG",
+    title="alpha-DCG",
+    formula="sum to k of novelty gain / log2(1 + rank), over that of a list relevant to every aspect throughout",
+    source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
+    doi="10.1145/1390334.1390446",
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("alpha-DCG@{cutoff}",), "ir_measures": ("\N{GREEK SMALL LETTER ALPHA}_DCG@{cutoff}",)},
+)
+def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+    """Discounted gain in which an aspect shown again gains less, normalised alike for all collections.
+
+    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    """
+    return _to_ideal(judged, rel, alpha, _log_discount(cutoff))
+
+
+@family(
+    "alpha_nDCG",
+    title="alpha-nDCG",
+    formula="alpha-DCG over that of the greedy order of the judged documents",
+    source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
+    doi="10.1145/1390334.1390446",
+    bounds=(0.0, GREEDY),
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("alpha-nDCG@{cutoff}",), "ir_measures": ("\N{GREEK SMALL LETTER ALPHA}_nDCG@{cutoff}",)},
+)
+def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+    """Discounted gain in which an aspect shown again gains less, as a share of what the collection allows.
+
+    In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
+    """
+    return _to_greedy(judged, rel, alpha, _log_discount(cutoff))
+
+
+@family(
+    "ERR_IA",
+    title="intent-aware expected reciprocal rank",
+    formula="sum to k of novelty gain / rank, over that of a list relevant to every aspect throughout",
+    source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
+    doi="10.1007/s10791-011-9167-7",
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("ERR-IA@{cutoff}",)},
+)
+def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+    """Mean reciprocal rank over aspects, expected when each relevant document stops a user with chance alpha.
+
+    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    """
+    return _to_ideal(judged, rel, alpha, _rank_discount(cutoff))
+
+
+@family(
+    "nERR_IA",
+    title="normalised intent-aware expected reciprocal rank",
+    formula="ERR-IA over that of the greedy order of the judged documents",
+    source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
+    doi="10.1007/s10791-011-9167-7",
+    bounds=(0.0, GREEDY),
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("nERR-IA@{cutoff}",)},
+)
+def nerr_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+    """Intent-aware expected reciprocal rank as a share of what the collection allows.
+
+    In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
+    """
+    return _to_greedy(judged, rel, alpha, _rank_discount(cutoff))
+
+
+def _patience(judged: Judged, beta: float) -> Floats:
+    if not 0 <= beta < 1:
+        raise InvalidInput(f"beta, the chance to look at the next row, is in [0, 1) (found {beta})")
+    assert judged.aspects is not None
+    most_known = int(np.bincount(judged.aspects.known_query, minlength=1).max())
+    discount: Floats = np.power(beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float))
+    return discount
+
+
+@family(
+    "NRBP",
+    title="novelty- and rank-biased precision",
+    formula="(1 - (1 - alpha) beta) / aspects * sum over ranks of beta^(rank - 1) novelty gain",
+    source="Clarke, Kolla & Vechtomova 2009; ndeval",
+    doi="10.1007/978-3-642-04417-5_17",
+    linear=True,
+    needs="aspects",
+)
+def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
+    """Novelty gain of users who look at the next row with chance beta.
+
+    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    """
+    _, number = _counted(judged, rel)
+    value = _novelty(judged, rel, alpha, _patience(judged, beta), None)
+    return _share((1 - (1 - alpha) * beta) * value, number)
+
+
+@family(
+    "nNRBP",
+    title="normalised novelty- and rank-biased precision",
+    formula="NRBP over that of the greedy order of the judged documents",
+    source="Clarke, Kolla & Vechtomova 2009; ndeval",
+    doi="10.1007/978-3-642-04417-5_17",
+    bounds=(0.0, GREEDY),
+    linear=True,
+    needs="aspects",
+)
+def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
+    """Novelty- and rank-biased precision as a share of what the collection allows.
+
+    In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
+    """
+    discount = _patience(judged, beta)
+    return _share(_novelty(judged, rel, alpha, discount, None), _greedy(judged, rel, alpha, discount))
+
+
+@family(
+    "P_IA",
+    title="intent-aware precision",
+    formula="mean over aspects of P(k)",
+    source="Agrawal, Gollapudi, Halverson & Ieong 2009; ndeval",
+    doi="10.1145/1498759.1498766",
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("P-IA@{cutoff}",)},
+)
+def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
+    """Precision, averaged over aspects.
+
+    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    """
+    return intent_aware(judged, "P", rel=rel, cutoff=cutoff)
+
+
+@family(
+    "AP_IA",
+    title="intent-aware average precision",
+    formula="mean over aspects of AP",
+    source="Agrawal, Gollapudi, Halverson & Ieong 2009; ndeval",
+    doi="10.1145/1498759.1498766",
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("MAP-IA",), "ir_measures": ("MAP_IA",)},
+)
+def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
+    """Average precision, averaged over aspects.
+
+    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    """
+    return intent_aware(judged, "AP", rel=rel)
+
+
+@family(
+    "StRecall",
+    title="subtopic recall",
+    formula="aspects with a relevant row to k / aspects",
+    source="Zhai, Cohen & Lafferty 2003; ndeval",
+    doi="10.1145/860435.860440",
+    linear=True,
+    needs="aspects",
+    spellings={"ndeval": ("strec@{cutoff}",)},
+)
+def subtopic_recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Share of the aspects that the ranking covers within the cut-off.
+
+    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    """
+    return intent_aware(judged, "Success", rel=rel, cutoff=cutoff)
