@@ -199,15 +199,6 @@ class Judged:
         found: Relevant = self._once(("relevant", first), find)
         return found
 
-    def sums_over_relevant(self, rel: float, values: Floats) -> Floats:
-        """Return the sum of each query's values, of which there is one for each relevant row, in rank order."""
-        before = self.prefix(rel)[self.offsets]
-        some = before[1:] > before[:-1]
-        total = np.zeros(self.n_queries)
-        if len(values):
-            total[some] = np.add.reduceat(values, before[:-1][some])
-        return total
-
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
         """Return the discounted gain of each query, added up in rank order.
 

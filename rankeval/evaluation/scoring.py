@@ -161,7 +161,7 @@ def score_arrays(
     Evaluation
     """
     joined = join_arrays(y, score, qid, docid=docid, convention=find_convention(convention))
-    return _score(joined, measures, _query_weights(weights, joined), name)
+    return score_joined(joined, measures, weights=_query_weights(weights, joined), name=name)
 
 
 def score_collection(
@@ -191,7 +191,7 @@ def score_collection(
     from rankeval.collection.judgments import join_collection
 
     joined = join_collection(qrels, run, convention=find_convention(convention))
-    return _score(joined, measures, _query_weights(weights, joined), name or run.name)
+    return score_joined(joined, measures, weights=_query_weights(weights, joined), name=name or run.name)
 
 
 def _query_weights(weights: Any | None, joined: Joined) -> Floats | None:
@@ -220,8 +220,26 @@ def _query_weights(weights: Any | None, joined: Joined) -> Floats | None:
     return values
 
 
-def _score(joined: Joined, specs: Specs, weights: Floats | None, name: str | None) -> Evaluation:
-    """Score every chunk and wrap the result."""
+def score_joined(
+    joined: Joined, specs: Specs, *, weights: Floats | None = None, name: str | None = None
+) -> Evaluation:
+    """Score every chunk and wrap the result: for callers that have joined, and asked the guard.
+
+    Parameters
+    ----------
+    joined : Joined
+        Truth and ranking, by a convention.
+    specs : str, Measure or iterable of them
+        What to compute.
+    weights : ndarray of shape (n_queries,), optional
+        Query weights.
+    name : str, optional
+        Name of the system.
+
+    Returns
+    -------
+    Evaluation
+    """
     asked = parse_measures(specs, joined.convention)
     bound = [one.bound(joined.convention.bind) for _, one in asked]
     scores = np.empty((joined.n_queries, len(bound)))

@@ -114,7 +114,7 @@ def eleven_point_average(
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` as of IPrec.
     """
     total = np.zeros(judged.n_queries)
-    for level in levels:
+    for level in reversed(levels):  # trec_eval adds from the greatest level down
         total += _interpolated(judged, level, rule, rel)
     return total / len(levels)
 

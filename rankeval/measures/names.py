@@ -35,11 +35,9 @@ class _Placeholder(NamedTuple):
     read: Callable[[str], Any]
 
 
-_FLOAT = _Placeholder(_NUMBER, float)
 _PLACEHOLDERS = {
-    "int | None": _Placeholder(r"\d+", int),
-    "float": _FLOAT,
-    "float | None": _FLOAT,
+    "int": _Placeholder(r"\d+", int),
+    "float": _Placeholder(_NUMBER, float),
     "tuple[float, ...]": _Placeholder(rf"{_NUMBER}(?:,{_NUMBER})*", lambda text: tuple(map(float, text.split(",")))),
     "str | GainMap": _Placeholder(
         rf"\d+={_NUMBER}(?:,\d+={_NUMBER})*",
@@ -205,7 +203,7 @@ def _compiled(tool: str, found: Family, spelling: str | Spelling) -> _Pattern:
             expression += re.escape(part)
             continue
         parameter, _, form = part.partition(":")
-        placeholder = _PLACEHOLDERS[kinds[parameter]]
+        placeholder = _PLACEHOLDERS[kinds[parameter].removesuffix(" | None")]
         expression += f"(?P<{parameter}>{placeholder.pattern})"
         read[parameter] = (form, placeholder.read)
     return _Pattern(tool, found, re.compile(expression), spelling.fixed, read)

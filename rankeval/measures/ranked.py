@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._registry import unknown
 from rankeval.collection.judged import Judged
+from rankeval.errors import InvalidInput
 from rankeval.measures.family import family
+from rankeval.measures.orders import over_orders
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +27,8 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
         tied, _ = judged.tied_rows()
         tied = tied[judged.code[tied] >= judged.threshold(rel)]
         precision[judged.prefix(rel)[tied]] = 0
-    return judged.sums_over_relevant(rel, precision)
+    # One after the other, as trec_eval does: by pairs, a value of 0.50625 may print another fourth digit.
+    return judged.sums(relevant.query, precision)
 
 
 def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
@@ -33,8 +37,45 @@ def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
     return mean
 
 
+NORMALIZERS = ("R", "min", "k", "hits")
+"""What the sum of precisions is divided by: R, min(R, k), k, or the relevant rows seen."""
+
+
+def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
+    """Divide the sums of precisions; nan without relevant documents, 0 when none was seen."""
+    found = judged.n_relevant(rel)
+    if normalizer == "R":
+        return _per_relevant(total, judged, rel)
+    if normalizer == "min":
+        whole = found if cutoff is None else np.minimum(found, cutoff)
+    elif normalizer == "k":
+        if cutoff is None:
+            raise InvalidInput("AP(normalizer='k') divides by the cut-off: write AP(normalizer='k')@10, say")
+        whole = np.where(found > 0, cutoff, 0)
+    elif normalizer == "hits":
+        whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
+    else:
+        raise unknown("normalizer of AP", str(normalizer), NORMALIZERS)
+    mean: Floats = np.divide(total, whole, out=np.full(judged.n_queries, np.nan), where=whole > 0)
+    return mean
+
+
+def _expected_normalized_ap(
+    judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
+) -> Floats:
+    """Return the mean of AP over the orders of tied rows; how many hits are seen may depend on the order too."""
+    if normalizer == "hits" and cutoff is not None:
+        return over_orders(average_precision, judged, {"rel": rel, "normalizer": normalizer, "cutoff": cutoff})
+    return _normalized(_expected_sum(judged, rel, cutoff), judged, rel, cutoff, normalizer)
+
+
 def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the mean of AP over the orders of tied rows.
+    """Return the mean of AP, divided by R, over the orders of tied rows."""
+    return _per_relevant(_expected_sum(judged, rel, cutoff), judged, rel)
+
+
+def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
+    """Return the mean of the sum of precisions over the orders of tied rows.
 
     A group of m rows, r of them relevant, behind n rows with h hits: its j-th row is relevant with chance r/m, and
     then has h + 1 + (j - 1)(r - 1)/(m - 1) hits up to and with it on average (McSherry & Najork 2008).
@@ -53,28 +94,33 @@ def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
         part[rank > cutoff] = 0
     total = _sum_of_precisions(judged, rel, cutoff)
     total += judged.sums(query[group], part)
-    return _per_relevant(total, judged, rel)
+    return total
 
 
 @family(
     "AP",
     title="average precision",
-    formula="(1/R) sum over relevant rows of hits(rank)/rank; with a cut-off the sum stops there, R stays",
+    formula="(1/R) sum over relevant rows of hits(rank)/rank; with a cut-off the sum stops there, R stays; instead of "
+    "R min(R, k), k or the hits seen, by normalizer",
     source="Harman 1992; Buckley & Voorhees 2000",
     doi="10.1145/345508.345543",
-    expected=_expected_ap,
+    expected=_expected_normalized_ap,
+    monotone="order",
     spellings={
         "trec_eval": ("map", "map_cut_{cutoff}", "map_cut.{cutoff}"),
         "ir_measures": ("MAP", "MAP@{cutoff}"),
         "ranx": ("map@{cutoff}",),
     },
 )
-def average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+def average_precision(
+    judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
+) -> Floats:
     """Mean of the precisions at the relevant documents, those not retrieved counting 0.
 
-    In [0, 1], higher is better; 0/0 without relevant documents.
+    In [0, 1], higher is better; 0/0 without relevant documents. ``normalizer`` is "R" (trec_eval, ir_measures, ranx),
+    "min" for min(R, k) (Kaggle, LightGBM, XGBoost), "k", or "hits" for the relevant rows seen (a running average).
     """
-    return _per_relevant(_sum_of_precisions(judged, rel, cutoff), judged, rel)
+    return _normalized(_sum_of_precisions(judged, rel, cutoff), judged, rel, cutoff, normalizer)
 
 
 def _log_of(ap: Floats) -> Floats:
@@ -95,6 +141,7 @@ def _expected_gm_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     bounds=(float(np.log(LEAST_AP)), 0.0),
     aggregate="gmean",
     expected=_expected_gm_ap,
+    monotone="order",
     spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
 )
 def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -132,6 +179,7 @@ def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     source="Buckley & Voorhees 2000",
     doi="10.1145/345508.345543",
     linear=True,
+    monotone="order",
     spellings={"trec_eval": ("R-prec", "R_prec"), "ir_measures": ("RPrec",), "ranx": ("r_precision", "r-precision")},
 )
 def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
@@ -178,6 +226,7 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     source="Kantor & Voorhees 2000",
     doi="10.1023/A:1009902609570",
     expected=_expected_rr,
+    monotone="grade",
     spellings={
         "trec_eval": ("recip_rank",),
         "ir_measures": ("MRR", "MRR@{cutoff}"),

@@ -1,0 +1,347 @@
+"""What trec_eval prints, to the byte: one line for each measure and topic, and the summary.
+
+The names that trec_eval prints are its spellings of our measures, which are read under the convention; what is kept
+here is which lines there are, in which order, and how numbers look. The versions differ in little: 10 prints topics
+that the run lacks with ``-c``, and has rbp, rbp_resid and unj in all_trec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankeval._registry import unknown
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.errors import InvalidInput
+from rankeval.measures import Measure, measure
+from rankeval.measures.family import FAMILIES
+
+if TYPE_CHECKING:
+    from rankeval.collection.join import Joined
+    from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
+    from rankeval.evaluation import Evaluation
+
+CUTOFFS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
+LEVELS = tuple(f"{place / 10:.2f}" for place in range(11))
+
+
+@dataclass(frozen=True)
+class Root:
+    """A name that ``-m`` takes.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        What it is computed at unless parameters are given.
+    each : str
+        How a parameter stands in the name of its line: "d" for ranks, ".2f" for shares; "" for a single line, with
+        the parameters as they were given.
+    count : bool
+        Whether the value is printed as a whole number.
+    topics, summary : bool
+        Whether there are lines for topics, and one for all.
+    """
+
+    parameters: tuple[str, ...] = ()
+    each: str = ""
+    count: bool = False
+    topics: bool = True
+    summary: bool = True
+
+
+_AT = Root(CUTOFFS, "d")
+_ONE = Root()
+_COUNT = Root(count=True)
+
+ROOTS: dict[str, Root] = {
+    "runid": Root(topics=False),
+    "num_q": Root(count=True, topics=False),
+    "num_ret": _COUNT,
+    "num_rel": _COUNT,
+    "num_rel_ret": _COUNT,
+    "map": _ONE,
+    "gm_map": Root(topics=False),
+    "Rprec": _ONE,
+    "bpref": _ONE,
+    "recip_rank": _ONE,
+    "iprec_at_recall": Root(LEVELS, ".2f"),
+    "P": _AT,
+    "relstring": Root(summary=False),
+    "recall": _AT,
+    "infAP": _ONE,
+    "gm_bpref": Root(topics=False),
+    "Rprec_mult": Root(tuple(f"{place / 5:.2f}" for place in range(1, 11)), ".2f"),
+    "utility": _ONE,
+    "11pt_avg": _ONE,
+    "binG": _ONE,
+    "G": _ONE,
+    "dcg": _ONE,
+    "ideal_dcg": _ONE,
+    "ndcg": _ONE,
+    "ndcg_rel": _ONE,
+    "Rndcg": _ONE,
+    "ndcg_cut": _AT,
+    "map_cut": _AT,
+    "relative_P": _AT,
+    "success": Root(("1", "5", "10"), "d"),
+    "set_P": _ONE,
+    "set_relative_P": _ONE,
+    "set_recall": _ONE,
+    "set_map": _ONE,
+    "set_F": _ONE,
+    "num_nonrel_judged_ret": _COUNT,
+    "yaap": _ONE,
+    "rbp": _ONE,
+    "rbp_resid": _ONE,
+    "unj": Root(("5", "10", "20"), "d"),
+}
+"""Every name, in the order in which lines are printed."""
+
+_OFFICIAL = (
+    "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P".split()  # noqa: SIM905
+)
+_NOT_IN_ALL = ("dcg", "ideal_dcg", "yaap")
+_NEW = ("rbp", "rbp_resid", "unj")
+
+NICKNAMES: dict[str, tuple[str, ...]] = {
+    "official": tuple(_OFFICIAL),
+    "set": (
+        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility"),
+        *("set_P", "set_recall", "set_relative_P", "set_map", "set_F"),
+    ),
+    "all_trec": tuple(root for root in ROOTS if root not in _NOT_IN_ALL),
+}
+"""trec_eval's names for several measures; all_trec of version 9 lacks the newest."""
+
+_RELSTRING = 10
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line to print: the name, and the measure whose value it is; None for runid and relstring."""
+
+    name: str
+    root: str
+    measure: Measure | None = None
+    length: int = _RELSTRING
+
+
+def trec_rules(
+    convention: str | Convention,
+    *,
+    complete: bool = False,
+    level: int = 1,
+    depth: int | None = None,
+    judged_only: bool = False,
+    collection_size: int | None = None,
+) -> Convention:
+    """Return a convention with what trec_eval's options say.
+
+    Parameters
+    ----------
+    convention : str or Convention
+        The preset of the version: ``"trec_eval-9.0.8"`` or ``"trec_eval-10"``.
+    complete : bool
+        ``-c``: topics that the run lacks count as 0.
+    level : int
+        ``-l``: lowest label that is relevant, in measures of documents that are relevant or not.
+    depth : int, optional
+        ``-M``: documents beyond this rank are cut off.
+    judged_only : bool
+        ``-J``: unjudged documents are taken out first.
+    collection_size : int, optional
+        ``-N``: number of documents in the collection.
+
+    Returns
+    -------
+    Convention
+    """
+    rules = find_convention(convention)
+    bind = {name: dict(bound) for name, bound in rules.bind.items()}
+    if level != 1:
+        for name, family in FAMILIES.items():
+            if "rel" in family.defaults and name != "RBP":  # whose gains are labels
+                bind.setdefault(name, {})["rel"] = level
+    if collection_size is not None:
+        bind.setdefault("Utility", {})["collection_size"] = collection_size
+    return rules.with_rules(
+        missing="zero" if complete else None,
+        depth=depth,
+        unjudged="skip" if judged_only else None,
+        bind=bind if bind != rules.bind else None,
+    )
+
+
+def trec_text(
+    qrels: Qrels,
+    run: Run,
+    *,
+    measures: Iterable[str] = ("official",),
+    convention: str | Convention = "trec_eval-9.0.8",
+    per_query: bool = False,
+    summary: bool = True,
+) -> str:
+    """Return what trec_eval prints for a run.
+
+    Parameters
+    ----------
+    qrels : Qrels
+        The judgments.
+    run : Run
+        The ranking.
+    measures : iterable of str
+        As after ``-m``: ``"official"``, ``"map"``, ``"P.5,10"``.
+    convention : str or Convention
+        The version, with its options: see `trec_rules`.
+    per_query : bool
+        ``-q``: lines for every topic.
+    summary : bool
+        False for ``-n``: no lines for all topics together.
+
+    Returns
+    -------
+    str
+        Lines of name, topic and value, separated by tabs.
+
+    Raises
+    ------
+    InvalidInput
+        When the files cannot be joined: where trec_eval prints numbers in spite of that, or a message for
+        programmers, this says what is wrong.
+    UnknownName
+        For a measure that trec_eval does not have.
+    """
+    from rankeval.collection.judgments import join_collection
+    from rankeval.evaluation.scoring import score_joined
+    from rankeval.seals.refusal import Seals
+
+    rules = find_convention(convention)
+    lines = _lines(measures, rules)
+    Seals.current().refuse_collection(qrels, run, action="evaluate")
+    joined = join_collection(qrels, run, convention=rules)
+    asked = list(dict.fromkeys(line.measure for line in lines if line.measure)) or [measure("NumQ")]
+    evaluation = score_joined(joined, asked, name=run.name)
+    text: list[str] = []
+    if per_query:
+        shown = _shown(evaluation, run, rules)
+        strings = _relevance_strings(joined, lines)
+        text += _topic_lines(lines, evaluation, shown, strings)
+    if summary:
+        text += _summary_lines(lines, evaluation, run)
+    return "".join(text)
+
+
+def _is_version_10(rules: Convention) -> bool:
+    return rules.name.startswith("trec_eval-10")
+
+
+def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
+    """Return the lines of what was asked for, each once, in trec_eval's order."""
+    asked: dict[str, list[str]] = {}
+    for spec in specs:
+        root, _, given = spec.partition(".")
+        if spec in NICKNAMES:
+            for one in NICKNAMES[spec]:
+                if one not in _NEW or _is_version_10(rules):
+                    asked.setdefault(one, [])
+            continue
+        if root not in ROOTS:
+            raise unknown("measure of trec_eval", spec, [*ROOTS, *NICKNAMES])
+        asked.setdefault(root, []).extend(given.split(",") if given else [])
+    return [line for root in ROOTS if root in asked for line in _lines_of(root, asked[root], rules)]
+
+
+def _lines_of(root: str, given: list[str], rules: Convention) -> list[_Line]:
+    form = ROOTS[root]
+    if root == "runid":
+        return [_Line(root, root)]
+    if root == "relstring":
+        length = _number(root, given[0]) if given else _RELSTRING
+        return [_Line("_".join((root, *given[:1])), root, length=int(length))]
+    if not form.each:
+        text = ",".join(given)
+        return [_Line(f"{root}_{text}" if text else root, root, measure(f"{root}.{text}" if text else root, rules))]
+    numbers = {_number(root, one): one for one in given or form.parameters}
+    return [
+        _Line(
+            f"{root}_{int(number) if form.each == 'd' else format(number, form.each)}",
+            root,
+            measure(f"{root}.{text}", rules),
+        )
+        for number, text in sorted(numbers.items())
+    ]
+
+
+def _number(root: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"-m {root}.{text}: expected numbers separated by commas, found {text!r}") from None
+
+
+def _shown(evaluation: Evaluation, run: Run, rules: Convention) -> list[int]:
+    """Return which topics have lines, in ascending order of their ids as text."""
+    names = [str(query) for query in evaluation.queries.tolist()]
+    shown = sorted(range(len(names)), key=lambda place: names[place].encode())
+    if _is_version_10(rules):
+        return shown
+    present = {str(query) for query in run.qid.unique().to_pylist()}
+    return [place for place in shown if names[place] in present]
+
+
+def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str]]:
+    """Return for each length asked for the labels at the top of every topic's ranking, a character each."""
+    lengths = {line.length for line in lines if line.root == "relstring"}
+    strings: dict[int, list[str]] = {length: [] for length in lengths}
+    if not lengths:
+        return strings
+    for _, judged, _ in replace(joined, touched={}).chunks():
+        known = [">" if level > 9 else str(int(level)) if level >= 0 else "<" for level in judged.levels.tolist()]
+        marks = ["-" if level >= 0 else "." for level in judged.levels.tolist()]
+        alphabet = np.array([marks, known])
+        for length in lengths:
+            for begin, depth in zip(judged.offsets[:-1].tolist(), judged.depth(length).tolist(), strict=True):
+                rows = slice(begin, begin + depth)
+                is_judged = np.ones(depth, dtype=int) if judged.judged is None else judged.judged[rows].astype(int)
+                strings[length].append("".join(alphabet[is_judged, judged.code[rows]]))
+    return strings
+
+
+def _topic_lines(
+    lines: list[_Line], evaluation: Evaluation, shown: list[int], strings: dict[int, list[str]]
+) -> Iterator[str]:
+    """Yield the lines of every topic."""
+    column = {one: place for place, one in enumerate(evaluation.labels)}
+    kinds: list[tuple[str, int, Any]] = [
+        (f"{line.name:<22}\t", column[str(line.measure)] if line.measure else -1, line)
+        for line in lines
+        if ROOTS[line.root].topics
+    ]
+    for place in shown:
+        topic, values = str(evaluation.queries[place]), evaluation.scores[place].tolist()
+        for head, at, line in kinds:
+            if at < 0:
+                yield f"{head}{topic}\t'{strings[line.length][place]}'\n"
+            elif ROOTS[line.root].count:
+                yield f"{head}{topic}\t{values[at]:.0f}\n"
+            else:
+                yield f"{head}{topic}\t{values[at]:6.4f}\n"
+
+
+def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iterator[str]:
+    """Yield the lines of all topics together."""
+    values = evaluation.aggregate()
+    for line in lines:
+        form = ROOTS[line.root]
+        if line.root == "runid":
+            yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
+        elif form.summary:
+            # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
+            recounted = line.root == "num_rel" and evaluation.convention.missing == "zero"
+            value = evaluation.facts["relevant"].sum() if recounted else values[str(line.measure)]
+            yield f"{line.name:<22}\tall\t{value:.0f}\n" if form.count else f"{line.name:<22}\tall\t{value:6.4f}\n"
