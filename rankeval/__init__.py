@@ -54,10 +54,12 @@ _HOMES = {
         "RepeatedQueryKFold",
         "StratifiedQueryKFold",
     ),
+    "model_selection.predefined": ("PredefinedFolds",),
     "model_selection.holdout": ("dev_test_split",),
     "model_selection.ranker": ("QueryRanker",),
     "model_selection.results": ("CrossValidation", "CrossValidations"),
     "model_selection.validation": ("cross_validate",),
+    "model_selection.curves": ("LearningCurve", "learning_curve"),
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}

@@ -47,12 +47,11 @@ def compare_models(results: Results, *, baseline: str | None = None, **options: 
     """
     systems = {name: result.evaluation for name, result in results.items()}
     compared = compare(systems, baseline=baseline, **options)
-    n_folds = max(len(result.folds) for result in results.values())
-    if n_folds == 1:
+    if all(len(result.folds) == 1 for result in results.values()):
         return compared.with_notes("these are the models fitted on one training part, not the algorithms behind them")
     return compared.with_notes(
-        f"approximate: the queries of {n_folds} folds are pooled, which as many models of each system ranked, whose "
-        "training parts overlap; one hold-out compares two models, question='algorithms' what they were made by"
+        "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training "
+        "parts overlap; one hold-out compares two models, question='algorithms' what made them"
     )
 
 

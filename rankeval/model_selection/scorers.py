@@ -59,7 +59,8 @@ def make_scorer(
     ----------
     measures : str, Measure, or list of them
         One measure makes a scorer that returns a number; several, one that returns a dict from a single predict, for
-        ``cross_validate`` and for ``GridSearchCV(refit="nDCG@10")``.
+        ``cross_validate`` and for ``GridSearchCV(refit="nDCG@10")``. scikit-learn's ``learning_curve``,
+        ``validation_curve`` and ``HalvingGridSearchCV`` take one measure; `rankeval.learning_curve` takes several.
     convention : str or Convention, default="rankeval"
         How the ranking is held against the labels.
     qid : Series or array-like, optional

@@ -203,3 +203,31 @@ def _bare(axes: Any) -> None:
     for side in ("left", "bottom"):
         axes.spines[side].set_color(SOFT)
     axes.tick_params(colors=INK, labelsize=9)
+
+
+def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
+    """Draw a line through means, with the range from least to greatest behind it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row per point, its place as index, with the columns "mean", "min" and "max".
+    xlabel, ylabel : str
+        Texts below and at the side.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axes = figure.subplots()
+    places = frame.index.to_numpy()
+    axes.fill_between(places, frame["min"], frame["max"], color=BAND, linewidth=0)
+    axes.plot(places, frame["mean"], color=INK, marker="o", markersize=4)
+    axes.set_xlabel(xlabel, color=SOFT)
+    axes.set_ylabel(ylabel, color=SOFT)
+    _bare(axes)
+    return figure

@@ -1,4 +1,4 @@
-"""Cross-validated estimators compared: which algorithm, or which models?"""
+"""Cross-validated estimators compared: as algorithms, or as fitted models."""
 
 from __future__ import annotations
 

@@ -1,0 +1,171 @@
+"""Learning curves by number of queries, which tell whether more judged queries would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.errors import InvalidInput
+from rankeval.measures import measures as find_measures
+from rankeval.model_selection.fitting import Progress, fold_table, run_folds
+from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.splitters import Rows
+from rankeval.model_selection.validation import query_folds
+from rankeval.seals.refusal import Seals
+from rankeval.significance.paired import FOLD
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from rankeval.measures import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """How well a ranker does, by the number of queries it learns from.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per number of training queries and fold (the index): ``n_queries`` held out, each measure's aggregate,
+        ``fit_seconds``, ``score_seconds``.
+    labels : tuple of str
+        The measures.
+    rng : int
+        The seed by which training queries were drawn.
+    """
+
+    table: pd.DataFrame
+    labels: tuple[str, ...]
+    rng: int
+
+    def mean(self) -> pd.DataFrame:
+        """Return the mean over folds: a row per number of training queries."""
+        return self.table.groupby(level="n_train_queries").mean()
+
+    def plot(self, measure: str | None = None) -> Figure:
+        """Draw a measure over the number of training queries: its mean, and the folds' range behind it.
+
+        Parameters
+        ----------
+        measure : str, optional
+            By default the first one.
+        """
+        from rankeval.render.plots import curve
+
+        label = self.labels[0] if measure is None else str(measure)
+        if label not in self.labels:
+            from rankeval._registry import unknown
+
+            raise unknown("measure of the learning curve", label, self.labels)
+        values = self.table[label].groupby(level="n_train_queries").agg(["mean", "min", "max"])
+        return curve(values, xlabel="queries trained on", ylabel=label)
+
+    def __repr__(self) -> str:
+        sizes = self.table.index.get_level_values("n_train_queries").unique().tolist()
+        return f"LearningCurve({', '.join(self.labels)} at {', '.join(map(str, sizes))} training queries)"
+
+    def _repr_html_(self) -> str:
+        return str(self.mean().to_html())
+
+
+def learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
+    cv: Any = 5,
+    sizes: Sequence[float] = (0.1, 0.325, 0.55, 0.775, 1.0),
+    convention: str | Convention = "rankeval",
+    n_jobs: int | None = None,
+    rng: int = 0,
+    progress: Progress | bool | None = None,
+) -> LearningCurve:
+    """Cross-validate a ranker on growing numbers of training queries.
+
+    Smaller training parts are parts of the larger ones, and all are scored on the same held-out queries.
+
+    Parameters
+    ----------
+    estimator, X, y, qid, group, measures, cv, convention, n_jobs, progress
+        As of `cross_validate`, for one estimator.
+    sizes : sequence of float or int
+        Shares of the smallest training part, or numbers of queries.
+    rng : int, default=0
+        Draws the training queries.
+
+    Returns
+    -------
+    LearningCurve
+        With ``.table``, ``.mean()``, ``.plot()``.
+
+    Raises
+    ------
+    QueryIdError
+        When the query of each row is not known.
+    InvalidInput
+        When a size is out of range.
+    GuardRefusal
+        When the data is registered test content, before anything is fitted.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 0.5, 1.0], measures="nDCG@10")
+    LearningCurve(nDCG@10 at 5, 12, 24 training queries)
+    """
+    import pandas as pd
+
+    data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group)
+    labels = tuple(label for label, _ in find_measures(measures))
+    rules = find_convention(convention)
+    Seals.current().refuse(data.X, data.y, data.qid, action="learning_curve")
+    codes, _ = encode(data.qid)
+    folds = query_folds(cv, data)
+    generator = np.random.default_rng(rng)
+    drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
+    counts = _counts(sizes, min(map(len, drawn)))
+    ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
+    jobs = [
+        (ranker, _rows_of(queries[:count], train, codes), test)
+        for count in counts
+        for queries, (train, test) in zip(drawn, folds, strict=True)
+    ]
+    done = run_folds(data, jobs, n_jobs=n_jobs, progress=progress)
+    table = fold_table(data, [test for _, _, test in jobs], done, {"measures": measures, "convention": rules})
+    index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
+    return LearningCurve(table.set_axis(index), labels, rng)
+
+
+def _counts(sizes: Sequence[float], largest: int) -> list[int]:
+    """Return numbers of queries, ascending, each once."""
+    counts = set()
+    for size in sizes:
+        share = isinstance(size, (float, np.floating))
+        count = int(size * largest + 1e-9) if share else int(size)
+        if (share and not 0 < size <= 1) or not 1 <= count <= largest:
+            raise InvalidInput(
+                f"size {size} is out of range: give shares above 0 and up to 1.0, or numbers of queries from 1 to "
+                f"{largest}, those of the smallest training part"
+            )
+        counts.add(count)
+    if not counts:
+        raise InvalidInput("sizes is empty: give shares of the training part or numbers of queries")
+    return sorted(counts)
+
+
+def _rows_of(queries: NDArray[np.int64], train: Rows, codes: NDArray[np.int64]) -> Rows:
+    return train[np.isin(codes[train], queries)]

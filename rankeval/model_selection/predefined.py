@@ -1,0 +1,114 @@
+"""Folds that others have fixed, such as LETOR's Fold1 to Fold5, found again by the ids of their queries."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.collection.letor import load_letor_parts
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.model_selection.splitters import QuerySplit
+
+PARTS = ("train", "vali", "test")
+
+
+class PredefinedFolds(QuerySplit):
+    """Splits that are given as ids of queries.
+
+    Ids are compared as they are spelled, so that 7 is "7". Queries of the data that a fold names in neither part are
+    left out of it.
+
+    Parameters
+    ----------
+    folds : iterable of (train, test)
+        The ids of the queries of each part.
+
+    Examples
+    --------
+    >>> cv = PredefinedFolds([(["a"], ["b"]), (["b"], ["a"])])
+    >>> [test.tolist() for _, test in cv.split([[0], [1], [2]], qid=["b", "a", "b"])]
+    [[0, 2], [1]]
+    """
+
+    def __init__(self, folds: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
+        super().__init__(_ByIds([(_spelled(train), _spelled(test)) for train, test in folds]))
+
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str], *, train: Sequence[str] = ("train", "vali"), test: Sequence[str] = ("test",)
+    ) -> Self:
+        """Read the folds of a folder with Fold1, Fold2, ..., as LETOR, MSLR-WEB and MQ2008 have it.
+
+        Parameters
+        ----------
+        path : path
+            The folder; each fold is a folder that `rankeval.datasets.load_letor_parts` reads.
+        train, test : sequence of {"train", "vali", "test"}
+            The files that make up each side. Their five folds keep a part for validation, ``vali``, which belongs to
+            the training side here: early stopping cuts off its own, and searches have inner folds.
+
+        Raises
+        ------
+        InvalidInput
+            When there is no fold in the folder.
+        UnknownName
+            When a part is none of these.
+        """
+        for part in (*train, *test):
+            if part not in PARTS:
+                raise unknown("part of a fold", part, PARTS)
+        root = Path(path)
+        found = [one for one in root.glob("*") if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)]
+        if not found:
+            raise InvalidInput(f"there are no folders Fold1, Fold2, ... in {str(root)!r}")
+        folds = []
+        for folder in sorted(found, key=lambda one: int(re.sub(r"\D", "", one.name))):
+            parts = {name: np.unique(part.qid).tolist() for name, part in load_letor_parts(folder).items()}
+            folds.append(tuple([query for part in side for query in parts.get(part, ())] for side in (train, test)))
+        return cls(folds)  # type: ignore[arg-type]
+
+
+class _ByIds:
+    """Finds the ids of folds among queries, as a splitter of queries."""
+
+    def __init__(self, folds: list[tuple[frozenset[str], frozenset[str]]]) -> None:
+        if not folds:
+            raise InvalidInput("folds is empty: give the ids of training and test queries of at least one fold")
+        for number, (train, test) in enumerate(folds):
+            if not train or not test:
+                raise InvalidInput(f"fold {number} has no {'training' if not train else 'test'} queries")
+            if both := train & test:
+                raise InvalidInput(f"fold {number} trains and tests on query {min(both)!r}")
+        self.folds = folds
+
+    def split(self, X: Any, _y: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the positions of the queries of each side; X holds their ids."""
+        spelled = [str(query) for query in np.asarray(X)[:, 0].tolist()]
+        known = set(spelled)
+        for number, fold in enumerate(self.folds):
+            for side in fold:
+                if absent := side - known:
+                    raise QueryIdError(
+                        f"fold {number} has {len(absent)} queries that the data lacks, such as {min(absent)!r}: give "
+                        "all of the data, such as train, vali and test of one fold put together"
+                    )
+            train, test = (np.flatnonzero([query in side for query in spelled]) for side in fold)
+            yield train, test
+
+    def get_n_splits(self, _X: Any = None, _y: Any = None, _groups: Any = None) -> int:
+        """Return the number of folds."""
+        return len(self.folds)
+
+    def __repr__(self) -> str:
+        return f"_ByIds({len(self.folds)} folds)"
+
+
+def _spelled(queries: Iterable[Any]) -> frozenset[str]:
+    return frozenset(map(str, queries.tolist() if hasattr(queries, "tolist") else queries))
