@@ -24,6 +24,7 @@ from rankeval import errors, hosts
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rankeval.collection.convention import Convention
     from rankeval.evaluation import Evaluation
     from rankeval.experiment import ExperimentResult
     from rankeval.guard import Guard
@@ -35,6 +36,15 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+
+
+class EvaluationFormat(StrEnum):
+    """How scores are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    trec = "trec"
 
 
 class _WithHosts(TyperGroup):
@@ -60,10 +70,8 @@ app = typer.Typer(
 guard_app = typer.Typer(no_args_is_help=True, help="Ask the guard's ledger: looks, verify.")
 app.add_typer(guard_app, name="guard")
 
-Measures = Annotated[
-    list[str],
-    typer.Option("--measure", "-m", help="A measure, such as nDCG@10; may be given several times."),
-]
+MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
+Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
 ConventionName = Annotated[
     str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
 ]
@@ -107,13 +115,43 @@ def evaluate(
         Path, typer.Argument(metavar="QRELS", help="Judgments: TREC, CSV, JSONL or Parquet, also .gz and .zst.")
     ],
     runs: Annotated[list[Path], typer.Argument(help="Rankings, one file each.", metavar="RUN...")],
-    measures: Measures = DEFAULT_MEASURES,
-    convention: ConventionName = "rankeval",
+    measures: Annotated[list[str] | None, typer.Option("--measure", "-m", help=MEASURE_HELP)] = None,
+    convention: Annotated[
+        str | None,
+        typer.Option(help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8 (for --format trec), ..."),
+    ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")] = False,
-    output: OutputFormat = Format.table,
+    no_summary: Annotated[bool, typer.Option("--no-summary", "-n", help="Print queries only (trec).")] = False,
+    complete: Annotated[bool, typer.Option("--complete", "-c", help="Queries that a run lacks count as 0.")] = False,
+    level: Annotated[int, typer.Option("--level", "-l", help="Lowest label that is relevant.")] = 1,
+    depth: Annotated[int | None, typer.Option("--depth", "-M", help="Cut rankings off at this rank.")] = None,
+    judged_only: Annotated[bool, typer.Option("--judged-only", "-J", help="Take unjudged documents out.")] = False,
+    collection_size: Annotated[
+        int | None, typer.Option("--collection-size", "-N", help="Number of documents in the collection.")
+    ] = None,
+    output: Annotated[
+        EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
+    ] = EvaluationFormat.table,
 ) -> None:
     """Score rankings against judgments."""
-    _print_frame(_scores(_evaluations(qrels, runs, measures, convention), per_query=per_query), output)
+    from rankeval.trec_output import trec_rules
+
+    is_trec = output is EvaluationFormat.trec
+    rules = trec_rules(
+        convention or ("trec_eval-9.0.8" if is_trec else "rankeval"),
+        complete=complete,
+        level=level,
+        depth=depth,
+        judged_only=judged_only,
+        collection_size=collection_size,
+    )
+    if is_trec:
+        _print_trec(qrels, runs, measures or ["official"], rules, per_query=per_query, summary=not no_summary)
+        return
+    if no_summary:
+        raise errors.InvalidInput("-n prints no summary, as trec_eval: it goes with --format trec")
+    frame = _scores(_evaluations(qrels, runs, measures or DEFAULT_MEASURES, rules), per_query=per_query)
+    _print_frame(frame, Format(output.value))
 
 
 @app.command()
@@ -271,7 +309,25 @@ def _host_command(name: str) -> Any:
     return typer.main.get_command(stub)
 
 
-def _evaluations(qrels: Path, runs: list[Path], measures: list[str], convention: str) -> dict[str, Evaluation]:
+def _print_trec(
+    qrels: Path, runs: list[Path], measures: list[str], rules: Convention, *, per_query: bool, summary: bool
+) -> None:
+    """Print what trec_eval prints for each run, one after the other."""
+    from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
+    from rankeval.trec_output import trec_text
+
+    judgments = Qrels.read(qrels)
+    for path in runs:
+        text = trec_text(
+            judgments, Run.read(path), measures=measures, convention=rules, per_query=per_query, summary=summary
+        )
+        sys.stdout.write(text)
+
+
+def _evaluations(
+    qrels: Path, runs: list[Path], measures: list[str], convention: str | Convention
+) -> dict[str, Evaluation]:
     """Evaluate each run; its name is its file's, as a tag may stand in several files."""
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
@@ -279,7 +335,7 @@ def _evaluations(qrels: Path, runs: list[Path], measures: list[str], convention:
     from rankeval.measures import measure
 
     for spec in measures:
-        measure(spec)  # a misspelt measure is answered before a large file is read
+        measure(spec, convention)  # a misspelt measure is answered before a large file is read
     judgments = Qrels.read(qrels)
     names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
     if len(set(names)) < len(names):

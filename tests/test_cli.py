@@ -213,3 +213,36 @@ def test_the_quickstart_runs_whole_and_again_for_nothing(tmp_path):
     second = alone("run", "quickstart", **environment)
     assert second.returncode == 0, second.stderr
     assert "This run: 0 rankers trained, 0 looks added." in second.stdout
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("expected", "run", "options"),
+    [
+        ("out.test", "results.test.gz", []),
+        ("out.test.aq", "results.test.gz", ["-m", "all_trec", "-q"]),
+        ("out.test.aqcM", "results.trunc", ["-m", "all_trec", "-q", "-c", "-M", "100"]),
+    ],
+)
+def test_the_trec_format_is_what_trec_eval_prints(rankeval, shared, expected, run, options):
+    """Options and names as trec_eval has them, the output to the byte."""
+    folder = shared / "trec_eval_test"
+    files = (folder / "qrels.test.gz", folder / run)
+    code, out, _ = rankeval("evaluate", *files, "--format", "trec", "--convention", "trec_eval-10", *options)
+    assert (code, out) == (0, (folder / expected).read_text())
+
+
+@pytest.mark.usefixtures("files")
+def test_the_options_of_trec_eval_go_with_every_format(rankeval):
+    """-l raises the level of relevance, -c counts missing queries as 0; -n makes sense in one format only."""
+    Path("short.run").write_text("q2 Q0 a 1 9 short\n")
+    code, out, _ = rankeval("evaluate", "qrels", "short.run", "-m", "P@1", "-l", "2", "-c", "--format", "json")
+    assert (code, json.loads(out)) == (0, [{"run": "short.run", "P@1": 0.5}])
+    code, out, _ = rankeval("evaluate", "qrels", "short.run", "-n", "-q", "--format", "trec", "-m", "P.1")
+    assert (code, out) == (0, "P_1                   \tq2\t1.0000\n")
+    code, _, err = rankeval("evaluate", "qrels", "short.run", "-n")
+    assert code == 2
+    assert "--format trec" in err
+    code, _, err = rankeval("evaluate", "qrels", "short.run", "--format", "trec", "-m", "nDCG@10")
+    assert code == 2
+    assert "unknown measure of trec_eval" in err
