@@ -217,7 +217,7 @@ class Judged:
             Added up one after the other, as the ideal is, so that a perfect ranking is exactly the ideal one.
         """
         deepest = int(self.n_retrieved.max(initial=0))
-        if cutoff is not None and cutoff * 2 < deepest:
+        if cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
             total = self._discounted_head(gain, discount, cutoff)
         else:
             row, query, rank = self._gaining(gain)
@@ -234,8 +234,9 @@ class Judged:
 
         def find() -> tuple[Ints, Ints, Ints]:
             row = np.flatnonzero((gain != 0)[self.code])
-            query = np.searchsorted(self.offsets, row, side="right") - 1
-            return row, query, row - self.offsets[query]
+            size = np.diff(np.searchsorted(row, self.offsets))
+            query = np.repeat(np.arange(self.n_queries), size)
+            return row, query, row - np.repeat(self.offsets[:-1], size)
 
         found: tuple[Ints, Ints, Ints] = self._once(("gaining", (gain != 0).tobytes()), find)
         return found
