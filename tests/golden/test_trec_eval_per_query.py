@@ -36,6 +36,8 @@ MEASURES = [
     "set_F",
     "success_1",
     "success_10",
+    "bpref",
+    "infAP",
 ]
 
 
