@@ -59,6 +59,7 @@ _HOMES = {
     "model_selection.ranker": ("QueryRanker",),
     "model_selection.results": ("CrossValidation", "CrossValidations"),
     "model_selection.validation": ("cross_validate",),
+    "model_selection.trials": ("OptunaObjective", "optuna_objective"),
     "model_selection.curves": ("LearningCurve", "learning_curve"),
     "experiment": ("run_experiment",),
 }

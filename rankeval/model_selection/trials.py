@@ -1,0 +1,205 @@
+"""Optuna's trials over a ranker: each fold is reported, the study's pruner decides, and a refusal ends the study.
+
+Optuna catches Exceptions where it is told to, and leaves a trial that a BaseException ended in the state RUNNING, as if
+it were still at work. So a refusal tells the study that the trial failed, and stops it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.data import RankingData
+from rankeval.errors import InvalidInput, Refusal
+from rankeval.evaluation import score_arrays
+from rankeval.measures import measure as find_measure
+from rankeval.model_selection import boosters
+from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.splitters import Rows
+from rankeval.model_selection.validation import query_folds
+from rankeval.seals.refusal import Seals
+
+if TYPE_CHECKING:
+    from rankeval.measures import Measure
+
+Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class OptunaObjective:
+    """What a study maximises: a measure's mean over folds; see `optuna_objective`.
+
+    Attributes
+    ----------
+    estimator : object
+        What is fitted, with each trial's parameters.
+    space : callable or mapping
+        Where the parameters come from.
+    data : RankingData
+        The rows.
+    folds : list of (ndarray, ndarray)
+        Training and test rows of each fold, the same for all trials.
+    measure : Measure
+        What is maximised.
+    convention : Convention
+        How rankings are held against labels.
+    """
+
+    estimator: Any
+    space: Space
+    data: RankingData
+    folds: list[tuple[Rows, Rows]]
+    measure: Measure
+    convention: Convention
+
+    def __call__(self, trial: Any) -> float:
+        """Return the mean over folds.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial
+            Gives the parameters, is told each fold's mean, decides whether to go on.
+
+        Raises
+        ------
+        TrialPruned
+            When the pruner says so.
+        InvalidInput
+            When the study does not maximise.
+        Refusal
+            When the data has become registered test content; the trial has failed and the study is stopped then.
+        """
+        import optuna
+
+        study = getattr(trial, "study", None)
+        if study is not None and list(study.directions) != [optuna.study.StudyDirection.MAXIMIZE]:
+            raise InvalidInput(f'{self.measure} is to be maximised: optuna.create_study(direction="maximize")')
+        try:
+            ranker = self.ranker(trial)
+            values: list[float] = []
+            for step, (train, test) in enumerate(self.folds):
+                values.append(self._value(ranker, train, test))
+                trial.report(values[-1], step)
+                if trial.should_prune() and step + 1 < len(self.folds):
+                    raise optuna.TrialPruned(f"after {step + 1} of {len(self.folds)} folds")
+        except Refusal as refusal:
+            _end(study, trial, refusal)
+        trial.set_user_attr("measure", str(self.measure))
+        trial.set_user_attr("folds", values)
+        return float(np.mean(values))
+
+    def ranker(self, trial: Any) -> QueryRanker:
+        """Return an unfitted ranker with a trial's parameters.
+
+        Parameters
+        ----------
+        trial : optuna.trial.Trial or FrozenTrial
+            ``study.best_trial`` gives the ranker to fit to all of the data.
+        """
+        params = self.space(trial) if callable(self.space) else _suggested(trial, self.space)
+        estimator = boosters.twin(self.estimator).set_params(**params)
+        return estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
+
+    def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
+        part, held_out = self.data.take(train), self.data.take(test)
+        score = boosters.twin(ranker).fit(part.X, part.y, qid=part.qid).predict(held_out.X)
+        scored = score_arrays(held_out.y, score, held_out.qid, measures=[self.measure], convention=self.convention)
+        return float(scored.aggregate().iloc[0])
+
+    def __repr__(self) -> str:
+        return f"OptunaObjective({self.estimator!r}, {self.measure} over {len(self.folds)} folds)"
+
+
+def optuna_objective(
+    estimator: Any,
+    space: Space,
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    measure: str | Measure = "nDCG@10",
+    cv: Any = 5,
+    convention: str | Convention = "rankeval",
+) -> OptunaObjective:
+    """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
+
+    Folds are fitted one after the other, and each fold's mean is reported under its number, so that the study's pruner
+    can end a trial between folds. Processes come from Optuna: ``optimize(..., n_jobs=)`` or several on one storage.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker.
+    space : callable or mapping
+        ``trial -> parameters of the estimator``; or parameter -> distribution of ``optuna.distributions``, or a
+        list of choices.
+    X, y, qid, group, cv, convention
+        As of `cross_validate`; all trials are scored on the same folds.
+    measure : str or Measure, default="nDCG@10"
+        What is maximised.
+
+    Returns
+    -------
+    OptunaObjective
+        ``objective.ranker(study.best_trial)`` is the winner, to be fitted.
+
+    Raises
+    ------
+    QueryIdError
+        When the query of each row is not known.
+    InvalidInput
+        When the space is neither, or a split cuts a query.
+    GuardRefusal
+        When the data is registered test content.
+    """
+    if not callable(space) and not isinstance(space, Mapping):
+        raise InvalidInput(
+            f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
+            "optuna.distributions or lists of choices"
+        )
+    data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group)
+    found, rules = find_measure(measure), find_convention(convention)
+    Seals.current().refuse(data.X, data.y, data.qid, action="optimise")
+    return OptunaObjective(estimator, space, data, query_folds(cv, data), found, rules)
+
+
+def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    params: dict[str, Any] = {}
+    for name, wanted in space.items():
+        if isinstance(wanted, FloatDistribution):
+            params[name] = trial.suggest_float(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
+        elif isinstance(wanted, IntDistribution):
+            params[name] = trial.suggest_int(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
+        elif isinstance(wanted, CategoricalDistribution):
+            params[name] = trial.suggest_categorical(name, wanted.choices)
+        elif isinstance(wanted, Sequence) and not isinstance(wanted, str):
+            params[name] = trial.suggest_categorical(name, list(wanted))
+        else:
+            raise InvalidInput(
+                f"space[{name!r}] is {wanted!r}; give an optuna.distributions.FloatDistribution, IntDistribution or "
+                "CategoricalDistribution, or a list of choices"
+            )
+    return params
+
+
+def _end(study: Any, trial: Any, refusal: Refusal) -> NoReturn:
+    """Mark the trial as failed and stop the study, since Optuna does neither for a BaseException."""
+    if study is not None:
+        import optuna
+
+        trial.set_user_attr("refused", str(refusal))
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        # Outside of optimize(), as in ask and tell, there is no loop to stop.
+        with contextlib.suppress(RuntimeError):
+            study.stop()
+    raise refusal

@@ -1,0 +1,154 @@
+"""Optuna's studies over rankers."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+from lightgbm import LGBMRanker
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rankeval as rk
+from rankeval.errors import GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError, UnknownName
+from rankeval.seals.refusal import Seals
+
+SPACE = {"alpha": FloatDistribution(1e-2, 1e5, log=True)}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def new_study(**options):
+    return optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0), **options)
+
+
+def objective(ltr, estimator=None, space=SPACE, **options):
+    told = {"cv": 3, "measure": "AP", **options}
+    return rk.optuna_objective(Ridge() if estimator is None else estimator, space, ltr.X, ltr.y, qid=ltr.qid, **told)
+
+
+def test_the_value_is_that_of_cross_validation(ltr):
+    """And each fold's mean is reported under its number."""
+    study = new_study()
+    study.optimize(objective(ltr), n_trials=3)
+    for trial in study.trials:
+        assert trial.state == TrialState.COMPLETE
+        folds = rk.cross_validate(Ridge(**trial.params), ltr.X, ltr.y, qid=ltr.qid, cv=3, measures="AP").folds["AP"]
+        assert trial.value == pytest.approx(folds.mean(), abs=1e-12)
+        assert list(trial.intermediate_values) == [0, 1, 2]
+        assert list(trial.intermediate_values.values()) == pytest.approx(folds.tolist(), abs=1e-12)
+        assert trial.user_attrs["measure"] == "AP"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space"),
+    [
+        (
+            LGBMRanker(n_estimators=5, n_jobs=1, verbose=-1),
+            {
+                "num_leaves": IntDistribution(2, 8),
+                "learning_rate": [0.1, 0.3],
+                "importance_type": CategoricalDistribution(["split"]),
+            },
+        ),
+        (rk.QueryRanker(Ridge()), lambda trial: {"estimator__alpha": trial.suggest_float("alpha", 0.1, 1.0)}),
+        (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": FloatDistribution(0.1, 1.0)}),
+    ],
+    ids=["lightgbm", "QueryRanker", "Pipeline"],
+)  # fmt: skip
+def test_any_estimator_and_either_kind_of_space(estimator, space, ltr):
+    study, asked = new_study(), objective(ltr, estimator, space)
+    study.optimize(asked, n_trials=2)
+    winner = asked.ranker(study.best_trial).fit(ltr.X, ltr.y, qid=ltr.qid)
+    assert winner.score(ltr.X, ltr.y, qid=ltr.qid) > 0.5
+    assert "AP over 3 folds" in repr(asked)
+
+
+def test_the_pruner_decides(ltr):
+    """After the first fold, before the others are fitted."""
+
+    class After(optuna.pruners.BasePruner):
+        def prune(self, study, trial):
+            return trial.number > 0
+
+    study = new_study(pruner=After())
+    study.optimize(objective(ltr), n_trials=2)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE, TrialState.PRUNED]
+    assert list(study.trials[1].intermediate_values) == [0]
+
+
+class SealedLater:
+    """Seals under which the first fits are let through."""
+
+    left = 0
+
+    def refuse(self, X, y, qid, *, docid=None, score=None, action):
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise GuardRefusal(f"registered content: {action}")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_refusal_fails_the_trial_and_stops_the_study(n_jobs, ltr, monkeypatch):
+    """Even where the study catches Exceptions; no trial stays RUNNING."""
+    study, asked = new_study(), objective(ltr)
+    SealedLater.left = 4  # one trial of three folds, and one fold of the next
+    monkeypatch.setattr(Seals, "current", SealedLater)
+    with pytest.raises(GuardRefusal, match="registered content: fit"):
+        study.optimize(asked, n_trials=20, catch=(Exception,), n_jobs=n_jobs)
+    states = [trial.state for trial in study.trials]
+    assert TrialState.FAIL in states
+    assert TrialState.RUNNING not in states
+    assert len(states) <= 1 + n_jobs
+    refused = next(trial for trial in study.trials if trial.state == TrialState.FAIL)
+    assert "registered content" in refused.user_attrs["refused"]
+
+
+def test_missing_ids_inside_of_the_objective_stop_the_study(ltr):
+    """A MissingQueryIds is a refusal too."""
+
+    def space(_trial):
+        raise MissingQueryIds("no ids")
+
+    study = new_study()
+    with pytest.raises(MissingQueryIds):
+        study.optimize(objective(ltr, space=space), n_trials=5, catch=(Exception,))
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
+
+
+def test_by_ask_and_tell_there_is_nothing_to_stop(ltr, monkeypatch):
+    study, asked = new_study(), objective(ltr)
+    SealedLater.left = 0
+    monkeypatch.setattr(Seals, "current", SealedLater)
+    with pytest.raises(GuardRefusal):
+        asked(study.ask())
+    assert study.trials[0].state == TrialState.FAIL
+
+
+def test_registered_content_is_refused_before_there_is_a_study(ltr, monkeypatch):
+    SealedLater.left = 0
+    monkeypatch.setattr(Seals, "current", SealedLater)
+    with pytest.raises(GuardRefusal, match="optimise"):
+        objective(ltr)
+
+
+def test_bad_use(ltr):
+    with pytest.raises(InvalidInput, match='direction="maximize"'):
+        optuna.create_study().optimize(objective(ltr), n_trials=1)
+    with pytest.raises(InvalidInput, match="space is 3"):
+        objective(ltr, space=3)
+    with pytest.raises(InvalidInput, match=r"space\['alpha'\] is 'high'"):
+        new_study().optimize(objective(ltr, space={"alpha": "high"}), n_trials=1)
+    with pytest.raises(UnknownName):
+        objective(ltr, measure="nDGC")
+    with pytest.raises(QueryIdError, match="optuna_objective needs the query id"):
+        rk.optuna_objective(Ridge(), SPACE, ltr.X, np.asarray(ltr.y))
