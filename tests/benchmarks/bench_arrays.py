@@ -1,33 +1,35 @@
-"""Workload A: 30,000 queries of about 120 rows from arrays, six measures, against the peers in one run.
+"""Arrays: six measures by the public rk.evaluate, against the peers in one run.
 
-    python tests/benchmarks/bench_arrays.py [--queries 30000] [--repeats 3] [--only rankeval,pytrec_eval]
+    python tests/benchmarks/bench_arrays.py [A] [C] [D] [expected] [growth] [--scale 1.0] [--repeats 3]
 
-Each contestant runs in a process of its own, one thread, on the same rows (fixed seed, 1 % of the rows tied), from
-arrays to per-query values, and reports the least CPU seconds of its repeats and its peak memory. What counts are the
-ratios. Peers: ``pip install pytrec_eval-terrier ranx``. The floor is NumPy's sort of the scores by rows.
+A: 30,000 queries of about 120 rows. C: 100 of 100,000. D: 1,000,000 of 10. expected: A with ties at their expected
+value against ties in input order. growth: 10^5 to 10^8 rows (the last needs 6 GB). Fixed seed, 1 % of the rows tied;
+from arrays to per-query values. What counts are the ratios. Peers: ``pip install pytrec_eval-terrier ranx``. The floor
+is NumPy's sort of the scores by rows.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 
+import contest
 import numpy as np
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@10", "R@100", "Rprec"]
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+SIZES = {"A": (30_000, 120), "C": (100, 100_000), "D": (1_000_000, 10)}
+PEERS = {
+    "A": ("rankeval", "pytrec_eval", "ranx", "sklearn_ndcg_only", "floor_sort_by_rows"),
+    "C": ("rankeval", "sklearn_ndcg_only", "floor_sort_by_rows"),
+    "D": ("rankeval", "sklearn_ndcg_only", "floor_sort_by_rows"),
+}
 
 
-def rows(n_queries: int):
-    """Return labels, scores and query ids of the workload."""
+def rows(n_queries: int, n_rows: int):
+    """Return labels, scores and query ids of a workload; lists of A are of unlike length."""
     rng = np.random.default_rng(20261120)
-    lengths = rng.poisson(120, n_queries).clip(1)
+    lengths = rng.poisson(n_rows, n_queries).clip(1) if n_rows == 120 else np.full(n_queries, n_rows)
     qid = np.repeat(np.arange(n_queries), lengths)
     y = rng.choice(5, size=len(qid), p=[0.6, 0.2, 0.1, 0.06, 0.04])
     score = rng.normal(size=len(qid)) + 0.5 * y
@@ -36,18 +38,10 @@ def rows(n_queries: int):
     return y, score, qid
 
 
-def rankeval(y, score, qid) -> Callable[[], object]:
-    os.environ["RANKEVAL_LEDGER"] = "off"
+def rankeval(y, score, qid, ties: str | None = None) -> Callable[[], object]:
     import rankeval as rk
 
-    return lambda: rk.evaluate(y, score, qid=qid, measures=MEASURES).per_query
-
-
-def rankeval_stable(y, score, qid) -> Callable[[], object]:
-    os.environ["RANKEVAL_LEDGER"] = "off"
-    import rankeval as rk
-
-    return lambda: rk.evaluate(y, score, qid=qid, measures=MEASURES, ties="stable").per_query
+    return lambda: rk.evaluate(y, score, qid=qid, measures=MEASURES, ties=ties).per_query
 
 
 def _dicts(y, score, qid):
@@ -62,13 +56,13 @@ def _dicts(y, score, qid):
 
 
 def pytrec_eval(y, score, qid) -> Callable[[], object]:
-    import pytrec_eval
+    import pytrec_eval as peer
 
     names = {"ndcg_cut.10", "map", "recip_rank", "P.10", "recall.100", "Rprec"}
 
     def evaluate():
         qrels, run = _dicts(y, score, qid)
-        return pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+        return peer.RelevanceEvaluator(qrels, names).evaluate(run)
 
     return evaluate
 
@@ -85,74 +79,62 @@ def ranx(y, score, qid) -> Callable[[], object]:
     return evaluate
 
 
-def sklearn_dense_ndcg_only(y, score, qid) -> Callable[[], object]:
-    from sklearn.metrics import ndcg_score
-
+def _dense(qid, values, fill):
     lengths = np.bincount(qid)
     filled = np.arange(lengths.max()) < lengths[:, None]
-    labels, scores = np.zeros(filled.shape), np.full(filled.shape, score.min() - 1)
-    labels[filled], scores[filled] = y, score
+    table = np.full(filled.shape, fill, dtype=np.float64)
+    table[filled] = values
+    return table
+
+
+def sklearn_ndcg_only(y, score, qid) -> Callable[[], object]:
+    from sklearn.metrics import ndcg_score
+
+    labels, scores = _dense(qid, y, 0), _dense(qid, score, score.min() - 1)
     return lambda: ndcg_score(labels, scores, k=10, ignore_ties=True)
 
 
 def floor_sort_by_rows(_y, score, qid) -> Callable[[], object]:
-    lengths = np.bincount(qid)
-    filled = np.arange(lengths.max()) < lengths[:, None]
-    dense = np.full(filled.shape, np.inf)
-    dense[filled] = score
-    return lambda: np.sort(dense, axis=1)
+    table = _dense(qid, score, np.inf)
+    return lambda: np.sort(table, axis=1)
 
 
-CONTESTANTS = (rankeval, rankeval_stable, pytrec_eval, ranx, sklearn_dense_ndcg_only, floor_sort_by_rows)
-
-
-def measure(contestant: str, n_queries: int, repeats: int) -> dict[str, float]:
-    """Time one contestant in this process; the first call, which loads and compiles, does not count."""
-    y, score, qid = rows(n_queries)
-    data = (y.nbytes + score.nbytes + qid.nbytes) / 2**20
-    call = globals()[contestant](y, score, qid)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    seconds = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        call()
-        seconds.append(time.process_time() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"cpu": min(seconds[1:]), "peak": peak, "before": before, "data": data, "rows": len(y)}
+CONTESTANTS = {
+    "rankeval": rankeval,
+    "ties=stable": partial(rankeval, ties="stable"),
+    "ties=expected": rankeval,
+    "pytrec_eval": pytrec_eval,
+    "ranx": ranx,
+    "sklearn_ndcg_only": sklearn_ndcg_only,
+    "floor_sort_by_rows": floor_sort_by_rows,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=30_000)
+    parser.add_argument("workloads", nargs="*", default=["A", "C", "D", "expected"])
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the queries, for a quick look")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default=",".join(one.__name__ for one in CONTESTANTS))
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--size", type=int, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(measure(given.child, given.queries, given.repeats)))
+        y, score, qid = rows(*given.size)
+        call = CONTESTANTS[given.child](y, score, qid)
+        contest.take_part(call, given.repeats, data=(y.nbytes + score.nbytes + qid.nbytes) / 2**20)
         return
-    ours = None
-    for name in given.only.split(","):
-        command = [sys.executable, __file__, "--child", name, "--queries", str(given.queries)]
-        child = subprocess.run(
-            [*command, "--repeats", str(given.repeats)],
-            env={**os.environ, **ONE_THREAD},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if child.returncode:
-            print(f"{name:28} not run: {child.stderr.strip().splitlines()[-1]}")
+    options = ["--repeats", str(given.repeats)]
+    for workload in given.workloads:
+        if workload == "growth":
+            for power in (5, 6, 7, 8):
+                size = [str(10**power // 100), "100"]
+                contest.hold(__file__, ["rankeval"], [*options, "--size", *size], f"10^{power} rows in lists of 100")
             continue
-        found = json.loads(child.stdout.splitlines()[-1])
-        if ours is None:
-            ours = found["cpu"]
-            print(f"{found['rows']:,} rows, {found['data']:.0f} MB of arrays; CPU seconds, least of {given.repeats}")
-        used = found["peak"] - found["before"]
-        print(
-            f"{name:28} {found['cpu']:8.3f} s {found['cpu'] / ours:8.1f} x   peak {found['peak']:6.0f} MB "
-            f"({used:5.0f} MB above the loaded data and libraries, {used / found['data']:.2f} x the data)"
-        )
+        names = PEERS.get(workload, ("ties=stable", "ties=expected"))
+        n_queries, n_rows = SIZES.get(workload, SIZES["A"])
+        size = [str(max(1, int(n_queries * given.scale))), str(n_rows)]
+        title = f"{workload}: {int(size[0]):,} queries of {n_rows:,} rows"
+        contest.hold(__file__, names, [*options, "--size", *size], title)
 
 
 if __name__ == "__main__":
