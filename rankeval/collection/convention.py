@@ -15,12 +15,12 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "ties": ("expected", "docid", "stable"),
+    "ties": ("expected", "docid", "stable", "best", "worst"),
     "judgments": ("given", "rows", "qrels"),
     "negative": ("zero", "unjudged", "error"),
     "missing": ("error", "zero", "skip"),
     "no_relevant": ("zero", "one", "skip"),
-    "unjudged": ("zero", "skip"),
+    "unjudged": ("zero", "skip", "lowest", "highest"),
     "duplicates": ("error",),
     "score_dtype": ("float64", "float32"),
 }
@@ -35,9 +35,9 @@ class Convention:
     ----------
     name : str
         What to call it; a preset that had a rule changed gets ``+`` at its end.
-    ties : {"expected", "docid", "stable"}
+    ties : {"expected", "docid", "stable", "best", "worst"}
         Rows of equal score: the exact mean over their orders; by document id, descending by bytes (trec_eval); as
-        they stand in the input.
+        they stand in the input; the better ones first or last, which bounds measures that are monotone.
     judgments : {"given", "rows", "qrels"}
         Where the relevant documents and the ideal list come from: the rows that were ranked, or all judgments.
         "given" is rows for arrays and qrels for collections; a finished evaluation says which.
@@ -48,8 +48,9 @@ class Convention:
         Judged queries that the ranking lacks.
     no_relevant : {"zero", "one", "skip"}
         The value of a query without a relevant document (where the measure has none of its own), or leave it out.
-    unjudged : {"zero", "skip"}
-        Retrieved documents without a judgment: not relevant; or taken out of the ranking first.
+    unjudged : {"zero", "skip", "lowest", "highest"}
+        Retrieved documents without a judgment: not relevant; taken out of the ranking first; of grade 0 or of the
+        greatest grade that was given, which bounds measures that never fall when a grade rises.
     duplicates : {"error"}
         The same document twice in one ranking.
     score_dtype : {"float64", "float32"}
@@ -132,6 +133,35 @@ PRESETS: dict[str, Convention] = {
             },
         ),
         Convention("sklearn", ties="expected", judgments="rows", negative="error", missing="error"),
+        # The script of the TREC Web Track: topics without a relevant document are no topics.
+        Convention(
+            "gdeval",
+            ties="docid",
+            judgments="qrels",
+            missing="skip",
+            no_relevant="skip",
+            bind={"nDCG": {"gain": "exp"}, "DCG": {"gain": "exp"}, "ERR": {"max_rel": 4}},
+        ),
+        # Its order of tied documents is that of a quicksort: whatever it is, it is not by document.
+        Convention("ranx", ties="stable", judgments="qrels", missing="error"),
+        # Boosters see the rows of a query as all there is, and count a query without relevant rows as perfect.
+        Convention(
+            "lightgbm",
+            ties="stable",
+            judgments="rows",
+            negative="error",
+            no_relevant="one",
+            bind={"nDCG": {"gain": "exp"}, "DCG": {"gain": "exp"}, "AP": {"normalizer": "min"}},
+        ),
+        Convention(
+            "xgboost",
+            ties="stable",
+            judgments="rows",
+            negative="error",
+            no_relevant="one",
+            score_dtype="float32",
+            bind={"nDCG": {"gain": "exp"}, "DCG": {"gain": "exp"}, "AP": {"normalizer": "min"}},
+        ),
     )
 }
 """The conventions of other tools, by name."""

@@ -118,13 +118,16 @@ class Joined:
             code,
             offsets,
             n_levels=len(levels),
-            by_position=ties != "expected",
+            by_position=ties in ("docid", "stable"),
             with_rows=ties == "docid" or judged is not None,
         )
         ranked, row = ranking.code, ranking.row
         if ties == "docid" and len(ranking.ties.start):
             row = self._by_docid(row, ranking.ties, rows)
             ranked = code[row]
+        if ties == "best":  # they stand by label, the lowest first
+            turned = _turned(len(ranked), ranking.ties)
+            ranked, row = ranked[turned], None if row is None else row[turned]
         if judged is not None:
             judged = judged[row]
         mixed = with_unlike_labels(ranking.ties, ranked)
@@ -232,6 +235,15 @@ def _whole(values: NDArray[Any]) -> bool:
         return True
     with np.errstate(invalid="ignore"):
         return bool((values.astype(np.int64) == values).all())
+
+
+def _turned(n_rows: int, ties: Groups) -> Ints:
+    """Return the rows with each tie group turned round."""
+    size = ties.end - ties.start
+    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size - ties.start, size)
+    order = np.arange(n_rows)
+    order[place] = np.repeat(ties.start + ties.end - 1, size) - place
+    return order
 
 
 def _byte_ranks(docid: Any, rows: Ints) -> Ints:

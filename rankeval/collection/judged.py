@@ -217,6 +217,8 @@ class Judged:
             Added up one after the other, as the ideal is, so that a perfect ranking is exactly the ideal one.
         """
         deepest = int(self.n_retrieved.max(initial=0))
+        if cutoff is not None:
+            cutoff = min(cutoff, len(discount))  # beyond those of the longest list there is nothing to discount
         if cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
             total = self._discounted_head(gain, discount, cutoff)
         else:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.aspects import JoinedAspects, fold_aspects
 from rankeval.collection.convention import Convention
+from rankeval.collection.grouping import order_of
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Ints
 from rankeval.collection.matching import Hashes, Side, hash_ids, match, mixed
@@ -82,6 +83,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     counted = _counted(queries, retrieved, convention, excluded)
     touched = {"missing": int(len(queries) - retrieved.sum())}
 
+    if convention.unjudged == "highest":
+        label[~judged] = qrels.relevance.max(initial=0)
     if convention.unjudged == "skip":
         touched["unjudged"] = int(len(rows) - judged[rows].sum())
         rows = rows[judged[rows]]
@@ -174,7 +177,8 @@ def _codes(values: pa.Array, known: pa.Array) -> Ints:
 
 def _by_query(query: Ints, rows: Ints) -> Ints:
     """Return the rows query after query, those of a query in their own order."""
-    return rows if _ascend(query[rows]) else rows[np.argsort(query[rows], kind="stable")]
+    wanted = query[rows]
+    return rows if _ascend(wanted) else rows[order_of(wanted)]
 
 
 def _offsets(query: Ints, n_queries: int) -> Ints:

@@ -220,9 +220,7 @@ def _query_weights(weights: Any | None, joined: Joined) -> Floats | None:
     return values
 
 
-def score_joined(
-    joined: Joined, specs: Specs, *, weights: Floats | None = None, name: str | None = None
-) -> Evaluation:
+def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
     """Score every chunk and wrap the result: for callers that have joined, and asked the guard.
 
     Parameters
@@ -242,6 +240,8 @@ def score_joined(
     """
     asked = parse_measures(specs, joined.convention)
     bound = [one.bound(joined.convention.bind) for _, one in asked]
+    for one in bound:
+        one.refuse_bounds(joined.convention.ties, joined.convention.unjudged)
     scores = np.empty((joined.n_queries, len(bound)))
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
     identity = np.zeros(joined.n_queries, dtype=np.uint64)

@@ -225,6 +225,34 @@ class Measure:
 
         return key(self)
 
+    @property
+    def monotone(self) -> str:
+        """As of the family, but for parameters with which a better order may have a lower value."""
+        given = dict(self.parameters)
+        mapped = isinstance(given.get("gain"), tuple)  # a map from grades need not rise with them
+        return "" if mapped or given.get("normalizer") == "hits" else self.family.monotone
+
+    def refuse_bounds(self, ties: str, unjudged: str) -> None:
+        """Refuse the best or worst case where the measure is not monotone, so that it would be no bound.
+
+        Parameters
+        ----------
+        ties, unjudged : str
+            Rules of a convention.
+
+        Raises
+        ------
+        InvalidInput
+            When a rule asks for a bound that the measure does not have.
+        """
+        if ties in ("best", "worst") and not self.monotone:
+            raise InvalidInput(f"ties={ties!r}: {self} is not monotone in the order of rows, so that is no bound of it")
+        if unjudged in ("lowest", "highest") and self.monotone != "grade":
+            raise InvalidInput(
+                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises (what it is divided by rises "
+                "too), so that is no bound of it; P, RR, DCG and ERR have such bounds"
+            )
+
     def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:
         """Return the measure with the parameters of a convention where its own name leaves them open."""
         bound = bind.get(self.family.name, {})

@@ -67,6 +67,7 @@ def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None)
     doi="10.1145/582415.582418",
     bounds=(0.0, np.inf),
     linear=True,
+    monotone="grade",
     spellings={"trec_eval": ("dcg",), "ranx": ("dcg@{cutoff}",)},
 )
 def dcg(
@@ -118,6 +119,7 @@ def ideal_dcg(
     source="Järvelin & Kekäläinen 2002; Burges et al. 2005",
     doi="10.1145/582415.582418",
     linear=True,
+    monotone="order",
     spellings={
         "trec_eval": ("ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}", "ndcg_{gain}", "ndcg.{gain}"),
         "ranx": ("ndcg@{cutoff}",),

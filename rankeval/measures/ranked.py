@@ -112,9 +112,7 @@ def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
         "ranx": ("map@{cutoff}",),
     },
 )
-def average_precision(
-    judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
-) -> Floats:
+def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None) -> Floats:
     """Mean of the precisions at the relevant documents, those not retrieved counting 0.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``normalizer`` is "R" (trec_eval, ir_measures, ranx),

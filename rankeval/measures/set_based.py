@@ -28,6 +28,7 @@ def _ratio(part: Floats, whole: NDArray[np.int64] | Floats) -> Floats:
     source="Kent, Berry, Luehrs & Perry 1955",
     doi="10.1002/asi.5090060209",
     linear=True,
+    monotone="grade",
     spellings={
         "trec_eval": ("P_{cutoff}", "P.{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
         "ir_measures": ("Precision@{cutoff}", "SetP"),
@@ -51,6 +52,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     source="Kent, Berry, Luehrs & Perry 1955",
     doi="10.1002/asi.5090060209",
     linear=True,
+    monotone="order",
     spellings={
         "trec_eval": ("recall_{cutoff}", "recall.{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
         "ir_measures": ("Recall@{cutoff}", "SetR"),
@@ -145,6 +147,7 @@ def utility(
     formula="(1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) hits / (beta^2 R + k); beta^2 = (1 - alpha) / alpha",
     source="van Rijsbergen 1979",
     linear=True,
+    monotone="order",
     spellings={
         "trec_eval": ("set_F", "set_F_{beta:squared}", "set_F.{beta:squared}"),
         "ir_measures": ("SetF", "SetF(beta={beta:squared})"),
@@ -200,6 +203,7 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
     formula="1 if hits(k) > 0, else 0",
     source="Buckley & Voorhees, trec_eval",
     expected=_expected_success,
+    monotone="grade",
     spellings={
         "trec_eval": ("success_{cutoff}", "success.{cutoff}"),
         "ir_measures": ("Success@{cutoff}",),
@@ -222,6 +226,7 @@ def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Flo
     aggregate="sum",
     bounds=(1.0, 1.0),
     linear=True,
+    monotone="grade",
     spellings={"trec_eval": ("num_q",)},
 )
 def num_q(judged: Judged) -> Floats:
@@ -237,6 +242,7 @@ def num_q(judged: Judged) -> Floats:
     aggregate="sum",
     bounds=(0.0, np.inf),
     linear=True,
+    monotone="grade",
     spellings={"trec_eval": ("num_ret",)},
 )
 def num_ret(judged: Judged) -> Floats:
@@ -252,6 +258,7 @@ def num_ret(judged: Judged) -> Floats:
     aggregate="sum",
     bounds=(0.0, np.inf),
     linear=True,
+    monotone="order",
     spellings={"trec_eval": ("num_rel",)},
 )
 def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
@@ -267,6 +274,7 @@ def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
     aggregate="sum",
     bounds=(0.0, np.inf),
     linear=True,
+    monotone="grade",
     spellings={"trec_eval": ("num_rel_ret",), "ranx": ("hits@{cutoff}", "hits")},
 )
 def num_rel_ret(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
