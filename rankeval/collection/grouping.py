@@ -85,7 +85,7 @@ def group_rows(qid: ArrayLike) -> Grouping:
     if bool((block[1:] > block[:-1]).all()):
         queries, order = block, None
     else:
-        order = _order(ids, starts)
+        order = order_of(ids)
         ids = ids[order]
         starts = _starts(ids)
         queries = ids[starts]
@@ -97,8 +97,15 @@ def _starts(ids: NDArray[Any]) -> Ints:
     return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
 
 
-def _order(ids: NDArray[Any], starts: Ints) -> Ints:
-    """Return a stable order of the rows by id."""
+def order_of(ids: NDArray[Any]) -> Ints:
+    """Return a stable order of the rows by id.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n_rows,)
+        Ids that NumPy can compare.
+    """
+    starts = _starts(ids)
     if len(starts) * 8 < len(ids):  # whole blocks change places
         sizes = np.diff(np.append(starts, len(ids)))
         blocks = np.argsort(ids[starts], kind="stable")

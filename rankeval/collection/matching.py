@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection.judged import Ints
+from rankeval.collection.ranking import sort_within
 from rankeval.errors import InvalidInput
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -98,10 +99,9 @@ class Side:
     qid: pa.Array
     name: str
 
-    def positions(self, n_queries: int) -> Ints:
-        """Return the place of each row within its query."""
-        size = np.bincount(self.query, minlength=n_queries)
-        return np.arange(len(self.rows)) - np.repeat(np.cumsum(size) - size, size)
+    def offsets(self, n_queries: int) -> Ints:
+        """Return where each query begins among the rows."""
+        return np.concatenate(([0], np.cumsum(np.bincount(self.query, minlength=n_queries))))
 
 
 def match(truth: Side, ranked: Side, n_queries: int) -> tuple[Ints, Ints]:
@@ -124,11 +124,11 @@ def match(truth: Side, ranked: Side, n_queries: int) -> tuple[Ints, Ints]:
     InvalidInput
         When a document stands twice in the judgments or in the ranking of a query.
     """
-    places = truth.positions(n_queries), ranked.positions(n_queries)
+    offsets = truth.offsets(n_queries), ranked.offsets(n_queries)
     query_bits = max(n_queries - 1, 1).bit_length()
-    place_bits = int(max(places[0].max(initial=1), places[1].max(initial=1))).bit_length()
-    judged, judged_at = _sorted_keys(truth, places[0], query_bits, place_bits)
-    found, found_at = _sorted_keys(ranked, places[1], query_bits, place_bits)
+    place_bits = int(max(np.diff(one).max(initial=1) for one in offsets)).bit_length()
+    judged, judged_at = _sorted_keys(truth, offsets[0], query_bits, place_bits)
+    found, found_at = _sorted_keys(ranked, offsets[1], query_bits, place_bits)
     if not len(found) or not len(judged):
         none = np.empty(0, dtype=np.int64)
         return none, none
@@ -141,21 +141,18 @@ def match(truth: Side, ranked: Side, n_queries: int) -> tuple[Ints, Ints]:
     return truth_row, ranked_row
 
 
-def _sorted_keys(side: Side, place: Ints, query_bits: int, place_bits: int) -> tuple[Hashes, Ints]:
+def _sorted_keys(side: Side, offsets: Ints, query_bits: int, place_bits: int) -> tuple[Hashes, Ints]:
     """Return keys of query and document in order, and where among the side's rows each stands.
 
     A key is the query, as much of the hash as there is room for, and the row's place in its query, which is sorted
     along in the low bits and then cut off.
     """
-    key = side.hashes[side.rows] >> np.uint64(query_bits)
-    key |= side.query.astype(np.uint64) << np.uint64(64 - query_bits)
-    low = (np.uint64(1) << np.uint64(place_bits)) - np.uint64(1)
-    key &= ~low
-    key |= place.astype(np.uint64)
-    key.sort()
-    begin = np.searchsorted(side.query, np.arange((int(side.query[-1]) if len(side.query) else 0) + 1))
-    at = begin[(key >> np.uint64(64 - query_bits)).astype(np.int64)] + (key & low).astype(np.int64)
-    return key >> np.uint64(place_bits), at
+    low = (1 << place_bits) - 1
+    hashed = side.hashes[side.rows] >> np.uint64(max(query_bits, 1))  # no sign: they are sorted as signed numbers
+    key = sort_within(hashed.view(np.int64) & ~np.int64(low), offsets, int(np.diff(offsets).max(initial=0)), shift=0)
+    at = np.repeat(offsets[:-1], np.diff(offsets)) + (key & low)
+    query = side.query.astype(np.uint64) << np.uint64(64 - max(query_bits, 1))
+    return (key.view(np.uint64) | query) >> np.uint64(place_bits), at
 
 
 def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:

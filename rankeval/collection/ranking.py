@@ -85,7 +85,7 @@ def rank_rows(
     key &= np.int64(-1) << np.int64(low_bits)
     if packed:
         key |= code if by_position else code << np.int64(position_bits)
-    key = _sort_within(key, offsets, longest, shift=code_bits if by_position else 0)
+    key = sort_within(key, offsets, longest, shift=code_bits if by_position else 0)
     key, same = _repair(key, score, offsets, low_bits, position_bits, code_bits, by_position=by_position)
 
     row = None
@@ -133,11 +133,26 @@ def _rank_falling(
     )
 
 
-def _sort_within(key: Ints, offsets: Ints, longest: int, *, shift: int) -> Ints:
+def sort_within(key: Ints, offsets: Ints, longest: int, *, shift: int) -> Ints:
     """Write each row's position in its query into its key, ``shift`` bits up, and sort the keys of each query.
 
     Lists of unlike length are padded to rows of one matrix, but for a few long lists among short ones, where the
     padding would cost more than one sort a list.
+
+    Parameters
+    ----------
+    key : ndarray of int64 of shape (n_rows,)
+        Keys with room for the position; overwritten.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query begins.
+    longest : int
+        The length of the longest list.
+    shift : int
+        By how many bits the position is moved up.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_rows,)
     """
     if longest == 0:
         return key
