@@ -54,6 +54,14 @@ class Root:
     summary: bool = True
 
 
+_MULTIPLES = tuple(f"{place / 5:.2f}" for place in range(1, 11))
+_PREFS = (
+    *("prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret"),
+    *("prefs_simp", "prefs_pair", "prefs_avgjg", "prefs_avgjg_Rnonrel"),
+    *("prefs_simp_ret", "prefs_pair_ret", "prefs_avgjg_ret", "prefs_avgjg_Rnonrel_ret"),
+    *("prefs_simp_imp", "prefs_pair_imp", "prefs_avgjg_imp"),
+)
+_AVGJG = ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg")
 _AT = Root(CUTOFFS, "d")
 _ONE = Root()
 _COUNT = Root(count=True)
@@ -75,7 +83,7 @@ ROOTS: dict[str, Root] = {
     "recall": _AT,
     "infAP": _ONE,
     "gm_bpref": Root(topics=False),
-    "Rprec_mult": Root(tuple(f"{place / 5:.2f}" for place in range(1, 11)), ".2f"),
+    "Rprec_mult": Root(_MULTIPLES, ".2f"),
     "utility": _ONE,
     "11pt_avg": _ONE,
     "binG": _ONE,
@@ -99,6 +107,11 @@ ROOTS: dict[str, Root] = {
     "rbp": _ONE,
     "rbp_resid": _ONE,
     "unj": Root(("5", "10", "20"), "d"),
+    **dict.fromkeys(_PREFS[:3], _COUNT),
+    **dict.fromkeys(_PREFS[3:], _ONE),
+    "map_avgjg": _ONE,
+    "P_avgjg": _AT,
+    "Rprec_mult_avgjg": Root(_MULTIPLES, ".2f"),
 }
 """Every name, in the order in which lines are printed."""
 
@@ -114,7 +127,10 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
         *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility"),
         *("set_P", "set_recall", "set_relative_P", "set_map", "set_F"),
     ),
-    "all_trec": tuple(root for root in ROOTS if root not in _NOT_IN_ALL),
+    "all_trec": tuple(root for root in ROOTS if root not in (*_NOT_IN_ALL, *_PREFS, *_AVGJG)),
+    "prefs": ("runid", "num_q", *_PREFS[:6]),
+    "all_prefs": ("runid", "num_q", *_PREFS),
+    "qrels_jg": ("runid", "num_q", *_AVGJG),
 }
 """trec_eval's names for several measures; all_trec of version 9 lacks the newest."""
 

@@ -32,7 +32,7 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
 }
 """How the values of queries become one number; the values of a geometric mean are logarithms already."""
 
-CHOICES = {"needs": ("grades", "aspects"), "monotone": ("", "order", "grade")}
+CHOICES = {"needs": ("grades", "aspects", "groups"), "monotone": ("", "order", "grade")}
 """What a declaration may say."""
 
 
@@ -83,8 +83,9 @@ class Family:
         form (see `rankeval.measures.orders`).
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
-    needs : {"grades", "aspects"}
-        What of the judgments it reads: a grade a document, or a grade for each aspect (subtopic) of the query.
+    needs : {"grades", "aspects", "groups"}
+        What of the judgments it reads: a grade a document; a grade for each aspect (subtopic) of the query, or for
+        each group of judges if there are several.
     monotone : {"", "order", "grade"}
         "order": never worse when a better document changes places with a worse one below it; "grade": also never
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.

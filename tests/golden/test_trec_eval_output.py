@@ -99,6 +99,26 @@ def test_the_test_files_of_nist_are_reproduced(shared: Path, expected: str):
     assert ours == (folder / expected).read_text()
 
 
+def test_judgment_groups_are_averaged_as_by_nist(shared: Path):
+    """Three groups of judges in the second column of the qrels."""
+    folder = shared / "trec_eval_test"
+    qrels = rk.Qrels.read(folder / "qrels.123.gz", format="ndeval")
+    run = rk.Run.read(folder / "results.test.gz")
+    ours = trec_text(qrels, run, measures=["qrels_jg"], convention="trec_eval-10", per_query=True)
+    assert ours == (folder / "out.test.qrels_jg").read_text()
+
+
+def test_preferences_are_counted_as_by_nist(shared: Path):
+    """With preferences trec_eval breaks ties by ascending document id, unlike everywhere else: so it is done here."""
+    folder = shared / "trec_eval_test"
+    rows = rk.Run.read(folder / "results.test.gz").to_frame().sort_values("docid", kind="stable")
+    rows["score"] -= rows.groupby("qid").cumcount() * 1e-9
+    run = rk.Run.from_frame(rows, name="STANDARD")
+    qrels = rk.Qrels.read(folder / "qrels.test.gz")
+    ours = trec_text(qrels, run, measures=["all_prefs"], convention="trec_eval-10", per_query=True)
+    assert ours == (folder / "out.test.qrels_prefs").read_text()
+
+
 def test_without_a_summary_only_topics_are_printed(shared: Path):
     """-n leaves out the lines of all topics, and nothing else."""
     folder = shared / "trec_eval_test"

@@ -40,6 +40,11 @@ VARIANTS = {
     "b": (-2,),
     "c": (-1,),
     "RBP.gain": ("scaled",),
+    "average": ("pair", "group"),
+    "count": ("retrieved",),
+    "PrefsR.rule": ("trec_eval",),
+    "of": ("AP",),
+    "AvgJG.multiple": (),
     "ERR.gain": ("linear",),
     "normalizer": ("min", "hits"),
     "pFound.gain": ("linear",),
@@ -72,7 +77,7 @@ def required(family: Family) -> dict:
 
 def all_members() -> list[str]:
     """Return the measures that arrays can have; those of aspects have a file of laws of their own."""
-    return [name for family in list(FAMILIES.values()) if family.needs == "grades" for name in members(family)]
+    return [name for family in list(FAMILIES.values()) if family.needs != "aspects" for name in members(family)]
 
 
 @st.composite

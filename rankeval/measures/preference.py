@@ -1,0 +1,324 @@
+"""Preferences between documents, and judgments by several groups of judges.
+
+Each judgment group (a user, an assessor; the aspect of the judgments) prefers the document with the higher grade. A
+ranking fulfils a preference when it has the preferred document further up; one that it retrieved counts as above one
+that it did not. Tied rows fulfil half of the preferences among them, which is the mean over their orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.collection.judged import Ints, Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import FAMILIES, Spelling, family
+from rankeval.measures.orders import over_orders
+
+Floats = NDArray[np.float64]
+
+AVERAGES = ("preference", "pair", "group")
+"""What counts alike: every preference, every pair of documents (of a group or several), every group."""
+
+COUNTS = ("all", "retrieved", "implied")
+"""Which pairs are looked at: all, both retrieved, at least one retrieved."""
+
+
+class Preferences(NamedTuple):
+    """The preferences of one query.
+
+    Attributes
+    ----------
+    prefers : ndarray of bool of shape (n_groups, n_documents, n_documents)
+        Whether a group prefers the document of the row to that of the column.
+    fulfilled : ndarray of shape (n_documents, n_documents)
+        1 where the document of the row stands above that of the column, 1/2 where they are tied.
+    retrieved : ndarray of bool of shape (n_documents,)
+        Which documents are retrieved.
+    grade : ndarray of shape (n_documents, n_groups)
+        The grades, nan where a group has none.
+    place : ndarray of shape (n_documents,)
+        Places in the ranking, infinite for what is not retrieved.
+    """
+
+    prefers: NDArray[np.bool_]
+    fulfilled: Floats
+    retrieved: NDArray[np.bool_]
+    grade: Floats
+    place: Floats
+
+    def looked_at(self, count: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return the pairs that may be fulfilled, and those that are counted as possible."""
+        both = self.retrieved[:, None] & self.retrieved
+        some = self.retrieved[:, None] | self.retrieved
+        every = np.ones_like(both)
+        return {"all": (some, every), "retrieved": (both, both), "implied": (some, some)}[count]
+
+
+def _preferences(judged: Judged, *, as_tied: bool = True) -> Iterator[Preferences]:
+    """Yield the preferences of each query; tied rows in one place, or as they stand."""
+    place = np.arange(len(judged.code), dtype=np.float64)
+    if as_tied:
+        for start, end in zip(judged.ties.start.tolist(), judged.ties.end.tolist(), strict=True):
+            place[start:end] = start
+    grades = _grades_of_groups if judged.aspects is not None else _grades_of_one
+    for query in range(judged.n_queries):
+        grade, at = grades(judged, query, place)
+        with np.errstate(invalid="ignore"):
+            prefers = grade.T[:, :, None] > grade.T[:, None, :]
+        fulfilled = (at[:, None] < at) + 0.5 * ((at[:, None] == at) & np.isfinite(at))
+        yield Preferences(prefers, fulfilled, np.isfinite(at), grade, at)
+
+
+def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
+    """Return the grades of a query's judged documents as those of one group, and their places, inf if not retrieved."""
+    rows = np.arange(judged.offsets[query], judged.offsets[query + 1])
+    if judged.judged is not None:
+        rows = rows[judged.judged[rows]]
+    left = judged.counts[query] - np.bincount(judged.code[rows], minlength=len(judged.levels))
+    code = np.concatenate((judged.code[rows], np.repeat(np.arange(len(left)), np.maximum(left, 0))))
+    at = np.concatenate((place[rows], np.full(len(code) - len(rows), np.inf)))
+    return np.asarray(judged.levels, dtype=np.float64)[code][:, None], at
+
+
+def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
+    """Return the grades of a query's judged documents by group, nan where a group has none, and their places."""
+    block = judged.aspects
+    assert block is not None
+    documents = block.known[block.known_query == query]
+    of, entries = block.table.entries(documents)
+    groups, group = np.unique(entries.aspect, return_inverse=True)
+    grade = np.full((len(documents), len(groups)), np.nan)
+    grade[of, group] = entries.grade
+    rows = np.arange(judged.offsets[query], judged.offsets[query + 1])
+    rows = rows[block.document[rows] >= 0]
+    at = np.full(len(documents), np.inf)
+    order = np.argsort(documents)
+    at[order[np.searchsorted(documents, block.document[rows], sorter=order)]] = place[rows]
+    return grade, at
+
+
+def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
+    """Count the preferences of each query that are possible, or fulfilled."""
+    value = np.zeros(judged.n_queries)
+    for query, one in enumerate(_preferences(judged)):
+        may, possible = one.looked_at(count)
+        times = one.prefers.sum(axis=0)
+        value[query] = (times * one.fulfilled)[may].sum() if fulfilled else times[possible].sum()
+    return value
+
+
+@family(
+    "NumPrefs",
+    title="number of preferences",
+    formula="pairs of documents, the one graded above the other, over the groups of judgments",
+    needs="groups",
+    source="Buckley, trec_eval",
+    aggregate="sum",
+    bounds=(0.0, np.inf),
+    linear=True,
+    spellings={"trec_eval": ("prefs_num_prefs_poss",)},
+)
+def num_prefs(judged: Judged) -> Floats:
+    """Count the preferences; added up over queries."""
+    return _count(judged, fulfilled=False, count="all")
+
+
+def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
+    if count not in COUNTS:
+        raise unknown("count of preferences", count, COUNTS)
+    return _count(judged, fulfilled=True, count=count)
+
+
+@family(
+    "NumPrefsFul",
+    title="number of preferences fulfilled",
+    formula="preferences whose preferred document stands above the other",
+    needs="groups",
+    source="Buckley, trec_eval",
+    aggregate="sum",
+    bounds=(0.0, np.inf),
+    expected=_num_prefs_fulfilled,
+    spellings={
+        "trec_eval": ("prefs_num_prefs_ful", Spelling("prefs_num_prefs_ful_ret", {"count": "retrieved"})),
+    },
+)
+def num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
+    """Count the preferences that the ranking fulfils; added up over queries. ``count`` as of Prefs."""
+    return _num_prefs_fulfilled(judged, count=count)
+
+
+def _prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
+    """Return the share of preferences fulfilled; ties are in it."""
+    if average not in AVERAGES:
+        raise unknown("average of preferences", average, AVERAGES)
+    if count not in COUNTS:
+        raise unknown("count of preferences", count, COUNTS)
+    value = np.full(judged.n_queries, np.nan)
+    for query, one in enumerate(_preferences(judged)):
+        may, possible = one.looked_at(count)
+        if average == "group":
+            found = (one.prefers * one.fulfilled * may).sum(axis=(1, 2))
+            there = (one.prefers & possible).sum(axis=(1, 2))
+            if there.any():
+                value[query] = (found / np.maximum(there, 1)).sum() / len(there)
+            continue
+        times = one.prefers.sum(axis=0)
+        found, there = times * one.fulfilled * may, times * possible
+        if average == "pair":
+            both = there + there.T
+            found, there = np.triu((found + found.T) / np.maximum(both, 1)), np.triu(both > 0)
+        if there.any():
+            value[query] = found.sum() / there.sum()
+    return value
+
+
+def _spellings() -> tuple[Spelling, ...]:
+    names = {"simp": "preference", "pair": "pair", "avgjg": "group"}
+    ends = {"": "all", "_ret": "retrieved", "_imp": "implied"}
+    return tuple(
+        Spelling(f"prefs_{name}{end}", {"average": average, "count": count})
+        for end, count in ends.items()
+        for name, average in names.items()
+    )
+
+
+@family(
+    "Prefs",
+    title="share of preferences fulfilled",
+    formula="fulfilled / possible; or its mean over pairs of documents, or over groups of judgments",
+    needs="groups",
+    source="Buckley, trec_eval; Carterette, Bennett, Chickering & Dumais 2008",
+    doi="10.1007/978-3-540-78646-7_5",
+    expected=_prefs,
+    spellings={"trec_eval": _spellings()},
+)
+def prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
+    """How many of the preferences between judged documents the ranking has right.
+
+    In [0, 1], higher is better; 0/0 without preferences. ``average`` says what counts alike: "preference", "pair" (of
+    documents) or "group" (of judgments). ``count`` says which pairs are looked at: "all", those where both documents
+    are "retrieved", or one of them at least ("implied").
+    """
+    return _prefs(judged, average=average, count=count)
+
+
+RULES = ("exact", "trec_eval")
+"""How PrefsR cuts off documents that are not relevant; see there."""
+
+
+def _balanced(prefers: NDArray[np.bool_], one: Preferences, grade: Floats, at: Floats, count: str, rule: str) -> float:
+    """Return the share of one group's preferences fulfilled when as many others as relevant documents count."""
+    counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
+    relevant, others = (grade > 0) & counted, (grade == 0) & counted
+    may, possible = one.looked_at(count)
+    n_relevant, n_others = int(relevant.sum()), int(others.sum())
+    if n_relevant >= n_others:
+        more = n_relevant - n_others
+        whole = (grade > 0).sum() if rule == "trec_eval" else n_relevant
+        found = (prefers * one.fulfilled * may).sum() + (relevant & one.retrieved).sum() * more
+        there = (prefers & possible).sum() + whole * more
+        return float(found / there) if there else 0.0
+    first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
+    keep = grade > 0
+    keep[first] = True
+    pairs = prefers & keep[:, None] & keep
+    if rule == "trec_eval":
+        pairs = pairs | (others[:, None] & np.isin(np.arange(len(at)), first))
+    there = (pairs & possible).sum()
+    return float((pairs * one.fulfilled * may * ~np.eye(len(at), dtype=bool)).sum() / there) if there else 0.0
+
+
+def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
+    """Return PrefsR for rankings without ties."""
+    if count not in COUNTS[:2]:
+        raise unknown("count of PrefsR", count, COUNTS[:2])
+    if rule not in RULES:
+        raise unknown("rule of PrefsR", rule, RULES)
+    value = np.zeros(judged.n_queries)
+    for query, one in enumerate(_preferences(judged, as_tied=False)):
+        shares = [
+            _balanced(prefers, one, grade, one.place, count, rule)
+            for prefers, grade in zip(one.prefers, one.grade.T, strict=True)
+        ]
+        value[query] = sum(shares) / len(shares) if shares else np.nan
+    return value
+
+
+def _prefs_balanced_expected(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
+    """Return the mean over orders of tied rows, where one group judged: which documents are cut off depends on it."""
+    if judged.aspects is not None:
+        raise InvalidInput("PrefsR over several groups has no mean over orders of tied rows: choose ties='docid'")
+    return over_orders(_prefs_balanced, judged, {"count": count, "rule": rule})
+
+
+@family(
+    "PrefsR",
+    title="share of preferences fulfilled, with R others",
+    formula="as Prefs by group, with the first R documents of grade 0; where there are fewer, more below all count",
+    needs="groups",
+    source="Buckley, trec_eval",
+    expected=_prefs_balanced_expected,
+    spellings={
+        "trec_eval": (
+            Spelling("prefs_avgjg_Rnonrel", {"rule": "trec_eval"}),
+            Spelling("prefs_avgjg_Rnonrel_ret", {"count": "retrieved", "rule": "trec_eval"}),
+        ),
+    },
+)
+def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
+    """Preferences fulfilled, with as many other documents as relevant ones, however deep the pool.
+
+    In [0, 1], higher is better; 0/0 without judgments. ``count`` is "all" or "retrieved". ``rule="trec_eval"`` also
+    counts, as its code does against its description, pairs of documents that are not relevant as preferences.
+    """
+    return _prefs_balanced(judged, count=count, rule=rule)
+
+
+def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> Floats:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    one = FAMILIES[of].with_parameters(**given, rel=rel) if of in FAMILIES else None
+    if one is None:
+        raise unknown("measure", of, FAMILIES)
+    if judged.aspects is None:
+        return one.values(judged)
+    parts = judged.aspects.parts(judged)
+    query: Ints = parts.query
+    values = np.nan_to_num(one.values(parts.judged))
+    groups = np.bincount(query, minlength=judged.n_queries)
+    mean: Floats = np.divide(
+        judged.sums(query, values), groups, out=np.full(judged.n_queries, np.nan), where=groups > 0
+    )
+    return mean
+
+
+@family(
+    "AvgJG",
+    title="mean of a measure over groups of judgments",
+    formula="mean over the groups that judged the query, 0 for one without relevant documents",
+    needs="groups",
+    source="Buckley, trec_eval",
+    bounds=(-np.inf, np.inf),
+    expected=_by_group,
+    spellings={
+        "trec_eval": (
+            Spelling("map_avgjg", {"of": "AP"}),
+            Spelling("P_avgjg_{cutoff}", {"of": "P"}),
+            Spelling("P_avgjg.{cutoff}", {"of": "P"}),
+            Spelling("Rprec_mult_avgjg_{multiple}", {"of": "RprecMult"}),
+            Spelling("Rprec_mult_avgjg.{multiple}", {"of": "RprecMult"}),
+        ),
+    },
+)
+def average_over_groups(
+    judged: Judged, *, of: str, rel: float = 1, multiple: float | None = None, cutoff: int | None = None
+) -> Floats:
+    """Mean of the measure ``of`` over judgment groups, each of which has graded the documents by itself.
+
+    Bounds as of that measure. Judgments of one group are one group.
+    """
+    return _by_group(judged, of=of, rel=rel, multiple=multiple, cutoff=cutoff)

@@ -1,0 +1,100 @@
+"""Preferences between documents and groups of judgments: by hand, and over every order of tied rows."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+
+NAMES = [
+    "NumPrefs",
+    "NumPrefsFul",
+    "NumPrefsFul(count='retrieved')",
+    *(
+        f"Prefs(average={average!r}, count={count!r})"
+        for average in ("preference", "pair", "group")
+        for count in ("all", "retrieved", "implied")
+    ),
+]
+
+
+def groups(**grades) -> rk.Qrels:
+    """Return the judgments of one query: group -> {document: grade}."""
+    rows = [(group, docid, grade) for group, known in grades.items() for docid, grade in known.items()]
+    aspect, docid, grade = zip(*rows, strict=True)
+    return rk.Qrels(qid=["q"] * len(rows), docid=list(docid), relevance=list(grade), aspect=list(aspect))
+
+
+def scored(qrels, scores, names=NAMES, **options):
+    return rk.evaluate(qrels, rk.Run.from_dict({"q": scores}), measures=names, **options).per_query.iloc[0]
+
+
+def test_two_groups_by_hand():
+    """One group prefers a to b and to c, the other b to a; the run has b, a and not c."""
+    qrels = groups(ann={"a": 1, "b": 0, "c": 0}, bob={"a": 0, "b": 1})
+    value = scored(qrels, {"b": 2.0, "a": 1.0})
+    assert value["NumPrefs"] == 3
+    assert value["NumPrefsFul"] == 2  # ann's a over c, which is implied, and bob's b over a
+    assert value["NumPrefsFul(count='retrieved')"] == 1
+    share = {
+        (average, count): value[f"Prefs(average={average!r}, count={count!r})"]
+        for average in ("preference", "pair", "group")
+        for count in ("all", "retrieved")
+    }
+    assert share == {
+        ("preference", "all"): 2 / 3,
+        ("preference", "retrieved"): 1 / 2,
+        ("pair", "all"): (1 / 2 + 1) / 2,
+        ("pair", "retrieved"): 1 / 2,
+        ("group", "all"): (1 / 2 + 1) / 2,
+        ("group", "retrieved"): 1 / 2,
+    }
+
+
+grades = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2), min_size=1)
+
+
+@given(grades, grades, st.dictionaries(st.sampled_from("abce"), st.integers(0, 1), min_size=1))
+@settings(max_examples=30, deadline=None)
+def test_expected_is_the_mean_over_orders_with_several_groups_too(ann, bob, scores):
+    """Tied documents fulfil half of the preferences between them; averages over groups follow."""
+    qrels = groups(ann=ann, bob=bob)
+    names = [*NAMES, "AvgJG(of='AP')", "AvgJG(of='P')@2"]
+    ours = scored(qrels, {docid: float(score) for docid, score in scores.items()}, names)
+    total, orders = 0, list(permutations(scores))
+    for order in orders:
+        ranked = {docid: float(scores[docid]) for docid in order}
+        total = total + scored(qrels, ranked, names, convention=rk.Convention("stable", ties="stable"))
+    np.testing.assert_allclose(ours, total / len(orders), atol=1e-12)
+
+
+def test_one_group_is_judgments_without_groups():
+    """Judgments without a group are those of one."""
+    known, ranked = {"a": 2, "b": 1, "c": 0, "d": 0}, {"b": 3.0, "c": 2.0, "a": 1.0, "x": 0.5}
+    names = [*NAMES, "PrefsR", "PrefsR(count='retrieved')", "AvgJG(of='AP')"]
+    plain = scored(rk.Qrels.from_dict({"q": known}), ranked, names)
+    np.testing.assert_allclose(plain, scored(groups(ann=known), ranked, names), atol=1e-12)
+    assert plain["AvgJG(of='AP')"] == scored(rk.Qrels.from_dict({"q": known}), ranked, ["AP"])["AP"]
+
+
+def test_only_as_many_others_count_as_are_relevant():
+    """With one relevant document, the first other one is held against it, not the many below."""
+    known = {"a": 1, **{f"n{place}": 0 for place in range(9)}}
+    ranked = {"n0": 3.0, "a": 2.0, "n1": 1.0}
+    value = scored(rk.Qrels.from_dict({"q": known}), ranked, ["PrefsR", "Prefs"])
+    assert value.tolist() == [0, 8 / 9]
+    above = scored(rk.Qrels.from_dict({"q": {"a": 2, "b": 1, "n": 0}}), {"n": 2.0, "a": 1.0}, ["PrefsR"])
+    assert above.tolist() == [2 / 5]  # a over b is implied; one more document, below all, adds a over it and b over it
+
+
+def test_groups_with_ties_have_no_mean_where_it_would_be_guessed():
+    """PrefsR over several groups and tied rows is refused, not computed without the groups."""
+    qrels = groups(ann={"a": 1, "b": 0}, bob={"a": 0, "b": 1})
+    with pytest.raises(InvalidInput, match="ties='docid'"):
+        scored(qrels, {"a": 1.0, "b": 1.0}, ["PrefsR"])
