@@ -112,10 +112,13 @@ def order_of(ids: NDArray[Any]) -> Ints:
         size = sizes[blocks]
         moved: Ints = np.arange(len(ids)) + np.repeat(starts[blocks] - (np.cumsum(size) - size), size)
         return moved
-    if ids.dtype.kind in "iu" and len(ids) and int(ids.max()) - int(ids.min()) < 2**32:
-        # Two passes over 16 bits each: NumPy sorts those by counting, not by comparing.
+    spread = int(ids.max()) - int(ids.min()) if ids.dtype.kind in "iu" and len(ids) else 2**32
+    if spread < 2**32:
+        # One or two passes over 16 bits each: NumPy sorts those by counting, not by comparing.
         low = (ids - ids.min()).astype(np.uint32)
         order = np.argsort((low & np.uint32(0xFFFF)).astype(np.uint16), kind="stable")
+        if spread < 2**16:
+            return order
         by_high: Ints = order[np.argsort((low >> np.uint32(16)).astype(np.uint16)[order], kind="stable")]
         return by_high
     return np.argsort(ids, kind="stable")
@@ -137,6 +140,8 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if ids.ndim != 1:
         raise QueryIdError(f"qid: expected one id for each row, found an array of shape {ids.shape}")
     _refuse_missing(ids)
+    if ids.dtype.kind == "U" and ids.dtype.isnative and ids.dtype.itemsize and len(ids):
+        return _numbered_texts(ids)
     if ids.dtype.kind != "O":
         return ids, None
     kinds = set(map(type, ids.tolist()))
@@ -147,6 +152,18 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     names[:] = distinct
     number = {name: place for place, name in enumerate(distinct)}
     return np.fromiter((number[name] for name in ids.tolist()), dtype=np.int64, count=len(ids)), names
+
+
+def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return numbers in the order of the names for NumPy's texts, whose bytes Arrow hashes where they are."""
+    packed = np.ascontiguousarray(ids)
+    width = pa.binary(packed.dtype.itemsize)
+    coded = pa.FixedSizeBinaryArray.from_buffers(width, len(packed), [None, pa.py_buffer(packed)]).dictionary_encode()
+    names = np.frombuffer(coded.dictionary.buffers()[1], dtype=packed.dtype, count=len(coded.dictionary))
+    order = np.argsort(names, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[coded.indices.to_numpy()], names[order]
 
 
 def _strings(qid: Any) -> pa.Array | None:

@@ -33,6 +33,22 @@ def test_grouping_is_a_stable_sort_by_id(column):
         assert all(column[row] == query for row in rows)
 
 
+@given(st.lists(st.text(max_size=3), min_size=1, max_size=40), st.sampled_from([1, -1]))
+def test_numpys_texts_are_grouped_as_they_are_sorted(names, step):
+    """Of any characters, and in views that are not contiguous."""
+    column = np.array(names)[::step]
+    grouping = group_rows(column)
+    assert grouping.queries.tolist() == sorted(set(column.tolist()))
+    order = np.arange(len(column)) if grouping.order is None else grouping.order
+    assert order.tolist() == np.argsort(column, kind="stable").tolist()
+
+
+def test_ids_over_more_than_sixteen_bits():
+    column = np.random.default_rng(0).permutation(np.repeat([3, 70_000, 5_000_000_000, -2], 3))
+    for ids in (column, column[column < 1e6]):
+        assert group_rows(ids).order.tolist() == np.argsort(ids, kind="stable").tolist()
+
+
 @pytest.mark.parametrize(
     "make",
     [
