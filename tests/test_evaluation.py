@@ -224,3 +224,23 @@ def test_html_is_escaped():
     ev = rk.evaluate([1], [1], qid=["<b>"], name="<script>alert(1)</script>")
     assert "<script>" not in ev._repr_html_()
     assert "nDCG@10=1.0000" in repr(ev)
+
+
+def test_values_from_drawn_orders_are_said_to_be_so():
+    """A mean over orders that were drawn is near the exact one, the same every time, and noted; exact ones are not."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [8, 12])
+    ev = rk.evaluate(y, np.zeros(20), qid=np.zeros(20, dtype=int), measures=["IPrec(recall=0.5)", "AP"])
+    assert "drawn orders" in ev.info["ties"]
+    assert "IPrec(recall=0.5) in 1 queries" in ev.info["ties"]
+    assert "AP" not in ev.info["ties"].replace("IAP", "")
+    assert rk.Evaluation.from_bytes(ev.to_bytes()).info == ev.info
+    shuffled = [
+        rk.evaluate(rng.permutation(y), -np.arange(20), qid=np.zeros(20, dtype=int), measures="IPrec(recall=0.5)")
+        for _ in range(300)
+    ]
+    values = np.array([one.scores[0, 0] for one in shuffled])
+    error = values.std(ddof=1) * np.sqrt(1 / 300 + 1 / 400)
+    assert abs(values.mean() - ev.scores[0, 0]) < 4 * error
+    exact = rk.evaluate([1, 0, 0], [1, 1, 0], qid=[1, 1, 1], measures=["IPrec(recall=0.5)"])
+    assert exact.info == {}

@@ -54,6 +54,8 @@ class Evaluation:
         Query weights.
     name : str, optional
         Name of the system.
+    info : mapping of str to str
+        What else a reader must know, such as that ties were averaged over drawn orders.
     """
 
     queries: NDArray[Any]
@@ -267,5 +269,6 @@ class Evaluation:
         ]
         notes += [f"{len(ids)} queries left out: {reason}" for reason, ids in self.excluded.items()]
         notes += [f"{label}: {number} queries 0/0" for label, number in self.undefined.items() if number]
+        notes += self.info.values()
         caption = escape("; ".join(notes))
         return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"

@@ -20,6 +20,7 @@ from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import FACTS
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
+from rankeval.measures.orders import SAMPLES
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -243,12 +244,15 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     for one in bound:
         one.refuse_bounds(joined.convention.ties, joined.convention.unjudged)
     scores = np.empty((joined.n_queries, len(bound)))
+    sampled = np.zeros(len(bound), dtype=np.int64)
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
     identity = np.zeros(joined.n_queries, dtype=np.uint64)
     ranked = joined.digest_of_queries()
     for queries, judged, ties in joined.chunks():
         for column, one in enumerate(bound):
+            judged.sampled.clear()
             scores[queries, column] = one.values(judged)
+            sampled[column] += len(judged.sampled)
         _note_facts(facts, queries, judged, ties)
         identity[queries] = _label_sums(judged)
         ranked.update(judged.offsets.tobytes())
@@ -273,8 +277,17 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         ranking_digest=ranked.hexdigest(),
         weights=weights,
         name=name,
+        info=_note_samples(asked, sampled),
     )
     return _settle_undefined(evaluation)
+
+
+def _note_samples(asked: list[tuple[str, Measure]], sampled: NDArray[np.int64]) -> dict[str, str]:
+    """Say which values are means over drawn orders of tied rows: all others under ties='expected' are exact."""
+    noted = [f"{label} in {number} queries" for (label, _), number in zip(asked, sampled, strict=True) if number]
+    if not noted:
+        return {}
+    return {"ties": f"mean over {SAMPLES} drawn orders of tied rows, where there were too many: {', '.join(noted)}"}
 
 
 def _note_facts(facts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:
