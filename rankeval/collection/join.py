@@ -21,8 +21,8 @@ from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unl
 from rankeval.collection.ranking import rank_rows
 from rankeval.errors import InvalidInput
 
-CHUNK = 2**17
-"""Rows in a chunk: small enough that its arrays stay in the processor's cache."""
+CHUNK = 2**18
+"""Rows in a chunk: large enough that calls cost little, small enough that memory does not count."""
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -102,14 +102,10 @@ class Joined:
             rest_query = np.repeat(np.arange(last - first), np.diff(upto))
         levels, code, rest_code = self._coded(labels, rest, rows)
 
-        cells = (last - first) * len(levels)
-        known = np.repeat(np.arange(0, cells, len(levels)), np.diff(offsets))
-        known += code
-        if judged is not None:
-            known = known[judged]
-        counts = np.bincount(known, minlength=cells)
+        counts = _count_labels(code, offsets, len(levels), judged)
         if len(rest_code):
-            counts += np.bincount(rest_query * len(levels) + rest_code, minlength=cells)
+            cells = rest_query * len(levels) + rest_code
+            counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
 
         ties = self.convention.ties
         depth, keep = self.convention.depth, None
@@ -142,7 +138,7 @@ class Joined:
             offsets=offsets,
             levels=levels,
             code=ranked,
-            counts=counts.reshape(last - first, len(levels)),
+            counts=counts,
             groups=mixed if ties == "expected" else NO_GROUPS,
             judged=judged,
             ties=ranking.ties if ties == "expected" else NO_GROUPS,
@@ -227,6 +223,24 @@ class Joined:
             "\x00".join(map(str, ids.tolist())) if ids.dtype.kind in "OU" else ids.astype(ids.dtype.newbyteorder("<"))
         )
         return hashlib.sha256(text.encode() if isinstance(text, str) else text.tobytes())
+
+
+def _count_labels(code: Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None) -> Ints:
+    """Return how many rows of each query have each label."""
+    lengths = np.diff(offsets)
+    bits = int(lengths.max(initial=0)).bit_length()
+    if judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
+        # One sum counts all labels, each in bits of its own: half the time of counting cells.
+        place = np.arange(n_levels) * bits
+        packed = np.add.reduceat((np.int64(1) << place).take(code), offsets[:-1])
+        counts: Ints = packed[:, None] >> place & np.int64((1 << bits) - 1)
+        return counts
+    cell = np.repeat(np.arange(0, len(lengths) * n_levels, n_levels), lengths)
+    cell += code
+    if judged is not None:
+        cell = cell[judged]
+    counted: Ints = np.bincount(cell, minlength=len(lengths) * n_levels).reshape(len(lengths), n_levels)
+    return counted
 
 
 def _whole(values: NDArray[Any]) -> bool:
