@@ -41,6 +41,8 @@ _HOMES = {
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
     "evaluation": ("Evaluation", "evaluate"),
+    "tables": ("ContingencyTable", "contingency_table"),
+    "overlap": ("rank_biased_overlap",),
     "comparison": ("Comparison", "compare"),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
@@ -64,7 +66,7 @@ _HOMES = {
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_SUBMODULES = ("datasets", "errors")
+_SUBMODULES = ("curves", "datasets", "errors")
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
 

@@ -1,0 +1,63 @@
+"""Truth and ranking of any make, joined, once the guard was asked: for whatever is not a measure of a query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.join import Joined, join_arrays
+from rankeval.errors import QueryIdError
+
+
+def join(
+    truth: Any,
+    ranking: Any,
+    *,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    convention: str | Convention = "rankeval",
+    action: str,
+) -> Joined:
+    """Refuse registered content, then join truth and ranking.
+
+    Parameters
+    ----------
+    truth, ranking, qid, group, convention
+        As of `rankeval.evaluate`.
+    action : str
+        What is about to be done, for the refusal.
+
+    Returns
+    -------
+    Joined
+
+    Raises
+    ------
+    InvalidInput
+        When the data cannot be joined.
+    GuardRefusal
+        When the content is registered with a guard and this ranking was not opened.
+    """
+    from rankeval.collection.judgments import join_collection
+    from rankeval.collection.qrels import as_qrels
+    from rankeval.collection.run import as_run
+    from rankeval.evaluation.scoring import _ids, _is_collection
+    from rankeval.seals.refusal import Seals
+
+    rules = find_convention(convention)
+    if qid is not None or group is not None:
+        ids = _ids(qid, group, len(np.asarray(ranking)))
+        Seals.current().refuse(None, truth, ids, score=ranking, action=action)
+        return join_arrays(truth, ranking, ids, docid=None, convention=rules)
+    if not _is_collection(truth):
+        raise QueryIdError(
+            "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
+            "a collection is given as Qrels and Run, dicts, frames or paths"
+        )
+    qrels, run = as_qrels(truth), as_run(ranking)
+    Seals.current().refuse_collection(qrels, run, action=action)
+    return join_collection(qrels, run, convention=rules)
