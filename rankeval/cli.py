@@ -129,6 +129,9 @@ def evaluate(
     collection_size: Annotated[
         int | None, typer.Option("--collection-size", "-N", help="Number of documents in the collection.")
     ] = None,
+    zscores: Annotated[
+        Path | None, typer.Option("--zscores", "-Z", help="Print deviations from these reference scores (trec).")
+    ] = None,
     output: Annotated[
         EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
     ] = EvaluationFormat.table,
@@ -146,10 +149,10 @@ def evaluate(
         collection_size=collection_size,
     )
     if is_trec:
-        _print_trec(qrels, runs, measures or ["official"], rules, per_query=per_query, summary=not no_summary)
+        _print_trec(qrels, runs, measures or ["official"], rules, zscores, per_query=per_query, summary=not no_summary)
         return
-    if no_summary:
-        raise errors.InvalidInput("-n prints no summary, as trec_eval: it goes with --format trec")
+    if no_summary or zscores is not None:
+        raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     frame = _scores(_evaluations(qrels, runs, measures or DEFAULT_MEASURES, rules), per_query=per_query)
     _print_frame(frame, Format(output.value))
 
@@ -310,17 +313,31 @@ def _host_command(name: str) -> Any:
 
 
 def _print_trec(
-    qrels: Path, runs: list[Path], measures: list[str], rules: Convention, *, per_query: bool, summary: bool
+    qrels: Path,
+    runs: list[Path],
+    measures: list[str],
+    rules: Convention,
+    zscores: Path | None,
+    *,
+    per_query: bool,
+    summary: bool,
 ) -> None:
     """Print what trec_eval prints for each run, one after the other."""
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.trec_output import trec_text
+    from rankeval.trec_zscores import read_zscores
 
-    judgments = Qrels.read(qrels)
+    judgments, reference = Qrels.read(qrels), None if zscores is None else read_zscores(zscores)
     for path in runs:
         text = trec_text(
-            judgments, Run.read(path), measures=measures, convention=rules, per_query=per_query, summary=summary
+            judgments,
+            Run.read(path),
+            measures=measures,
+            convention=rules,
+            per_query=per_query,
+            summary=summary,
+            zscores=reference,
         )
         sys.stdout.write(text)
 

@@ -19,6 +19,7 @@ from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput
 from rankeval.measures import Measure, measure
 from rankeval.measures.family import FAMILIES
+from rankeval.trec_zscores import ZScores, standardized
 
 if TYPE_CHECKING:
     from rankeval.collection.join import Joined
@@ -144,6 +145,7 @@ class _Line:
     name: str
     root: str
     measure: Measure | None = None
+    count: bool = False
     length: int = _RELSTRING
 
 
@@ -201,6 +203,7 @@ def trec_text(
     convention: str | Convention = "trec_eval-9.0.8",
     per_query: bool = False,
     summary: bool = True,
+    zscores: ZScores | None = None,
 ) -> str:
     """Return what trec_eval prints for a run.
 
@@ -218,6 +221,8 @@ def trec_text(
         ``-q``: lines for every topic.
     summary : bool
         False for ``-n``: no lines for all topics together.
+    zscores : mapping, optional
+        ``-Z``: scores in standard deviations from a reference, as `read_zscores` reads it.
 
     Returns
     -------
@@ -242,6 +247,12 @@ def trec_text(
     joined = join_collection(qrels, run, convention=rules)
     asked = list(dict.fromkeys(line.measure for line in lines if line.measure)) or [measure("NumQ")]
     evaluation = score_joined(joined, asked, name=run.name)
+    if zscores is not None:
+        names = {line.measure: line.name for line in reversed(lines)}
+        evaluation = standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
+        lines = [
+            line if line.measure is None else replace(line, name=f"Z{line.name:<22}", count=False) for line in lines
+        ]
     text: list[str] = []
     if per_query:
         shown = _shown(evaluation, run, rules)
@@ -281,7 +292,8 @@ def _lines_of(root: str, given: list[str], rules: Convention) -> list[_Line]:
         return [_Line("_".join((root, *given[:1])), root, length=int(length))]
     if not form.each:
         text = ",".join(given)
-        return [_Line(f"{root}_{text}" if text else root, root, measure(f"{root}.{text}" if text else root, rules))]
+        name, spec = (f"{root}_{text}", f"{root}.{text}") if text else (root, root)
+        return [_Line(name, root, measure(spec, rules), form.count)]
     numbers = {_number(root, one): one for one in given or form.parameters}
     return [
         _Line(
@@ -343,7 +355,7 @@ def _topic_lines(
         for head, at, line in kinds:
             if at < 0:
                 yield f"{head}{topic}\t'{strings[line.length][place]}'\n"
-            elif ROOTS[line.root].count:
+            elif line.count:
                 yield f"{head}{topic}\t{values[at]:.0f}\n"
             else:
                 yield f"{head}{topic}\t{values[at]:6.4f}\n"
@@ -358,6 +370,6 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
             yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
         elif form.summary:
             # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
-            recounted = line.root == "num_rel" and evaluation.convention.missing == "zero"
+            recounted = line.count and line.root == "num_rel" and evaluation.convention.missing == "zero"
             value = evaluation.facts["relevant"].sum() if recounted else values[str(line.measure)]
-            yield f"{line.name:<22}\tall\t{value:.0f}\n" if form.count else f"{line.name:<22}\tall\t{value:6.4f}\n"
+            yield f"{line.name:<22}\tall\t{value:.0f}\n" if line.count else f"{line.name:<22}\tall\t{value:6.4f}\n"

@@ -222,12 +222,14 @@ def test_the_quickstart_runs_whole_and_again_for_nothing(tmp_path):
         ("out.test", "results.test.gz", []),
         ("out.test.aq", "results.test.gz", ["-m", "all_trec", "-q"]),
         ("out.test.aqcM", "results.trunc", ["-m", "all_trec", "-q", "-c", "-M", "100"]),
+        ("out.test.aqZ", "results.test.gz", ["-m", "all_trec", "-q", "-Z", "zscores_file"]),
     ],
 )
 def test_the_trec_format_is_what_trec_eval_prints(rankeval, shared, expected, run, options):
     """Options and names as trec_eval has them, the output to the byte."""
     folder = shared / "trec_eval_test"
     files = (folder / "qrels.test.gz", folder / run)
+    options = [folder / option if option == "zscores_file" else option for option in options]
     code, out, _ = rankeval("evaluate", *files, "--format", "trec", "--convention", "trec_eval-10", *options)
     assert (code, out) == (0, (folder / expected).read_text())
 

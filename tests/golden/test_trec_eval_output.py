@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import rankeval as rk
+from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.trec_output import trec_rules, trec_text
+from rankeval.trec_zscores import read_zscores
 
 pytestmark = pytest.mark.shared
 
@@ -127,3 +129,20 @@ def test_without_a_summary_only_topics_are_printed(shared: Path):
         qrels, run, measures=["all_trec"], convention="trec_eval-10", per_query=True, summary=False
     ).splitlines()
     assert ours == [line for line in (folder / "out.test.aq").read_text().splitlines() if "\tall\t" not in line]
+
+
+def test_reference_scores_are_read_with_care(tmp_path: Path):
+    """A topic or measure that the reference lacks is -1,000,000; a line that is none is an error with its number."""
+    qrels, run = {"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 1.0}, "q2": {"b": 2.0, "a": 1.0}}
+    file = tmp_path / "zscores"
+    file.write_text("q1 map 0.5 0.25\nq1 P_5 0.2 0\n")
+    text = trec_text(
+        rk.Qrels.from_dict(qrels), rk.Run.from_dict(run), measures=["map", "P.5"], per_query=True, summary=False,
+        zscores=read_zscores(file),
+    )  # fmt: skip
+    assert [line.split("\t")[2] for line in text.splitlines()] == ["2.0000", "0.0000", *["-1000000.0000"] * 2]
+    file.write_text("q1 map 0.5 0.25\nq1 P_5 0.2\n")
+    with pytest.raises(FileFormatError, match="line 2: expected topic, measure, mean"):
+        read_zscores(file)
+    with pytest.raises(InvalidInput, match="no file"):
+        read_zscores(tmp_path / "nowhere")

@@ -1,0 +1,83 @@
+"""Scores in standard deviations from the mean of a reference set of runs, topic by topic (trec_eval ``-Z``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.evaluation import Evaluation
+
+MISSING = -1e6
+"""What trec_eval gives where the reference has no mean, or no deviation."""
+
+ZScores = Mapping[tuple[str, str], tuple[float, float]]
+
+
+def read_zscores(path: str | os.PathLike[str]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Read a file of reference scores: lines of topic, measure, mean and standard deviation.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    dict
+        (topic, measure as trec_eval prints it) -> (mean, standard deviation).
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such file.
+    FileFormatError
+        When a line has other columns.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInput(f"there is no file {str(file)!r}")
+    scores = {}
+    for number, line in enumerate(file.read_text().splitlines(), start=1):
+        try:
+            topic, name, mean, deviation = line.split()
+            scores[topic, name] = float(mean), float(deviation)
+        except ValueError:
+            raise FileFormatError(
+                f"{file}, line {number}: expected topic, measure, mean and standard deviation, found {line[:80]!r}"
+            ) from None
+    return scores
+
+
+def standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores) -> Evaluation:
+    """Return an evaluation with every value in standard deviations from the reference's mean.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores.
+    names : sequence of str
+        What the reference calls each of its measures; those that count queries stay as they are.
+    zscores : mapping
+        As of `read_zscores`.
+
+    Returns
+    -------
+    Evaluation
+        A deviation of 0 makes a value 0 if it is the mean; what has no reference is -1,000,000, as in trec_eval.
+    """
+    topics = [str(query) for query in evaluation.queries.tolist()]
+    values = evaluation.scores.copy()
+    for column, name in enumerate(names):
+        if name == "num_q":
+            continue
+        known = [zscores.get((topic, name), (np.nan, 0.0)) for topic in topics]
+        mean, deviation = np.array(known, dtype=np.float64).reshape(-1, 2).T
+        from_mean = values[:, column] - mean
+        level = np.where(from_mean == 0, 0.0, MISSING)
+        values[:, column] = np.divide(from_mean, deviation, out=level, where=deviation != 0)
+    return replace(evaluation, scores=values)
