@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -82,6 +83,18 @@ def test_algorithms_are_compared_over_folds(rivals):
     assert "Corrected resampled t test of fold means" in result.caption
     assert not any("recommended" in note for note in result.notes)
     assert "over 30 folds" in str(result)
+
+
+def test_the_result_is_a_comparison_like_any_other(rivals):
+    """It is written, drawn and read back."""
+    result = rivals.compare(question="algorithms", baseline="last")
+    again = rk.Comparison.from_json(result.to_json())
+    pd.testing.assert_frame_equal(again.table, result.table)
+    assert again.caption == result.caption
+    assert "corrected resampled t" in result.to_markdown().lower()
+    assert result.to_latex(layout="systems").count("first") == 1
+    assert len(result.plot().axes) == 2
+    assert result.plot(system="first", measure="AP").axes
 
 
 def test_all_pairs_and_a_baseline_are_corrected_for(rivals):
