@@ -57,7 +57,7 @@ def corrected_resampled_t(
     Examples
     --------
     >>> round(float(corrected_resampled_t([0.1, 0.3, 0.2], ratio=0.5).p_value), 4)
-    0.1601
+    0.1598
     """
     return paired_t(widened(d, ratio), alternative=alternative, confidence_level=confidence_level)
 
