@@ -43,6 +43,7 @@ _HOMES = {
     "evaluation": ("Evaluation", "evaluate"),
     "tables": ("ContingencyTable", "contingency_table"),
     "overlap": ("rank_biased_overlap",),
+    "explain": ("Explanation", "explain_difference"),
     "comparison": ("Comparison", "compare"),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),

@@ -1,0 +1,97 @@
+"""The difference between two tools' numbers is found by the rules that make it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+
+
+def collection():
+    rng = np.random.default_rng(6)
+    qrels = {f"q{q}": {f"d{d}": int(rng.integers(0, 4)) for d in range(12)} for q in range(9)}
+    qrels["barren"] = {"d1": 0, "d2": 0}
+    run = {q: {f"d{d}": float(rng.integers(0, 5)) for d in range(4, 18)} for q in qrels}
+    qrels |= {"lost": {"d1": 1}, "forgotten": {"d1": 1}}
+    return qrels, run
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "rule"),
+    [
+        ({}, {"ties": "docid"}, "ties='expected' in one and 'docid' in the other"),
+        ({}, {"missing": "skip"}, "missing='zero' in one and 'skip' in the other"),
+        ({}, {"judgments": "rows"}, "judgments='qrels' in one and 'rows' in the other"),
+        (
+            {"ties": "docid"},
+            {"ties": "docid", "no_relevant": "one"},
+            "no_relevant='zero' in one and 'one' in the other",
+        ),
+    ],
+)
+def test_the_rule_that_differs_is_named(one, two, rule):
+    """Two evaluations that differ in one rule: that rule is found, from the printed digits."""
+    truth, ranking = collection()
+    values = tuple(
+        round(rk.evaluate(truth, ranking, measures="nDCG@10", **rules).mean().iloc[0], 6) for rules in (one, two)
+    )
+    why = rk.explain_difference(truth, ranking, measure="nDCG@10", values=values)
+    assert why.differences == (rule,)
+    assert rule in str(why)
+    assert {"a", "b"} <= set(why.table["matches"])
+
+
+def test_parameters_are_found_as_well():
+    """The gain of nDCG, the normaliser of AP, and both a gain and a rule at once."""
+    truth, ranking = collection()
+
+    def value(name, **rules):
+        return round(rk.evaluate(truth, ranking, measures=name, **rules).mean().iloc[0], 6)
+
+    pairs = {
+        "nDCG@5": (value("nDCG@5"), value("nDCG(gain='exp')@5")),
+        "AP@5": (value("AP@5"), value("AP(normalizer='min')@5")),
+        "ERR@5": (value("ERR(max_rel=3)@5"), value("ERR(max_rel=4)@5")),
+    }
+    for name, expected in (("nDCG@5", "gain"), ("AP@5", "normalizer"), ("ERR@5", "max_rel")):
+        why = rk.explain_difference(truth, ranking, measure=name, values=pairs[name])
+        assert [difference.partition("=")[0] for difference in why.differences] == [expected]
+    both = (value("nDCG@5"), value("nDCG(gain='exp')@5", missing="skip"))
+    why = rk.explain_difference(truth, ranking, measure="nDCG@5", values=both)
+    assert {difference.partition("=")[0] for difference in why.differences} == {"gain", "missing"}
+    # A parameter that the name gives stays.
+    assert "gain" not in rk.explain_difference(truth, ranking, measure="nDCG(gain='exp')@5", values=both).table
+
+
+def test_what_is_not_found_is_said():
+    """A number that no setting gives: the sentence says so, with the nearest."""
+    truth, ranking = collection()
+    value = round(rk.evaluate(truth, ranking, measures="RR").mean().iloc[0], 6)
+    why = rk.explain_difference(truth, ranking, measure="RR", values=(value, 0.123456))
+    assert why.differences == ()
+    assert "nothing that was tried gives 0.123456 (nearest: " in why.sentence
+    with pytest.raises(InvalidInput, match="expected the two numbers"):
+        rk.explain_difference(truth, ranking, measure="RR", values=(0.1,))
+
+
+@pytest.mark.shared
+def test_scores_narrowed_to_32_bits_are_found(shared: Path):
+    """The official TREC-COVID figures that come from 32-bit scores: the rule is named."""
+    narrow = json.loads((shared / "golden" / "float32_score_ties.json").read_text())["runs"]
+    assert "trec_covid_r5/udel_fang_ltr_split" in narrow
+    qrels = rk.Qrels.read(shared / "trec_covid_r5" / "qrels.residual.txt.gz")
+    folder = shared / "trec_covid_r5" / "runs"
+    run = rk.Run.read(next(path for path in folder.iterdir() if path.name.startswith("udel_fang_ltr_split")))
+    rules = rk.Convention("c", ties="docid", judgments="qrels", negative="zero")
+    values = tuple(
+        round(rk.evaluate(qrels, run, measures="AP", convention=rules.with_rules(score_dtype=dtype)).mean().iloc[0], 6)
+        for dtype in ("float64", "float32")
+    )
+    assert values[0] != values[1]
+    why = rk.explain_difference(qrels, run, measure="AP", values=values, convention=rules)
+    assert why.differences == ("score_dtype='float64' in one and 'float32' in the other",)
