@@ -244,3 +244,13 @@ def test_values_from_drawn_orders_are_said_to_be_so():
     assert abs(values.mean() - ev.scores[0, 0]) < 4 * error
     exact = rk.evaluate([1, 0, 0], [1, 1, 0], qid=[1, 1, 1], measures=["IPrec(recall=0.5)"])
     assert exact.info == {}
+
+
+def test_a_ranking_is_cut_before_unjudged_documents_are_taken_out():
+    """With a depth of 2 and unjudged documents left out, what stood at rank 3 does not move up (trec_eval -M2 -J)."""
+    qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"x": 3.0, "a": 2.0, "b": 1.0}}
+    names = ["NumRet", "RR", "R"]
+    rules = rk.Convention("both", ties="docid", unjudged="skip", depth=2)
+    assert rk.evaluate(qrels, run, measures=names, convention=rules).per_query.iloc[0].tolist() == [1, 1, 0.5]
+    rules = rk.Convention("one", ties="docid", unjudged="skip")
+    assert rk.evaluate(qrels, run, measures=names, convention=rules).per_query.iloc[0].tolist() == [2, 1, 1]

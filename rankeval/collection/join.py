@@ -131,9 +131,11 @@ class Joined:
         if depth is not None:
             keep = np.arange(len(ranked)) - np.repeat(offsets[:-1], np.diff(offsets)) < depth
             self._count("depth", int(len(keep) - keep.sum()))
+            if judged is not None and self.convention.unjudged == "skip":
+                keep &= judged
             ranked = ranked[keep]
             judged = None if judged is None else judged[keep]
-            offsets = np.concatenate(([0], np.cumsum(np.minimum(np.diff(offsets), depth))))
+            offsets = np.concatenate(([0], np.cumsum(keep)))[offsets]
         chunk = Judged(
             offsets=offsets,
             levels=levels,

@@ -85,11 +85,9 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
 
     if convention.unjudged == "highest":
         label[~judged] = qrels.relevance.max(initial=0)
-    if convention.unjudged == "skip":
-        touched["unjudged"] = int(len(rows) - judged[rows].sum())
+    touched["unjudged"] = int(len(rows) - judged[rows].sum())
+    if convention.unjudged == "skip" and convention.depth is None:  # else they take up ranks until it is cut
         rows = rows[judged[rows]]
-    else:
-        touched["unjudged"] = int(len(rows) - judged[rows].sum())
 
     hit = np.zeros(len(truth_query), dtype=bool)
     hit[truth_row] = True
