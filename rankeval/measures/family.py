@@ -231,6 +231,8 @@ class Measure:
         """As of the family, but for parameters with which a better order may have a lower value."""
         given = dict(self.parameters)
         mapped = isinstance(given.get("gain"), tuple)  # a map from grades need not rise with them
+        if given.get("gain") == "scaled" and self.family.monotone:  # by the query's greatest grade, which may rise too
+            return "order"
         return "" if mapped or given.get("normalizer") == "hits" else self.family.monotone
 
     def refuse_bounds(self, ties: str, unjudged: str) -> None:

@@ -288,6 +288,7 @@ RBP_GAINS = ("binary", "scaled")
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",
     linear=True,
+    monotone="grade",
     spellings={
         "trec_eval-10": (
             Spelling("rbp", {"p": 0.9, "gain": "scaled"}),

@@ -80,6 +80,7 @@ def _interpolated(judged: Judged, level: float, rule: str, rel: float) -> Floats
     formula="max over ranks with recall >= level of precision",
     source="Salton & McGill 1983; Buckley & Voorhees, trec_eval",
     expected="orders",
+    monotone="order",
     spellings={
         **_by_version("iprec_at_recall_{recall}", "iprec_at_recall.{recall}"),
         "trec_eval-8": (Spelling("ircl_prn.{recall}", {"rule": "trec_eval-9"}),),
@@ -101,6 +102,7 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
     formula="mean of IPrec over the recall levels 0, 0.1 ... 1",
     source="Salton & McGill 1983; Buckley & Voorhees, trec_eval",
     expected="orders",
+    monotone="order",
     spellings={
         **_by_version("11pt_avg", "11pt_avg_{levels}", "11pt_avg.{levels}"),
         "trec_eval-8": (Spelling("11-pt_avg", {"rule": "trec_eval-9"}),),
@@ -125,6 +127,7 @@ def eleven_point_average(
     formula="hits(k) / k at k = int(multiple * R + 0.9)",
     source="Buckley & Voorhees, trec_eval",
     linear=True,
+    monotone="order",
     spellings={"trec_eval": ("Rprec_mult_{multiple}", "Rprec_mult.{multiple}")},
 )
 def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats:

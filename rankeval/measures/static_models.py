@@ -65,6 +65,28 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
 
 
 @family(
+    "gRBP",
+    title="rank-biased precision with graded gains",
+    formula="(1 - p) sum over ranks of g(rel) p^(rank - 1), g = (rel - min_rel) / (max_rel - min_rel)",
+    source="Moffat & Zobel 2008",
+    doi="10.1145/1416950.1416952",
+    linear=True,
+    monotone="grade",
+)
+def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, cutoff: int | None = None) -> Floats:
+    """Gain of users who look at the next row with chance p, each grade a share of the greatest one of the scale.
+
+    In [0, 1], higher is better; 0 without relevant documents. RBP, with gain="scaled", divides by the greatest grade
+    of each query instead, as trec_eval 10 does.
+    """
+    if not 0 <= p < 1:
+        raise InvalidInput(f"gRBP: p, the persistence, is in [0, 1) (found {p})")
+    weight = np.power(p, ranks(judged, cutoff) - 1)
+    share: Floats = (1 - p) * judged.discounted(scaled(judged, "gRBP", min_rel, max_rel), weight, cutoff)
+    return share
+
+
+@family(
     "INSQ",
     title="inverse squares",
     formula="sum over ranks of W g(rel), W proportional to 1 / (rank + 2T - 1)^2, up to rank depth",

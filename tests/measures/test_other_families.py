@@ -108,6 +108,8 @@ def test_users_with_fixed_weights():
     assert ranked([2, 0, 1], "INSQ(max_rel=2)") == pytest.approx(
         (weights[0] + weights[2] / 2) / weights.sum(), abs=1e-15
     )
+    assert ranked([2, 0, 1], "gRBP(max_rel=2, p=0.5)") == 0.5 * (1 + 0.5 * 0.25)
+    assert ranked([1, 0, 1], "gRBP(max_rel=1, p=0.5)@2") == ranked([1, 0, 1], "RBP(p=0.5)@2") == 0.5
     assert ranked([2, 0, 1], "NCG@1", "NCG@2", "NCG@3") == pytest.approx([1, 2 / 3, 1], abs=1e-15)
 
 
