@@ -158,6 +158,20 @@ def optuna_study(data):
     study.optimize(lambda _: scorer(model, data.X, data.y, qid=data.qid), n_trials=2, catch=(Exception,))
 
 
+def optuna_objective(data):
+    study = optuna.create_study(direction="maximize")
+    study.optimize(rk.optuna_objective(Ridge(), {"alpha": [0.1, 1.0]}, data), n_trials=2, catch=(Exception,))
+
+
+def learning_curve(data):
+    rk.learning_curve(Ridge(), data)
+
+
+def several_rankers_nested(data):
+    search = GridSearchCV(rk.QueryRanker(Ridge()), {"estimator__alpha": [0.1, 1.0]})
+    rk.cross_validate({"tuned": search, "plain": Ridge()}, data)
+
+
 def loop_over_seeds_in_workers(data):
     joblib.Parallel(n_jobs=2)(
         joblib.delayed(rk.evaluate)(data.y, np.random.default_rng(seed).normal(size=len(data)), qid=data.qid)
@@ -188,6 +202,9 @@ MISUSE = [
     pytest.param(cross_val(1), id="cross_val_score"),
     pytest.param(cross_val(2), id="cross_val_score in two workers"),
     optuna_study,
+    optuna_objective,
+    learning_curve,
+    several_rankers_nested,
     loop_over_seeds_in_workers,
 ]
 
@@ -210,6 +227,22 @@ def test_a_scorer_that_is_older_than_the_guard_refuses_in_workers_too(tmp_path, 
     cv = [(np.flatnonzero(qid % 2 == 0), np.flatnonzero(qid % 2 == 1))]
     with pytest.raises(GuardRefusal, match=r"elsewhere\.db"):
         cross_val_score(Ridge(), data.X, pd.Series(data.y), scoring=scorer, cv=cv, n_jobs=2, error_score=np.nan)
+    forget()
+
+
+def test_an_objective_that_is_older_than_the_registration_fails_its_trial_and_stops_the_study(
+    tmp_path, monkeypatch, data
+):
+    """Optuna would leave the trial RUNNING."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger.db"))
+    forget()
+    objective = rk.optuna_objective(Ridge(), {"alpha": [0.1, 1.0]}, data)
+    study = optuna.create_study(direction="maximize")
+    study.optimize(objective, n_trials=2)
+    rk.Guard("project").register("test", data.X, data.y, qid=data.qid)
+    with pytest.raises(GuardRefusal, match="test collection 'test'"):
+        study.optimize(objective, n_trials=5, catch=(Exception,))
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "COMPLETE", "FAIL"]
     forget()
 
 
