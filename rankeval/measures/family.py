@@ -20,10 +20,11 @@ from rankeval._registry import unknown
 from rankeval.collection.convention import PRESETS
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.measures import printing
 from rankeval.measures.orders import over_orders
+from rankeval.measures.printing import Parameters
 
 Kernel = Callable[..., NDArray[np.float64]]
-Parameters = tuple[tuple[str, Any], ...]
 
 AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
     "mean": lambda values, weights: float(np.average(values, weights=weights)),
@@ -200,9 +201,7 @@ class Measure:
         return hash((self.family.name, self.parameters))
 
     def __str__(self) -> str:
-        from rankeval.measures.names import spell
-
-        return spell(self)
+        return printing.spell(self.family.name, self.parameters)
 
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
@@ -222,9 +221,7 @@ class Measure:
     @property
     def key(self) -> str:
         """A name that MLflow takes, from which `measure_from_key` gives the measure back."""
-        from rankeval.measures.names import key
-
-        return key(self)
+        return printing.key(self.family.name, self.parameters)
 
     @property
     def monotone(self) -> str:
@@ -294,9 +291,8 @@ class Measure:
 
 
 def _restore(name: str, parameters: Parameters) -> Measure:
-    from rankeval.measures import names
-
-    return Measure(names.family(name), parameters)
+    # The package has declared its measures by the time that this module is found.
+    return Measure(FAMILIES[name], parameters)
 
 
 FAMILIES: dict[str, Family] = {}

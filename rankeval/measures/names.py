@@ -231,38 +231,6 @@ def _plain_spellings() -> list[str]:
     ]
 
 
-def spell(measure: Measure) -> str:
-    """Return the canonical name of a measure."""
-    parameters = [(name, value) for name, value in measure.parameters if name != "cutoff"]
-    inside = ", ".join(f"{name}={_literal(value)}" for name, value in parameters)
-    cutoff = dict(measure.parameters).get("cutoff")
-    return f"{measure.family.name}{f'({inside})' if inside else ''}{f'@{cutoff}' if cutoff else ''}"
-
-
-def _literal(value: Any) -> str:
-    is_map = isinstance(value, tuple) and value and all(isinstance(part, tuple) for part in value)
-    return repr(dict(value)) if is_map else repr(value)
-
-
-def key(measure: Measure) -> str:
-    """Return a name of the measure that MLflow takes."""
-    parts = [measure.family.name]
-    parts += [f"__{name}.{_escaped(_literal(value))}" for name, value in measure.parameters if name != "cutoff"]
-    cutoff = dict(measure.parameters).get("cutoff")
-    return "".join(parts) + (f"_at_{cutoff}" if cutoff else "")
-
-
-def _escaped(text: str) -> str:
-    if re.fullmatch(r"'[A-Za-z]+'", text):
-        return text[1:-1]  # a plain word needs no quotes: nothing else that is written is one
-    return "".join(
-        char
-        if char.isascii() and (char.isalnum() or char == ".")
-        else "".join(f"-{byte:02x}" for byte in char.encode())
-        for char in text
-    )
-
-
 def _unescaped(text: str) -> str:
     if re.fullmatch(r"[A-Za-z]+", text) and text not in ("True", "False", "None", "inf", "nan"):
         return repr(text)
