@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.curves import precision_recall, roc
-from rankeval.errors import InvalidInput
+from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError
 
 Q1, Q2 = [1, 1, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0]
 FALLING = -np.arange(12.0)
@@ -100,3 +101,27 @@ def test_the_area_lies_above_average_precision():
     ap = rk.evaluate(y, score, qid=qid, measures="AP").per_query["AP"]
     assert (precision_recall(y, score, qid=qid).area >= ap - 1e-12).all()
     assert precision_recall(y, y.astype(float), qid=qid).area.eq(1.0).all()
+
+
+class _Refusing:
+    """A guard that knows everything."""
+
+    def refuse(self, *_, action, **__):
+        raise GuardRefusal(f"registered: {action}")
+
+    refuse_collection = refuse
+
+
+@pytest.mark.parametrize(
+    "call",
+    [precision_recall, roc, rk.contingency_table, partial(rk.explain_difference, measure="AP", values=(0.1, 0.2))],
+)
+def test_registered_content_is_refused_before_anything_is_computed(call, monkeypatch):
+    """Curves, tables and explanations look at test content as evaluate does: through the guard, arrays and files."""
+    monkeypatch.setattr("rankeval.seals.refusal.Seals.current", _Refusing)
+    with pytest.raises(GuardRefusal, match="registered"):
+        call([1, 0], [2.0, 1.0], qid=[1, 1])
+    with pytest.raises(GuardRefusal, match="registered"):
+        call({"q": {"d": 1}}, {"q": {"d": 1.0}})
+    with pytest.raises(QueryIdError, match="qid= is missing"):
+        call([1, 0], [2.0, 1.0])

@@ -17,7 +17,8 @@ def list_measures() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Index ``name``; columns title, parameters, formula, bounds, aggregate, source, doi, description and
+        Index ``name``; columns title, parameters, formula, bounds, aggregate, greater_is_better, needs (of the
+        judgments), monotone (the bounds that it has), source, doi, description and
         spellings (of other tools).
     """
     import pandas as pd
@@ -33,6 +34,9 @@ def list_measures() -> pd.DataFrame:
             "formula": family.formula,
             "bounds": family.bounds,
             "aggregate": family.aggregate,
+            "greater_is_better": family.greater_is_better,
+            "needs": family.needs,
+            "monotone": family.monotone,
             "source": family.source,
             "doi": family.doi,
             "description": inspect.getdoc(family.kernel) or "",

@@ -128,3 +128,14 @@ def test_without_aspects_the_error_says_what_to_do():
     twice = rk.Qrels(["q", "q"], ["d", "d"], [1, 0], ["1", "1"])
     with pytest.raises(InvalidInput, match="stands twice for aspect '1' of query 'q'"):
         rk.evaluate(twice, {"q": {"d": 1.0}}, measures="P_IA@5")
+
+
+def test_judgments_by_subtopic_are_written_and_read_back(tmp_path):
+    """What write gives, read(format='ndeval') takes, subtopics included; read as plain qrels it has documents twice."""
+    qrels = qrels_of({"q1": [[0, 1, 2], [1, 0, 0]]})
+    qrels.write(tmp_path / "qrels.ndeval")
+    again = rk.Qrels.read(tmp_path / "qrels.ndeval", format="ndeval")
+    assert again.to_frame().astype(str).equals(qrels.to_frame().astype(str))
+    plain = rk.Qrels.read(tmp_path / "qrels.ndeval")
+    with pytest.raises(InvalidInput, match="stands twice"):
+        rk.evaluate(plain, {"q1": {"d0": 1.0}}, measures="AP")
