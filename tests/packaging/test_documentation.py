@@ -45,7 +45,10 @@ def test_the_readme_prints_what_it_shows(tmp_path):
 def test_the_readme_counts_the_measures():
     """The number of measures that the README names is the number there is."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert int(re.search(r"(\d+) measures", text)[1]) == len(rankeval.list_measures())
+    # In a process of its own: doctests declare measures too.
+    count = "import rankeval as rk; print(len(rk.list_measures()))"
+    done = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True)
+    assert re.search(r"(\d+) measures", text)[1] == done.stdout.strip()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
