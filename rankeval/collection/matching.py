@@ -21,6 +21,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = np.uint64(0xFF51AFD7ED558CCD)
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dtype=np.uint64)
 
+_BLOCK = 2**15
+"""Ids hashed at a time."""
+
 Hashes = NDArray[np.uint64]
 
 
@@ -50,25 +53,33 @@ def hash_ids(ids: pa.Array) -> Hashes:
         return mixed(ids.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
     width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
     _, offset_buffer, data = ids.buffers()
-    bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
-    begin, length = bounds[:-1], np.diff(bounds)
+    bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
     # Eight bytes at a time, from wherever they begin; zeros behind, so that the last word may be read whole.
     text = np.empty(int(bounds[-1]) + 8, dtype=np.uint8)
     text[:-8] = np.frombuffer(data, dtype=np.uint8, count=int(bounds[-1])) if data is not None else 0
     text[-8:] = 0
     words = np.ndarray(shape=(len(text) - 7,), dtype="<u8", buffer=text.data, strides=(1,))
+    found = np.empty(len(ids), dtype=np.uint64)
+    for start in range(0, len(ids), _BLOCK):
+        part = bounds[start : start + _BLOCK + 1].astype(np.int64)
+        found[start : start + _BLOCK] = _hash_block(words, part[:-1], np.diff(part))
+    return found
+
+
+def _hash_block(words: Hashes, begin: Ints, length: Ints) -> Hashes:
+    """Return the hashes of texts that begin and end here; a block stays in the processor's cache."""
     found = length.astype(np.uint64) * _GOLDEN
     for place in range(0, int(length.max(initial=0)), 8):
         left = length - place
-        if int(left.min()) > 0:
-            word = words[begin + place] & _MASKS[np.minimum(left, 8)]
-            found = (found ^ word) * _SPREAD
-            found ^= found >> np.uint64(32)
-        else:
-            longer = np.flatnonzero(left > 0)
-            word = words[begin[longer] + place] & _MASKS[np.minimum(left[longer], 8)]
-            part = (found[longer] ^ word) * _SPREAD
-            found[longer] = part ^ (part >> np.uint64(32))
+        least = int(left.min())
+        longer = slice(None) if least > 0 else np.flatnonzero(left > 0)
+        word = words[begin[longer] + place]
+        if least < 8:
+            word &= _MASKS[np.minimum(left[longer], 8)]
+        word ^= found[longer]
+        word *= _SPREAD
+        word ^= word >> np.uint64(32)
+        found[longer] = word
     return mixed(found)
 
 
