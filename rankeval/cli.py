@@ -47,6 +47,15 @@ class EvaluationFormat(StrEnum):
     trec = "trec"
 
 
+class ListFormat(StrEnum):
+    """How the measures are listed; markdown: the guide to them."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+
+
 class _WithHosts(TyperGroup):
     """The commands of rankeval, and a group for each installed host that has commands of its own."""
 
@@ -182,13 +191,20 @@ def compare(
 
 
 @app.command("measures")
-def list_all(output: OutputFormat = Format.table) -> None:
+def list_all(
+    output: Annotated[
+        ListFormat, typer.Option("--format", help="How to print it; markdown: with who uses what.")
+    ] = ListFormat.table,
+) -> None:
     """List the measures, their parameters and what they say."""
-    from rankeval.measures import list_measures
+    from rankeval.measures import list_measures, measures_markdown
 
+    if output is ListFormat.markdown:
+        typer.echo(measures_markdown(), nl=False)
+        return
     frame = list_measures().rename_axis("name").reset_index()
     short = ["name", "title", "parameters", "aggregate"]
-    _print_frame(frame[short] if output is Format.table else frame, output)
+    _print_frame(frame[short] if output is ListFormat.table else frame, Format(output.value))
 
 
 @app.command()

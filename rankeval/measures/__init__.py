@@ -20,6 +20,7 @@ from rankeval.measures import (  # declared by being imported
 )
 from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, Spelling, family
+from rankeval.measures.guide import measures_markdown
 from rankeval.measures.names import measure, measure_from_key, measures
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "measure",
     "measure_from_key",
     "measures",
+    "measures_markdown",
     "pairwise",
     "preference",
     "ranked",

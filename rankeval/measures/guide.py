@@ -1,0 +1,187 @@
+"""The guide to the measures and conventions, made from what is declared: who uses what, under which name."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from rankeval.collection.convention import PRESETS, Convention
+from rankeval.measures.family import FAMILIES, Family, Spelling
+
+TOOLS = ("trec_eval", "ir_measures", "ranx")
+"""Tools that have a column of their own; versions of one share it."""
+
+ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|"})
+
+
+class Choice(NamedTuple):
+    """One answer to a question on which tools part: how it is written here, and who gives it."""
+
+    question: str
+    ours: str
+    who: str
+
+
+CHOICES = (
+    Choice("DCG: discount 1 / log2(rank + 1)", "DCG", "trec_eval, pytrec_eval, scikit-learn, ranx `ndcg`, gdeval"),
+    Choice(
+        "DCG: no discount before rank b, then 1 / log_b(rank)",
+        "DCG(discount='log_rank')",
+        "Järvelin & Kekäläinen 2002, the lectures; no current tool by default",
+    ),
+    Choice("DCG: the grade is the gain", "DCG(gain='linear')", "trec_eval, scikit-learn, ranx `ndcg`"),
+    Choice(
+        "DCG: gain 2^rel - 1",
+        "DCG(gain='exp')",
+        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told otherwise",
+    ),
+    Choice("Ideal list and R: all judged documents", "judgments='qrels'", "trec_eval, gdeval, ranx, ir_measures"),
+    Choice("Ideal list and R: the rows that were ranked", "judgments='rows'", "scikit-learn, LightGBM, XGBoost"),
+    Choice("Ties: mean over their orders", "ties='expected'", "scikit-learn; McSherry & Najork 2008"),
+    Choice("Ties: by document id, descending", "ties='docid'", "trec_eval, gdeval"),
+    Choice("Ties: as rows stand", "ties='stable'", "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort"),
+    Choice("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
+    Choice("No relevant document: 1", "no_relevant='one'", "LightGBM; XGBoost unless the metric's name ends in `-`"),
+    Choice("No relevant document: left out", "no_relevant='skip'", "gdeval"),
+    Choice(
+        "Query missing from the run: left out", "missing='skip'", "trec_eval 9 and pytrec_eval without `-c`, gdeval"
+    ),
+    Choice("Query missing from the run: 0", "missing='zero'", "trec_eval `-c`; the default here"),
+    Choice("Query missing from the run: stop", "missing='error'", "trec_eval 10 without `-c`"),
+    Choice("AP at k: by all relevant documents", "AP@10", "trec_eval `map_cut`, ranx, ir_measures, RecTools"),
+    Choice("AP at k: by min(R, k)", "AP(normalizer='min')@10", "Kaggle's mapk, LightGBM, XGBoost"),
+    Choice("AP at k: by k", "AP(normalizer='k')@10", "RecTools `divide_by_k`"),
+    Choice("AP at k: by the hits seen", "AP(normalizer='hits')@10", "running averages, as on the lectures' slides"),
+    Choice("Interpolated precision: recall as a fraction", "IPrec(recall=0.1)", "textbooks; the default here"),
+    Choice(
+        "Interpolated precision: at int(r R + 0.9) documents", "IPrec(recall=0.1, rule='trec_eval-9')", "trec_eval 9"
+    ),
+    Choice("Interpolated precision: at round(r R) documents", "IPrec(recall=0.1, rule='trec_eval-10')", "trec_eval 10"),
+    Choice("ERR: greatest grade given, 4", "ERR(max_rel=4)@20", "gdeval; others take it from the data: not done here"),
+    Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
+    Choice("RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"),
+    Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
+    Choice("Precision of the set: by the number retrieved", "P", "trec_eval `set_P`, ir_measures `SetP`"),
+    Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
+    Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "the lectures"),
+)
+"""Where definitions part. What is written here is a measure or a rule of a convention."""
+
+OPENING = """\
+# Measures and conventions: who uses what
+
+Made from the declarations by `rankeval measures --format markdown`; a test holds it to them. Names are
+`Family(parameter=value)@cutoff`; what another tool calls a measure is understood too, and where tools mean different
+things by one name it is read under the convention, or refused with the choices.
+
+`{cutoff}` and the like stand for values. What a tool sets without saying so stands behind its name in parentheses. A
+parameter without a default must be given.
+"""
+
+
+def measures_markdown() -> str:
+    """Return the guide to every declared measure and preset, in Markdown.
+
+    Returns
+    -------
+    str
+        A table of conventions, one of the questions on which tools part, and the measures chapter by chapter: formula,
+        parameters, range, source, and the spellings of other tools.
+    """
+    chapters: dict[str, list[Family]] = {}
+    for family in FAMILIES.values():
+        chapters.setdefault(_chapter(family), []).append(family)
+    parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where definitions part\n"]
+    parts.append(_table(("question and answer", "here", "who"), ((c.question, _code(c.ours), c.who) for c in CHOICES)))
+    for title, families in chapters.items():
+        parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
+    return "\n".join(parts)
+
+
+HEADS = ("measure", "formula", "parameters", "range", "source", *TOOLS, "others")
+
+
+def _chapter(family: Family) -> str:
+    """Return the first sentence of the module that declares a family."""
+    module = sys.modules.get(family.kernel.__module__)
+    return (inspect.getdoc(module) or family.kernel.__module__).partition("\n")[0].removesuffix(".")
+
+
+def _row(family: Family) -> Iterator[str]:
+    """Yield the cells of a measure."""
+    yield f"**{_escaped(family.name)}**: {_escaped(family.title)}"
+    yield _escaped(family.formula)
+    empty = inspect.Parameter.empty
+    yield ", ".join(
+        _code(name if default is empty else f"{name}={default!r}") for name, default in family.defaults.items()
+    )
+    yield _range(family)
+    yield f"[{_escaped(family.source)}](https://doi.org/{family.doi})" if family.doi else _escaped(family.source)
+    for tool in TOOLS:
+        yield "; ".join(_spelled(*one) for one in family.spellings.items() if _is_of(one[0], tool))
+    yield "; ".join(
+        f"{_escaped(name)}: {_spelled('', spellings)}"
+        for name, spellings in family.spellings.items()
+        if not any(_is_of(name, tool) for tool in TOOLS)
+    )
+
+
+def _is_of(name: str, tool: str) -> bool:
+    return name == tool or name.startswith(f"{tool}-")
+
+
+def _spelled(name: str, spellings: Iterable[str | Spelling]) -> str:
+    version = name.partition("-")[2]
+    texts = []
+    for one in spellings:
+        fixed = ", ".join(f"{key}={value!r}" for key, value in one.fixed.items()) if isinstance(one, Spelling) else ""
+        texts.append(_code(str(one)) + (f" ({_escaped(fixed)})" if fixed else ""))
+    return (f"{version}: " if version else "") + ", ".join(texts)
+
+
+def _range(family: Family) -> str:
+    low, high = (_limit(value) for value in family.bounds)
+    said = [f"{low} to {high}"]
+    if family.aggregate != "mean":
+        said.append({"sum": "added up over queries", "gmean": "geometric mean over queries"}[family.aggregate])
+    if not family.greater_is_better:
+        said.append("lower is better")
+    return ", ".join(said)
+
+
+def _limit(value: float) -> str:
+    if math.isinf(value):
+        return "-∞" if value < 0 else "∞"
+    return f"{value:g}"
+
+
+def _presets() -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
+    rules = ("ties", "judgments", "negative", "missing", "no_relevant", "unjudged", "score_dtype")
+    return ("preset", *rules, "gain of nDCG", "else bound"), (_preset(preset, rules) for preset in PRESETS.values())
+
+
+def _preset(preset: Convention, rules: tuple[str, ...]) -> tuple[str, ...]:
+    gain = preset.bind.get("nDCG", {}).get("gain", FAMILIES["nDCG"].defaults["gain"])
+    others = [_code(_call(name, bound)) for name, bound in preset.bind.items() if name not in ("nDCG", "DCG")]
+    return (_code(preset.name), *(getattr(preset, rule) for rule in rules), str(gain), ", ".join(others))
+
+
+def _call(name: str, bound: Any) -> str:
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in bound.items())})"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = tuple(heads)
+    lines = [heads, ("---",) * len(heads), *(tuple(row) for row in rows)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _escaped(text: str) -> str:
+    return text.translate(ESCAPES)
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", "\\|") + "`"
