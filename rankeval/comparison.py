@@ -240,7 +240,8 @@ def compare(
     Parameters
     ----------
     systems : mapping of str to Evaluation or DataFrame
-        Name -> scores: evaluations, or frames with query ids as index and a column per measure.
+        Name -> scores: evaluations, or frames with query ids as index, or as column ``qid``, and a column per measure;
+        frames of polars too.
     baseline : str, optional
         Hold the others against this one; by default all pairs are compared.
     measures : str, Measure or sequence of them, optional
@@ -420,8 +421,11 @@ def _frame(scores: Scores) -> pd.DataFrame:
     if isinstance(scores, Evaluation):
         return scores.per_query
     refuse_fold_scores(scores)
-    if isinstance(scores, pd.DataFrame):
-        return scores
+    to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
+    frame = to_pandas() if callable(to_pandas) else scores
+    if isinstance(frame, pd.DataFrame):
+        # Ids left in a column are no measure, and the row numbers beside them are no ids.
+        return frame.set_index("qid") if "qid" in frame.columns else frame
     raise InvalidInput(f"systems are evaluations or DataFrames of per-query scores, found {type(scores).__name__}")
 
 

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -390,3 +391,13 @@ def test_all_pairs_of_real_runs_equal_the_golden_corrections(shared):
     assert [list(pair) for pair in zip(table["baseline"], table["system"], strict=True)] == golden["pairs"]
     np.testing.assert_allclose(table["p_value"], golden["ttest_rel_pvalues"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(table["p_adjusted"], golden["corrections"]["holm"]["adjusted"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("to_frame", [lambda frame: frame, pl.from_pandas])
+def test_ids_in_a_column_pair_the_rows(to_frame):
+    """A column qid holds the ids: it is no measure, and the order of rows says nothing."""
+    bm25 = pd.DataFrame({"qid": [1, 2, 3], "AP": [0.2, 0.4, 0.6]})
+    ltr = pd.DataFrame({"qid": [3, 2, 1], "AP": [0.9, 0.5, 0.4]})
+    by_column = compare({"bm25": to_frame(bm25), "ltr": to_frame(ltr)}, baseline="bm25").table
+    by_index = compare({"bm25": bm25.set_index("qid"), "ltr": ltr.set_index("qid")}, baseline="bm25").table
+    pd.testing.assert_frame_equal(by_column, by_index)
