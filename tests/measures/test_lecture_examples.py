@@ -178,3 +178,66 @@ def test_the_numbers_above_are_those_of_the_collection(shared: Path):
     assert Fraction(examples["two_queries_map"]["expected"]["map"]) == Fraction(41, 60)
     lines = examples["qrels_sample"]["inputs"]["lines"]
     assert [int(line.split()[3]) for line in lines] == [1, 1, 1, 0, 2, 0, 0, 1, 1, 0, 1, 0, 0, 0]
+
+
+def test_harmonic_figure():
+    """At P = R = .7 all means are .7; elsewhere minimum <= harmonic <= geometric <= arithmetic <= maximum."""
+    qrels = {"q": {f"d{place}": 1 for place in range(10)}}
+    for hits in range(11):
+        run = {"q": {f"d{place if place < hits else place + 100}": -float(place) for place in range(10)}}
+        precision, recall, f = rk.evaluate(qrels, run, measures=["P", "R", "F"]).scores[0]
+        if hits == 7:
+            assert [exact(one) for one in (precision, recall, f)] == [Fraction(7, 10)] * 3
+    for retrieved in (8, 20, 35):
+        run = {"q": {f"d{place if place < 7 else place + 100}": -float(place) for place in range(retrieved)}}
+        precision, recall, f = rk.evaluate(qrels, run, measures=["P", "R", "F"]).scores[0]
+        assert recall == 0.7
+        low, high = sorted([precision, recall])
+        assert low <= f <= np.sqrt(precision * recall) <= (precision + recall) / 2 <= high
+
+
+def test_map_rounded():
+    """APs that print as .62 and .44, MAP as .53."""
+    qrels = {
+        "q1": {f"d{rank}": 1 for rank in (1, 3, 6, 9, 10)},
+        "q2": {f"d{rank}": 1 for rank in (2, 5, 7)},
+    }
+    run = {query: {f"d{rank}": -float(rank) for rank in range(1, 11)} for query in qrels}
+    ev = rk.evaluate(qrels, run, measures="AP@10")
+    assert [f"{value:.2f}" for value in ev.scores[:, 0]] == ["0.62", "0.44"]
+    assert f"{ev.mean().iloc[0]:.2f}" == "0.53"
+
+
+@pytest.mark.shared
+def test_trec_eval_listing(shared: Path):
+    """The names of trec_eval 8 are those of today under its convention."""
+    examples = {one["id"]: one for one in json.loads((shared / "seed_examples.json").read_text())["examples"]}
+    names = examples["trec_eval_listing"]["expected"]["current_names"]
+    assert {line["name"] for line in examples["trec_eval_listing"]["inputs"]["lines"]} == set(names)
+    for old, new in names.items():
+        assert rk.measure(old, "trec_eval-9.0.8") == rk.measure(new, "trec_eval-9.0.8")
+    assert len(names) == 28
+
+
+def test_trec_eval_listing_consistency():
+    """30 topics of 1,000 documents with 1,555 of 3,875 relevant ones: micro recall .4013, micro precision .0518."""
+    found = [1555 // 30 + (topic < 1555 % 30) for topic in range(30)]
+    known = [3875 // 30 + (topic < 3875 % 30) for topic in range(30)]
+    qrels = {str(topic): {f"d{place}": 1 for place in range(known[topic])} for topic in range(30)}
+    run = {
+        str(topic): {f"d{place if place < found[topic] else place + 1000}": -float(place) for place in range(1000)}
+        for topic in range(30)
+    }
+    counts = rk.evaluate(qrels, run, measures=["num_q", "num_ret", "num_rel", "num_rel_ret"]).aggregate()
+    assert counts.tolist() == [30, 30_000, 3875, 1555]
+    micro = rk.contingency_table(qrels, run).micro()
+    assert micro["recall"] == pytest.approx(0.4012903225806452, abs=1e-15)
+    assert micro["precision"] == pytest.approx(0.051833333333333335, abs=1e-15)
+
+
+@pytest.mark.shared
+def test_collection_facts(shared: Path):
+    """Cranfield has 225 queries."""
+    qrels = rk.Qrels.read(shared / "cranfield" / "qrels.graded.txt.gz")
+    run = rk.Run.read(shared / "cranfield" / "runs" / next((shared / "cranfield" / "runs").glob("bm25_k12*")).name)
+    assert rk.evaluate(qrels, run, measures="NumQ").aggregate().iloc[0] == 225
