@@ -8,6 +8,7 @@ a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import zlib
 from collections.abc import Callable, Iterable
@@ -23,6 +24,8 @@ from rankeval.collection.trec import Layout, number_of, read_trec
 from rankeval.errors import FileFormatError, InvalidInput
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_SNIFFED = 4096
+_OBJECT = re.compile(rb"\{\s*[\"}]")
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -95,8 +98,10 @@ def _sniff(data: bytes, where: Path) -> str:
     """Return the format: by magic bytes and first line, then by suffix."""
     if data.startswith(_PARQUET):
         return "parquet"
-    first = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:4096].split(b"\n", 1)[0]
-    if first.startswith(b"{"):
+    start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:_SNIFFED]
+    first = start.split(b"\n", 1)[0].rstrip()
+    # A query may be called "{" too, and a broken object is still to be told as one.
+    if _OBJECT.match(first) and (first.endswith(b"}") or len(first) == _SNIFFED or len(first.split()) < 4):
         return "jsonl"
     for name, delimiter in (("tsv", b"\t"), ("csv", b",")):
         heads = [head.strip().strip(b'"').decode(errors="replace") for head in first.split(delimiter)]
@@ -146,7 +151,8 @@ def _read_jsonl(data: bytes, layout: Layout, where: str) -> Columns:
 
 
 def _wanted(names: list[str], layout: Layout) -> list[str]:
-    return [name for part in ("qid", "docid", layout.value) for name in spelled(names, part)] or names
+    found = [name for part in ("qid", "docid", layout.value) for name in spelled(names, part)]
+    return found + [name for name in ("aspect", "subgroup") if found and name in names] or names
 
 
 def _read_parquet(data: bytes, layout: Layout, where: str) -> Columns:
@@ -170,7 +176,8 @@ def _from_table(table: pa.Table, layout: Layout, where: str) -> Columns:
             numbers = [number_of(text, f"{where}, row {row}, column {name}") for row, text in texts]
             table = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.float64()))
     try:
-        return from_frame(table, qid="qid", docid="docid", value=layout.value, role=layout.value)
+        aspect = "aspect" if layout.value == "relevance" else None
+        return from_frame(table, qid="qid", docid="docid", value=layout.value, role=layout.value, aspect=aspect)
     except InvalidInput as error:
         raise FileFormatError(f"{where}: {error}") from error
 
@@ -182,6 +189,54 @@ _READERS: dict[str, Callable[[bytes, Layout, str], Columns]] = {
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
 }
+
+
+_WRITERS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+
+def write_format(path: str | os.PathLike[str], format: str | None) -> str:  # noqa: A002
+    """Return the format to write: the one asked for, else by the name, TREC text where that says nothing.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such format.
+    """
+    if format is not None:
+        if format not in _READERS:
+            raise unknown("format", format, _READERS)
+        return format
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in _COMPRESSION]
+    return _WRITERS.get(suffixes[-1] if suffixes else "", "trec")
+
+
+def write_table(path: str | os.PathLike[str], table: pa.Table, format: str) -> None:  # noqa: A002
+    """Write a table as CSV, TSV, JSON lines or Parquet, replacing the file in one step.
+
+    Parameters
+    ----------
+    path : path
+        Where to; ``.gz`` and ``.zst`` are compressed.
+    table : pyarrow.Table
+        The columns.
+    format : {"csv", "tsv", "jsonl", "parquet"}
+        How to write them.
+    """
+    if format == "jsonl":
+        import json
+
+        lines = (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
+        write_atomically(path, lines)
+        return
+    sink = pa.BufferOutputStream()
+    if format == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, sink)
+    else:
+        options = pacsv.WriteOptions(delimiter="\t" if format == "tsv" else ",", quoting_style="needed")
+        pacsv.write_csv(table, sink, options)
+    write_atomically(path, [sink.getvalue()])
 
 
 def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.Buffer]) -> None:

@@ -33,21 +33,31 @@ SPELLINGS = {
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Rows of (query, document, value), as a reader returns them; ``name`` is the run tag, if there is one."""
+    """Rows of (query, document, value), as a reader returns them.
+
+    ``name`` is the run tag; ``aspect`` and ``subgroup`` are those of judgments. Each is None where there is none.
+    """
 
     qid: pa.Array
     docid: pa.Array
     value: NDArray[Any]
     name: str | None = None
+    aspect: pa.Array | None = None
+    subgroup: pa.Array | None = None
 
 
 def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
-    """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows."""
+    """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
+
+    Judgments may also be ``{qid: {docid: {aspect: grade}}}``.
+    """
     for query, documents in mapping.items():
         if not isinstance(documents, Mapping):
             raise InvalidInput(
                 f"expected {{qid: {{docid: {value}}}}}, but query {query!r} has a {type(documents).__name__}"
             )
+    if value == "relevance" and any(isinstance(one, Mapping) for rows in mapping.values() for one in rows.values()):
+        return _from_nested(mapping)
     queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in mapping.items())
     rows = mapping.values()
     return Columns(
@@ -57,7 +67,63 @@ def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
     )
 
 
-def from_frame(frame: Any, *, qid: str, docid: str, value: str, role: str) -> Columns:
+def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
+    """Flatten ``{qid: {docid: {aspect: grade}}}``."""
+    rows = []
+    for query, documents in mapping.items():
+        for document, by_aspect in documents.items():
+            if not isinstance(by_aspect, Mapping):
+                raise InvalidInput(
+                    f"expected {{qid: {{docid: {{aspect: relevance}}}}}}, as other documents have it, but document "
+                    f"{document!r} of query {query!r} has a {type(by_aspect).__name__}"
+                )
+            rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
+    qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
+    return Columns(
+        id_column(qids, "qid"),
+        id_column(docids, "docid"),
+        value_column(grades, "relevance"),
+        aspect=id_column(aspects, "aspect"),
+    )
+
+
+def is_records(thing: Any) -> bool:
+    """Whether `from_records` can take it: a dataset of ir_datasets, what its iterators give, or a list of that."""
+    if isinstance(thing, (list, tuple)):
+        return bool(thing) and hasattr(thing[0], "query_id")
+    return hasattr(thing, "__next__") or hasattr(thing, "qrels_iter") or hasattr(thing, "scoreddocs_iter")
+
+
+def from_records(thing: Any, value: str) -> Columns:
+    """Take records with query_id, doc_id and relevance or score, as ir_datasets and ir_measures have them.
+
+    Parameters
+    ----------
+    thing : iterable of records, or dataset
+        A dataset has ``qrels_iter()`` or ``scoreddocs_iter()``.
+    value : {"relevance", "score"}
+        What to take.
+    """
+    source = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}[value]
+    if hasattr(thing, "qrels_iter") or hasattr(thing, "scoreddocs_iter"):
+        if not hasattr(thing, source):
+            raise InvalidInput(f"the dataset has no {source}(): expected one with {value} of documents")
+        thing = getattr(thing, source)()
+    wanted = ("query_id", "doc_id", value)
+    rows = list(thing)
+    for at, row in enumerate(rows):
+        if not all(hasattr(row, part) for part in wanted):
+            raise InvalidInput(f"record {at} (counting from 0): expected {', '.join(wanted)}, found {row!r}"[:300])
+    by_aspect = bool(rows) and hasattr(rows[0], "subtopic_id")
+    return Columns(
+        id_column([row.query_id for row in rows], "query_id"),
+        id_column([row.doc_id for row in rows], "doc_id"),
+        value_column([getattr(row, value) for row in rows], value),
+        aspect=id_column([row.subtopic_id for row in rows], "subtopic_id") if by_aspect else None,
+    )
+
+
+def from_frame(frame: Any, *, qid: str, docid: str, value: str, role: str, aspect: str | None = None) -> Columns:
     """Take three columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream.
 
     Parameters
@@ -68,6 +134,9 @@ def from_frame(frame: Any, *, qid: str, docid: str, value: str, role: str) -> Co
         Names of the columns.
     role : {"relevance", "score"}
         What the value is.
+    aspect : str, optional
+        Name of a fourth column, of judgments: taken if it is there, where it is the usual one. A column ``subgroup``
+        goes with it.
     """
     table = _table(frame)
     names = [_find(table, wanted, part) for wanted, part in ((qid, "qid"), (docid, "docid"), (value, role))]
@@ -75,7 +144,16 @@ def from_frame(frame: Any, *, qid: str, docid: str, value: str, role: str) -> Co
         id_column(_column(table, names[0]), names[0]),
         id_column(_column(table, names[1]), names[1]),
         value_column(_column(table, names[2]), names[2]),
+        aspect=None if aspect is None else _optional(table, aspect, "aspect"),
+        subgroup=None if aspect is None else _optional(table, "subgroup", "subgroup"),
     )
+
+
+def _optional(table: Any, wanted: str, usual: str) -> pa.Array | None:
+    if wanted == usual and wanted not in _names(table):
+        return None
+    name = _find(table, wanted, usual)
+    return id_column(_column(table, name), name)
 
 
 def is_frame(thing: Any) -> bool:

@@ -32,7 +32,9 @@ class Qrels:
     relevance : array-like of number
         The grade of each row; stored as int64 if all are whole, else float64.
     aspect : array-like of str or of int, optional
-        The subtopic that was judged.
+        The subtopic that was judged, or the group of judges (a user, an assessor).
+    subgroup : array-like of str or of int, optional
+        Within a group of judges: only documents of one sub-group were compared with each other.
 
     Raises
     ------
@@ -49,14 +51,18 @@ class Qrels:
     docid: pa.Array
     relevance: NDArray[Any]
     aspect: pa.Array | None = None
+    subgroup: pa.Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "qid", frames.id_column(self.qid, "qid"))
         object.__setattr__(self, "docid", frames.id_column(self.docid, "docid"))
         object.__setattr__(self, "relevance", frames.whole(frames.value_column(self.relevance, "relevance")))
-        if self.aspect is not None:
-            object.__setattr__(self, "aspect", frames.id_column(self.aspect, "aspect"))
-        frames.check_lengths(self, "docid", "relevance", "aspect")
+        for name in ("aspect", "subgroup"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frames.id_column(getattr(self, name), name))
+        frames.check_lengths(self, "docid", "relevance", "aspect", "subgroup")
+        if self.subgroup is not None and self.aspect is None:
+            raise InvalidInput("subgroup= is given without aspect=: sub-groups are parts of a group of judges")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Qrels:  # noqa: A002
@@ -66,9 +72,10 @@ class Qrels:
         ----------
         path : path
             The file, also as ``.gz`` or ``.zst``.
-        format : {"trec", "ndeval", "csv", "tsv", "jsonl", "parquet"}, optional
-            By default read off the content and the name, but for "ndeval": TREC text whose second column is the
-            subtopic, kept as ``aspect``.
+        format : {"trec", "ndeval", "prefs", "csv", "tsv", "jsonl", "parquet"}, optional
+            By default read off the content and the name, but for two: "ndeval" is TREC text whose second column is
+            the subtopic, or the group of judges, kept as ``aspect``; "prefs" has the five columns of trec_eval's
+            preferences, query, group, sub-group, document and grade.
 
         Raises
         ------
@@ -80,11 +87,24 @@ class Qrels:
         if format == "ndeval":
             by_aspect, aspect = trec.read_ndeval(formats.read_bytes(path), str(path))
             return cls(by_aspect.qid, by_aspect.docid, by_aspect.value, aspect)
-        columns = formats.read_columns(path, trec.QRELS, format)
-        return cls(columns.qid, columns.docid, columns.value)
+        if format == "prefs":
+            return cls._of(trec.read_prefs(formats.read_bytes(path), str(path)))
+        return cls._of(formats.read_columns(path, trec.QRELS, format))
 
     @classmethod
-    def from_frame(cls, df: Any, *, qid: str = "qid", docid: str = "docid", relevance: str = "relevance") -> Qrels:
+    def _of(cls, columns: frames.Columns) -> Qrels:
+        return cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup)
+
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        *,
+        qid: str = "qid",
+        docid: str = "docid",
+        relevance: str = "relevance",
+        aspect: str | None = "aspect",
+    ) -> Qrels:
         """Take judgments from a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
         Parameters
@@ -94,18 +114,36 @@ class Qrels:
         qid, docid, relevance : str
             Names of its columns. Where the default is not there, usual spellings such as ``docno`` and ``label`` are
             looked for.
+        aspect : str, optional
+            Name of the column of aspects (subtopics, groups of judges). The default is taken if it is there, with a
+            column ``subgroup`` if there is one; None takes neither.
 
         Raises
         ------
         InvalidInput
             If a column is missing, or holds what cannot be an id or a grade.
         """
-        columns = frames.from_frame(df, qid=qid, docid=docid, value=relevance, role="relevance")
-        return cls(columns.qid, columns.docid, columns.value)
+        return cls._of(frames.from_frame(df, qid=qid, docid=docid, value=relevance, role="relevance", aspect=aspect))
+
+    @classmethod
+    def from_records(cls, records: Any) -> Qrels:
+        """Take judgments from records with query_id, doc_id and relevance, as those of ir_datasets.
+
+        Parameters
+        ----------
+        records : iterable of records, or dataset
+            A dataset with ``qrels_iter()``, or what that gives; a ``subtopic_id`` is the aspect.
+
+        Raises
+        ------
+        InvalidInput
+            If a record lacks one of these, or holds what cannot be an id or a grade.
+        """
+        return cls._of(frames.from_records(records, "relevance"))
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Mapping[Any, Any]]) -> Qrels:
-        """Take judgments from ``{qid: {docid: relevance}}``.
+        """Take judgments from ``{qid: {docid: relevance}}``, or ``{qid: {docid: {aspect: relevance}}}``.
 
         Parameters
         ----------
@@ -117,36 +155,46 @@ class Qrels:
         InvalidInput
             If the inner values are no mappings, or ids or grades are not as they must be.
         """
-        columns = frames.from_dict(judgments, "relevance")
-        return cls(columns.qid, columns.docid, columns.value)
+        return cls._of(frames.from_dict(judgments, "relevance"))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with the columns qid, docid, relevance (and aspect, if there is one)."""
+        """Return a pandas DataFrame with the columns qid, docid, relevance (and aspect and subgroup, if there)."""
         import pandas as pd
 
         columns = {"qid": self.qid.to_pandas(), "docid": self.docid.to_pandas(), "relevance": self.relevance}
-        if self.aspect is not None:
-            columns["aspect"] = self.aspect.to_pandas()
+        columns |= {name: column.to_pandas() for name, column in self._more().items()}
         return pd.DataFrame(columns)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write TREC text, ``qid iter docid relevance``, replacing the file in one step.
+    def _more(self) -> dict[str, pa.Array]:
+        return {name: getattr(self, name) for name in ("aspect", "subgroup") if getattr(self, name) is not None}
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the judgments, replacing the file in one step.
+
+        TREC text is ``qid iter docid relevance``, the second column the aspect or 0; with sub-groups it has the five
+        columns of format "prefs". Tables have a column for each part, and hold ids with blanks too.
 
         Parameters
         ----------
         path : path
-            Where to; ``.gz`` and ``.zst`` are compressed. The second column is the aspect, or 0.
+            Where to; ``.gz`` and ``.zst`` are compressed.
+        format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
+            By default what the name ends in, or else "trec".
 
         Raises
         ------
         InvalidInput
             For ids that the format cannot hold, such as those with blanks.
         """
-        for name in ("qid", "docid", "aspect"):
+        kind = formats.write_format(path, format)
+        if kind != "trec":
+            columns = {"qid": self.qid, "docid": self.docid, "relevance": pa.array(self.relevance), **self._more()}
+            formats.write_table(path, pa.table(columns), kind)
+            return
+        for name in ("qid", "docid", "aspect", "subgroup"):
             trec.check_writable(getattr(self, name), name)
-        iteration = pa.repeat("0", len(self)) if self.aspect is None else self.aspect
-        rows = [self.qid, iteration, self.docid, pa.array(self.relevance)]
-        formats.write_atomically(path, trec.trec_text(rows))
+        between = list(self._more().values()) or [pa.repeat("0", len(self))]
+        formats.write_atomically(path, trec.trec_text([self.qid, *between, self.docid, pa.array(self.relevance)]))
 
     def __len__(self) -> int:
         return len(self.relevance)
@@ -165,8 +213,8 @@ def as_qrels(judgments: Any) -> Qrels:
 
     Parameters
     ----------
-    judgments : Qrels, mapping, frame or path
-        ``{qid: {docid: relevance}}``, a frame with the columns qid, docid, relevance, or a file.
+    judgments : Qrels, mapping, frame, path or records
+        ``{qid: {docid: relevance}}``, a frame with the columns qid, docid, relevance, a file, or what ir_datasets has.
 
     Raises
     ------
@@ -181,6 +229,8 @@ def as_qrels(judgments: Any) -> Qrels:
         return Qrels.read(judgments)
     if frames.is_frame(judgments):
         return Qrels.from_frame(judgments)
+    if frames.is_records(judgments):
+        return Qrels.from_records(judgments)
     raise InvalidInput(
         f"expected judgments as Qrels, {{qid: {{docid: relevance}}}}, a frame or a path, "
         f"found a {type(judgments).__name__}"

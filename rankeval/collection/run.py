@@ -102,6 +102,25 @@ class Run:
         return cls(columns.qid, columns.docid, columns.value, name)
 
     @classmethod
+    def from_records(cls, records: Any, *, name: str | None = None) -> Run:
+        """Take a ranking from records with query_id, doc_id and score, as those of ir_datasets and ir_measures.
+
+        Parameters
+        ----------
+        records : iterable of records, or dataset
+            A dataset with ``scoreddocs_iter()``, or what that gives.
+        name : str, optional
+            What to call the system.
+
+        Raises
+        ------
+        InvalidInput
+            If a record lacks one of these, or holds what cannot be an id or a score.
+        """
+        columns = frames.from_records(records, "score")
+        return cls(columns.qid, columns.docid, columns.value, name)
+
+    @classmethod
     def from_dict(cls, scores: Mapping[Any, Mapping[Any, Any]], *, name: str | None = None) -> Run:
         """Take a ranking from ``{qid: {docid: score}}``.
 
@@ -126,26 +145,34 @@ class Run:
 
         return pd.DataFrame({"qid": self.qid.to_pandas(), "docid": self.docid.to_pandas(), "score": self.score})
 
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write TREC text, ``qid Q0 docid rank score tag``, replacing the file in one step.
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the ranking, replacing the file in one step.
 
-        Queries come in the order of their first row, documents by descending score, equal scores in the order of
-        their rows. Scores are written so that they read back to the last bit.
+        TREC text is ``qid Q0 docid rank score tag``; tables have the columns qid, docid and score. Queries come in
+        the order of their first row, documents by descending score, equal scores in the order of their rows. Scores
+        are written so that they read back to the last bit.
 
         Parameters
         ----------
         path : path
             Where to; ``.gz`` and ``.zst`` are compressed. The tag is the name, or ``run``.
+        format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
+            By default what the name ends in, or else "trec".
 
         Raises
         ------
         InvalidInput
             For ids that the format cannot hold, such as those with blanks.
         """
-        for column in ("qid", "docid"):
-            trec.check_writable(getattr(self, column), column)
         query = self.qid.dictionary_encode().indices.to_numpy()
         order = np.lexsort((-self.score, query))  # stable: equal scores stay in row order
+        kind = formats.write_format(path, format)
+        if kind != "trec":
+            table = pa.table({"qid": self.qid, "docid": self.docid, "score": self.score}).take(pa.array(order))
+            formats.write_table(path, table, kind)
+            return
+        for column in ("qid", "docid"):
+            trec.check_writable(getattr(self, column), column)
         starts = np.flatnonzero(np.r_[True, np.diff(query[order]) != 0]) if len(self) else np.empty(0, np.int64)
         rank = np.arange(1, len(self) + 1) - np.repeat(starts, np.diff(np.r_[starts, len(self)]))
         rows = [
@@ -174,8 +201,8 @@ def as_run(ranking: Any) -> Run:
 
     Parameters
     ----------
-    ranking : Run, mapping, frame or path
-        ``{qid: {docid: score}}``, a frame with the columns qid, docid, score, or a file.
+    ranking : Run, mapping, frame, path or records
+        ``{qid: {docid: score}}``, a frame with the columns qid, docid, score, a file, or what ir_datasets has.
 
     Raises
     ------
@@ -190,6 +217,8 @@ def as_run(ranking: Any) -> Run:
         return Run.read(ranking)
     if frames.is_frame(ranking):
         return Run.from_frame(ranking)
+    if frames.is_records(ranking):
+        return Run.from_records(ranking)
     raise InvalidInput(
         f"expected a ranking as Run, {{qid: {{docid: score}}}}, a frame or a path, found a {type(ranking).__name__}"
     )

@@ -41,6 +41,7 @@ class Layout:
 QRELS = Layout("qrels", ("qid", "iter", "docid", "relevance"), "relevance")
 NDEVAL = Layout("qrels", ("qid", "aspect", "docid", "relevance"), "relevance")
 _ASPECTS = Layout("qrels", ("qid", "docid", "document", "relevance"), "relevance")  # the second column as an id
+PREFS = Layout("prefs", ("qid", "group", "subgroup", "docid", "relevance"), "relevance")
 RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
@@ -87,6 +88,31 @@ def read_ndeval(data: bytes, where: str) -> tuple[Columns, pa.Array]:
         As `read_trec`.
     """
     return read_trec(data, NDEVAL, where), read_trec(data, _ASPECTS, where).docid
+
+
+def read_prefs(data: bytes, where: str) -> Columns:
+    """Read preferences, ``qid group subgroup docid grade``, with the group of judges as the aspect.
+
+    Parameters
+    ----------
+    data : bytes
+        The text, uncompressed.
+    where : str
+        What messages call the file.
+
+    Raises
+    ------
+    FileFormatError
+        As `read_trec`.
+    """
+    columns = read_trec(data, PREFS, where)
+    # Once more for each of the other two columns, in the place of the document's.
+    group, subgroup = (
+        read_trec(data, Layout("prefs", fields, "relevance"), where).docid
+        for fields in (("qid", "docid", "subgroup", "document", "relevance"),
+                       ("qid", "group", "docid", "document", "relevance"))
+    )  # fmt: skip
+    return Columns(columns.qid, columns.docid, columns.value, aspect=group, subgroup=subgroup)
 
 
 def _is_regular(data: bytes) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.frames import is_records
 from rankeval.collection.grouping import sizes_to_ids
 from rankeval.collection.join import Joined, join_arrays
 from rankeval.collection.judged import Groups, Judged
@@ -120,7 +121,7 @@ def evaluate(
 
 
 def _is_collection(truth: Any) -> bool:
-    if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance"):
+    if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance") or is_records(truth):
         return True
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
 

@@ -148,6 +148,13 @@ def test_judgments_come_back_from_their_file(tmp_path_factory, rows):
     assert back.relevance.dtype == qrels.relevance.dtype
 
 
+@pytest.mark.parametrize("query", ["{", '{"', "{}", "["])
+def test_a_query_that_looks_like_another_format_comes_back(tmp_path: Path, query):
+    """What a file is, its first characters alone do not say."""
+    rk.Qrels.from_dict({query: {"d": 1}}).write(tmp_path / "qrels")
+    assert rk.Qrels.read(tmp_path / "qrels").qid.to_pylist() == [query]
+
+
 def test_ranks_in_a_written_run_follow_the_scores(tmp_path: Path):
     """Ranks count from 1 in each query by descending score; equal scores keep the order of their rows."""
     rk.Run(["b", "a", "b", "b"], ["x", "y", "z", "w"], [1, 5, 2, 1]).write(tmp_path / "run")
