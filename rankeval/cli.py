@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.collection.convention import Convention
+    from rankeval.collection.qrels import Qrels
     from rankeval.evaluation import Evaluation
     from rankeval.experiment import ExperimentResult
     from rankeval.guard import Guard
@@ -141,11 +142,20 @@ def evaluate(
     zscores: Annotated[
         Path | None, typer.Option("--zscores", "-Z", help="Print deviations from these reference scores (trec).")
     ] = None,
+    qrels_format: Annotated[
+        str | None,
+        typer.Option(
+            "--qrels-format",
+            "-R",
+            help="ndeval: the second column is the subtopic or judge; prefs: trec_eval's preferences; else read off.",
+        ),
+    ] = None,
     output: Annotated[
         EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
     ] = EvaluationFormat.table,
 ) -> None:
     """Score rankings against judgments."""
+    from rankeval.collection.qrels import Qrels
     from rankeval.trec_output import trec_rules
 
     is_trec = output is EvaluationFormat.trec
@@ -158,11 +168,14 @@ def evaluate(
         collection_size=collection_size,
     )
     if is_trec:
-        _print_trec(qrels, runs, measures or ["official"], rules, zscores, per_query=per_query, summary=not no_summary)
+        wanted = measures or ["official"]
+        judgments = Qrels.read(qrels, qrels_format)
+        _print_trec(judgments, runs, wanted, rules, zscores, per_query=per_query, summary=not no_summary)
         return
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
-    frame = _scores(_evaluations(qrels, runs, measures or DEFAULT_MEASURES, rules), per_query=per_query)
+    evaluations = _evaluations(qrels, runs, measures or DEFAULT_MEASURES, rules, qrels_format)
+    frame = _scores(evaluations, per_query=per_query)
     _print_frame(frame, Format(output.value))
 
 
@@ -329,7 +342,7 @@ def _host_command(name: str) -> Any:
 
 
 def _print_trec(
-    qrels: Path,
+    judgments: Qrels,
     runs: list[Path],
     measures: list[str],
     rules: Convention,
@@ -339,12 +352,11 @@ def _print_trec(
     summary: bool,
 ) -> None:
     """Print what trec_eval prints for each run, one after the other."""
-    from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.trec_output import trec_text
     from rankeval.trec_zscores import read_zscores
 
-    judgments, reference = Qrels.read(qrels), None if zscores is None else read_zscores(zscores)
+    reference = None if zscores is None else read_zscores(zscores)
     for path in runs:
         text = trec_text(
             judgments,
@@ -359,17 +371,20 @@ def _print_trec(
 
 
 def _evaluations(
-    qrels: Path, runs: list[Path], measures: list[str], convention: str | Convention
+    qrels: Path,
+    runs: list[Path],
+    measures: list[str],
+    convention: str | Convention,
+    qrels_format: str | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluate each run; its name is its file's, as a tag may stand in several files."""
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate as evaluate_run
-    from rankeval.measures import measure
+    from rankeval.measures import measures as find_measures
 
-    for spec in measures:
-        measure(spec, convention)  # a misspelt measure is answered before a large file is read
-    judgments = Qrels.read(qrels)
+    find_measures(measures, convention)  # a misspelt measure is answered before a large file is read
+    judgments = Qrels.read(qrels, qrels_format)
     names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
     if len(set(names)) < len(names):
         names = [str(path) for path in runs]

@@ -43,12 +43,15 @@ class AspectTable:
         The grade for that aspect.
     docid : pyarrow.Array
         Name of each document.
+    group : ndarray of shape (n_aspects,), optional
+        Where what is counted as an aspect is a sub-group of judgments: the number of its group.
     """
 
     offsets: Ints
     aspect: Ints
     grade: NDArray[Any]
     docid: pa.Array
+    group: Ints | None = None
 
     def entries(self, document: Ints) -> tuple[Ints, Entries]:
         """Return the entries of these documents, and which of the documents given each is of."""
@@ -134,6 +137,11 @@ class AspectBlock:
         whole : Judged
             The chunk that this block belongs to.
         """
+        if self.table.group is not None:
+            raise InvalidInput(
+                "judgments by sub-group say which documents are preferred to which within one: only measures of "
+                "preferences read them (Prefs, PrefsR, NumPrefs, NumPrefsFul); give Qrels without subgroup= for others"
+            )
         if "parts" not in self._memo:
             self._memo["parts"] = self._parts(whole)
         return self._memo["parts"]
@@ -194,13 +202,18 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     Raises
     ------
     InvalidInput
-        When a document is judged twice for one aspect of a query.
+        When a document is judged twice for one aspect (sub-group) of a query.
     """
     from rankeval.collection.qrels import Qrels
 
     aspect = qrels.aspect
     assert aspect is not None
     codes = [np.asarray(_ranks(column), dtype=np.int64) for column in (qrels.qid, qrels.docid, aspect)]
+    group = None
+    if qrels.subgroup is not None:
+        within = np.asarray(_ranks(qrels.subgroup), dtype=np.int64)
+        both, codes[2] = np.unique(codes[2] * (int(within.max(initial=0)) + 1) + within, return_inverse=True)
+        group = both // (int(within.max(initial=0)) + 1)
     order = np.lexsort((codes[2], codes[1], codes[0]))
     query, document, part = (code[order] for code in codes)
     new = np.ones(len(order), dtype=bool)
@@ -217,7 +230,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     rows = pa.array(order[start])
     best = np.maximum.reduceat(grade, start) if len(start) else grade
     folded = Qrels(qid=qrels.qid.take(rows), docid=qrels.docid.take(rows), relevance=best)
-    return folded, AspectTable(np.append(start, len(order)), part, grade, folded.docid)
+    return folded, AspectTable(np.append(start, len(order)), part, grade, folded.docid, group)
 
 
 def _ranks(column: pa.Array) -> NDArray[Any]:

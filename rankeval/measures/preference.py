@@ -3,6 +3,9 @@
 Each judgment group (a user, an assessor; the aspect of the judgments) prefers the document with the higher grade. A
 ranking fulfils a preference when it has the preferred document further up; one that it retrieved counts as above one
 that it did not. Tied rows fulfil half of the preferences among them, which is the mean over their orders.
+
+Where a group has sub-groups, only documents of one sub-group were compared; what follows from several (a above b in
+one, b above c in another) counts as well, and preferences that contradict each other are an error.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
+from rankeval.collection.aspects import AspectBlock
 from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import FAMILIES, Spelling, family
@@ -40,9 +44,11 @@ class Preferences(NamedTuple):
     retrieved : ndarray of bool of shape (n_documents,)
         Which documents are retrieved.
     grade : ndarray of shape (n_documents, n_groups)
-        The grades, nan where a group has none.
+        The grades, the greatest over sub-groups, nan where a group has none.
     place : ndarray of shape (n_documents,)
         Places in the ranking, infinite for what is not retrieved.
+    partial : ndarray of bool of shape (n_groups,)
+        Whether a group has sub-groups, so that it need not have compared all its documents.
     """
 
     prefers: NDArray[np.bool_]
@@ -50,6 +56,7 @@ class Preferences(NamedTuple):
     retrieved: NDArray[np.bool_]
     grade: Floats
     place: Floats
+    partial: NDArray[np.bool_]
 
     def looked_at(self, count: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return the pairs that may be fulfilled, and those that are counted as possible."""
@@ -70,8 +77,12 @@ def _preferences(judged: Judged, *, as_tied: bool = True) -> Iterator[Preference
         grade, at = grades(judged, query, place)
         with np.errstate(invalid="ignore"):
             prefers = grade.T[:, :, None] > grade.T[:, None, :]
+        if judged.aspects is not None and judged.aspects.table.group is not None:
+            grade, prefers, partial = _by_group_of_judges(judged.aspects, query, grade, prefers)
+        else:
+            partial = np.zeros(len(prefers), dtype=bool)
         fulfilled = (at[:, None] < at) + 0.5 * ((at[:, None] == at) & np.isfinite(at))
-        yield Preferences(prefers, fulfilled, np.isfinite(at), grade, at)
+        yield Preferences(prefers, fulfilled, np.isfinite(at), grade, at, partial)
 
 
 def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
@@ -100,6 +111,32 @@ def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats
     order = np.argsort(documents)
     at[order[np.searchsorted(documents, block.document[rows], sorter=order)]] = place[rows]
     return grade, at
+
+
+def _by_group_of_judges(
+    block: AspectBlock, query: int, grade: Floats, prefers: NDArray[np.bool_]
+) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return grades and preferences of groups from those of sub-groups, with all that follows; and which have some."""
+    documents = block.known[block.known_query == query]
+    subgroups = np.unique(block.table.entries(documents)[1].aspect)
+    assert block.table.group is not None
+    _, group = np.unique(block.table.group[subgroups], return_inverse=True)
+    grades, preferred = [], []
+    for one in range(int(group.max(initial=-1)) + 1):
+        its = group == one
+        grades.append(np.fmax.reduce(grade[:, its], axis=1))
+        known = prefers[its].any(axis=0)
+        if its.sum() > 1:
+            for through in range(len(documents)):  # Warshall: what follows by way of each document in turn
+                known |= known[:, through, None] & known[through]
+        if known.diagonal().any():
+            names = sorted(str(block.table.docid[int(at)]) for at in documents[known.diagonal()])
+            raise InvalidInput(
+                f"the sub-groups of one group of judges contradict each other: {', '.join(names[:5])} would each be "
+                "preferred to itself; put judgments that disagree into groups of their own"
+            )
+        preferred.append(known)
+    return np.stack(grades, axis=1), np.stack(preferred), np.bincount(group) > 1
 
 
 def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
@@ -211,8 +248,9 @@ RULES = ("exact", "trec_eval")
 """How PrefsR cuts off documents that are not relevant; see there."""
 
 
-def _balanced(prefers: NDArray[np.bool_], one: Preferences, grade: Floats, at: Floats, count: str, rule: str) -> float:
+def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     """Return the share of one group's preferences fulfilled when as many others as relevant documents count."""
+    prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
     counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
     relevant, others = (grade > 0) & counted, (grade == 0) & counted
     may, possible = one.looked_at(count)
@@ -223,11 +261,13 @@ def _balanced(prefers: NDArray[np.bool_], one: Preferences, grade: Floats, at: F
         found = (prefers * one.fulfilled * may).sum() + (relevant & one.retrieved).sum() * more
         there = (prefers & possible).sum() + whole * more
         return float(found / there) if there else 0.0
+    if rule == "trec_eval" and one.partial[group]:
+        n_relevant = int((grade > 0).sum())  # of all documents even where only those retrieved count
     first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
     keep = grade > 0
     keep[first] = True
     pairs = prefers & keep[:, None] & keep
-    if rule == "trec_eval":
+    if rule == "trec_eval" and not one.partial[group]:
         pairs = pairs | (others[:, None] & np.isin(np.arange(len(at)), first))
     there = (pairs & possible).sum()
     return float((pairs * one.fulfilled * may * ~np.eye(len(at), dtype=bool)).sum() / there) if there else 0.0
@@ -241,10 +281,7 @@ def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") 
         raise unknown("rule of PrefsR", rule, RULES)
     value = np.zeros(judged.n_queries)
     for query, one in enumerate(_preferences(judged, as_tied=False)):
-        shares = [
-            _balanced(prefers, one, grade, one.place, count, rule)
-            for prefers, grade in zip(one.prefers, one.grade.T, strict=True)
-        ]
+        shares = [_balanced(one, group, count, rule) for group in range(len(one.prefers))]
         value[query] = sum(shares) / len(shares) if shares else np.nan
     return value
 

@@ -161,6 +161,8 @@ def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None)
     documents = text_hashes(qrels.docid)
     if qrels.aspect is not None:
         documents = join(documents, text_hashes(qrels.aspect))
+    if qrels.subgroup is not None:
+        documents = join(documents, text_hashes(qrels.subgroup))
     rows = {"documents": documents, "labels": number_hashes(qrels.relevance, name="relevance")}
     return _by_query(rows, qrels.qid, queries)
 

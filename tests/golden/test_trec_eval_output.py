@@ -121,6 +121,18 @@ def test_preferences_are_counted_as_by_nist(shared: Path):
     assert ours == (folder / "out.test.qrels_prefs").read_text()
 
 
+@pytest.mark.parametrize("qrels", ["prefs.test", "prefs.comment.test"])
+def test_preferences_of_groups_with_sub_groups_are_counted_as_by_nist(shared: Path, qrels):
+    """Five columns; preferences follow from one sub-group to the next. Ties as above."""
+    folder = shared / "trec_eval_test"
+    rows = rk.Run.read(folder / "prefs.results.test").to_frame().sort_values("docid", kind="stable")
+    rows["score"] -= rows.groupby("qid").cumcount() * 1e-9
+    run = rk.Run.from_frame(rows, name="STANDARD")
+    judgments = rk.Qrels.read(folder / qrels, format="prefs")
+    ours = trec_text(judgments, run, measures=["all_prefs"], convention="trec_eval-10", per_query=True)
+    assert ours == (folder / "out.test.prefs").read_text()
+
+
 def test_without_a_summary_only_topics_are_printed(shared: Path):
     """-n leaves out the lines of all topics, and nothing else."""
     folder = shared / "trec_eval_test"

@@ -98,3 +98,45 @@ def test_groups_with_ties_have_no_mean_where_it_would_be_guessed():
     qrels = groups(ann={"a": 1, "b": 0}, bob={"a": 0, "b": 1})
     with pytest.raises(InvalidInput, match="ties='docid'"):
         scored(qrels, {"a": 1.0, "b": 1.0}, ["PrefsR"])
+
+
+def subgroups(*rows) -> rk.Qrels:
+    """Return the judgments of one query: rows of group, sub-group, document, grade."""
+    group, subgroup, docid, grade = zip(*rows, strict=True)
+    return rk.Qrels(["q"] * len(rows), list(docid), list(grade), aspect=list(group), subgroup=list(subgroup))
+
+
+CHAIN = [("ann", "1", "a", 2), ("ann", "1", "b", 1), ("ann", "2", "b", 2), ("ann", "2", "c", 1)]
+
+
+def test_what_follows_from_two_sub_groups_is_a_preference_too():
+    """A above b in one sub-group and b above c in another: a above c, which nobody was asked."""
+    value = scored(subgroups(*CHAIN), {"c": 3.0, "a": 2.0, "b": 1.0})
+    assert (value["NumPrefs"], value["NumPrefsFul"]) == (3, 1)
+    apart = scored(subgroups(*CHAIN[:2], ("ann", "2", "c", 5), ("ann", "2", "d", 1)), {"c": 3.0, "a": 2.0, "b": 1.0})
+    assert apart["NumPrefs"] == 2  # a and c were never compared, whatever their grades
+
+
+@given(grades, grades)
+@settings(max_examples=30, deadline=None)
+def test_one_sub_group_is_a_group(ann, bob):
+    """A group with a single sub-group is one without any."""
+    rows = [(name, "1", docid, grade) for name, known in (("ann", ann), ("bob", bob)) for docid, grade in known.items()]
+    ranked, names = {"b": 3.0, "c": 2.0, "a": 1.0, "x": 0.5}, [*NAMES, "PrefsR", "PrefsR(rule='trec_eval')"]
+    untied = rk.Convention("stable", ties="stable")
+    np.testing.assert_allclose(
+        scored(subgroups(*rows), ranked, names, convention=untied),
+        scored(groups(ann=ann, bob=bob), ranked, names, convention=untied),
+    )
+
+
+def test_sub_groups_that_contradict_each_other_are_refused():
+    """So are measures that know nothing of sub-groups, and sub-groups of nothing."""
+    turned = [*CHAIN, ("ann", "3", "c", 1), ("ann", "3", "a", 0)]
+    with pytest.raises(InvalidInput, match="contradict each other: a, b, c"):
+        scored(subgroups(*turned), {"a": 1.0})
+    for name in ("AvgJG(of='AP')", "P_IA@5"):
+        with pytest.raises(InvalidInput, match="only measures of preferences read them"):
+            scored(subgroups(*CHAIN), {"a": 1.0}, [name])
+    with pytest.raises(InvalidInput, match="without aspect="):
+        rk.Qrels(["q"], ["a"], [1], subgroup=["1"])
