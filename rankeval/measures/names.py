@@ -22,6 +22,7 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.measures.family import FAMILIES, Family, Measure, Spelling
+from rankeval.measures.trec_names import NICKNAMES, names_behind
 
 _NAME = re.compile(r"(?P<family>[^\s()@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoff>-?\d+))?", re.DOTALL)
 
@@ -48,9 +49,6 @@ _PLACEHOLDERS = {
 
 _FORMS: dict[str, Callable[[float], float]] = {"": lambda value: value, "squared": math.sqrt}
 """What a value stands for, by what follows the colon of a placeholder."""
-
-SEVERAL = ("official", "all_trec", "set", "prefs", "all_prefs", "qrels_jg")
-"""trec_eval's names for whole lists of measures."""
 
 
 def family(name: str) -> Family:
@@ -131,8 +129,8 @@ def _is_bound(one: Measure, bind: Mapping[str, Mapping[str, Any]]) -> bool:
 def _readings(name: str, n_families: int) -> tuple[tuple[str, Measure], ...]:
     """Return tool and measure for each way to read a name; a new declaration, which changes the number, is seen."""
     found = _foreign(name, n_families)
-    if not found and (name in SEVERAL or re.fullmatch(r"\w+\.[\d.]+(,[\d.]+)+", name)):
-        raise AmbiguousName(f"{name!r} stands for several measures: name one, or give a list to measures=")
+    if not found and (name in NICKNAMES or re.fullmatch(r"\w+\.[\d.]+(,[\d.]+)+", name)):
+        raise AmbiguousName(f"{name!r} stands for several measures: name one of them here; measures= takes it")
     return found or (("rankeval", _parse(name)),)
 
 
@@ -169,9 +167,9 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
         if isinstance(call, ast.Call) and named:
             return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
         found = "a value without a name"
-    except (SyntaxError, ValueError) as error:
-        found = str(error)
-    raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values; found {found}")
+    except (SyntaxError, ValueError):
+        found = text
+    raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values, text in quotes; found {found}")
 
 
 class _Pattern(NamedTuple):
@@ -272,7 +270,7 @@ def measures(
     Parameters
     ----------
     specs : str, Measure or iterable of them
-        What to compute.
+        What to compute; also trec_eval's names for several, such as ``"official"`` and ``"P.5,10"``.
     convention : str or Convention, optional
         Decides names by which tools mean different things.
 
@@ -281,13 +279,19 @@ def measures(
     InvalidInput
         When there are none, or two are the same measure.
     """
+    if not isinstance(specs, (str, Measure, Iterable)):
+        raise InvalidInput(f"measures: expected at least one, such as 'nDCG@10'; found {specs!r}")
     asked: Sequence[str | Measure] = [specs] if isinstance(specs, (str, Measure)) else list(specs)
     if not asked:
         raise InvalidInput("measures: expected at least one, such as 'nDCG@10'; found none")
-    found = [(str(spec).strip(), measure(spec, convention)) for spec in asked]
+    version_10 = convention is not None and find_convention(convention).name.startswith("trec_eval-10")
     seen: dict[Measure, str] = {}
-    for label, one in found:
-        if one in seen:
-            raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
-        seen[one] = label
-    return found
+    for spec in asked:
+        several: list[str] = names_behind(spec.strip(), version_10=version_10) if isinstance(spec, str) else []
+        for name in several or (spec,):
+            label, one = str(name).strip(), measure(name, convention)
+            if one not in seen:
+                seen[one] = label
+            elif not several:
+                raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
+    return [(label, one) for one, label in seen.items()]

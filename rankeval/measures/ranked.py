@@ -109,7 +109,7 @@ def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     spellings={
         "trec_eval": ("map", "map_cut_{cutoff}", "map_cut.{cutoff}"),
         "ir_measures": ("MAP", "MAP@{cutoff}"),
-        "ranx": ("map@{cutoff}",),
+        "ranx": ("map@{cutoff}", "map"),
     },
 )
 def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None) -> Floats:
@@ -228,7 +228,7 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     spellings={
         "trec_eval": ("recip_rank",),
         "ir_measures": ("MRR", "MRR@{cutoff}"),
-        "ranx": ("mrr@{cutoff}",),
+        "ranx": ("mrr@{cutoff}", "mrr"),
     },
 )
 def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:

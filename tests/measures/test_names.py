@@ -28,6 +28,7 @@ from rankeval.measures import measure
         ("recall_100", "R@100"),
         ("recip_rank", "RR"),
         ("mrr@10", "RR@10"),
+        ("mrr", "RR"),
         ("hit_rate@5", "Success@5"),
         ("num_rel_ret", "NumRelRet"),
         ("set_F", "F"),
@@ -160,3 +161,28 @@ def test_a_convention_binds_what_a_name_leaves_open():
     )
     assert [str(one) for one in ev.measures] == ["nDCG(gain='exp')@10", "nDCG(gain={1: 1, 3: 3})@10"]
     assert ev.scores[0, 0] != ev.scores[0, 1]
+
+
+def test_measures_takes_the_names_that_stand_for_several():
+    """Where one measure is expected such a name is refused; a list of measures holds what trec_eval would print."""
+    qrels, run = {"1": {"a": 1, "b": 0}}, {"1": {"a": 1.0, "b": 2.0}}
+    both = rk.evaluate(qrels, run, measures=["P.1, 2", "map"])
+    assert both.per_query.loc["1"].to_dict() == {"P_1": 0.0, "P_2": 0.5, "map": 0.5}
+    official = rk.evaluate(qrels, run, measures="official", convention="trec_eval-9.0.8").per_query
+    assert {"num_q", "map", "gm_map", "iprec_at_recall_0.10", "P_1000"} <= set(official.columns)
+    newest = rk.evaluate(qrels, run, measures="all_trec", convention="trec_eval-10").per_query
+    assert {"rbp", "unj_20", "ndcg_cut_10"} <= set(newest.columns)
+    with pytest.raises(AmbiguousName, match="give a convention that decides"):
+        rk.evaluate(qrels, run, measures="official")
+
+
+def test_no_measures_is_one_line():
+    """None is no list of measures, and the message says what is."""
+    with pytest.raises(InvalidInput, match=r"such as 'nDCG@10'; found None"):
+        rk.evaluate([1], [1.0], qid=[1], measures=None)
+
+
+def test_text_without_quotes_is_shown_as_it_was_written():
+    """A forgotten quote is the likeliest slip in a parameter."""
+    with pytest.raises(InvalidInput, match=r"text in quotes; found gain=exp"):
+        measure("nDCG(gain=exp)@10")
