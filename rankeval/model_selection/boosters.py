@@ -274,7 +274,7 @@ class XGBoostMetric(TrainingMetric):
 
 
 def _training_metric(kind: type[Any], measures: Any, convention: str | Convention) -> Any:
-    return kind(tuple(one for _, one in find_measures(measures)), convention)
+    return kind(tuple(one for _, one in find_measures(measures, convention)), convention)
 
 
 def lightgbm_feval(

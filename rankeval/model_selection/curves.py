@@ -130,7 +130,7 @@ def learning_curve(
     import pandas as pd
 
     data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group)
-    labels = tuple(label for label, _ in find_measures(measures))
+    labels = tuple(label for label, _ in find_measures(measures, convention))
     rules = find_convention(convention)
     Seals.current().refuse(data.X, data.y, data.qid, action="learning_curve")
     codes, _ = encode(data.qid)

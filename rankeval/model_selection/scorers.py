@@ -146,8 +146,9 @@ class QueryScorer:
         name: str | None = None,
     ) -> None:
         # Unknown names are found now: inside a search they would come late, and as nan.
-        find_measures(measures)
-        find_convention(convention)
+        found = find_measures(measures, convention)
+        if isinstance(measures, (str, Measure)):
+            measures = measures if len(found) == 1 else (measures,)
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
         self.convention = convention
         self.response_method = response_method if isinstance(response_method, str) else tuple(response_method)
@@ -301,7 +302,13 @@ class QueryScorer:
 
     def _key(self) -> tuple[Any, ...]:
         many = isinstance(self.measures, tuple)
-        return many, tuple(find_measures(self.measures)), find_convention(self.convention), self._methods, self.name
+        return (
+            many,
+            tuple(find_measures(self.measures, self.convention)),
+            find_convention(self.convention),
+            self._methods,
+            self.name,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QueryScorer):

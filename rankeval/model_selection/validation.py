@@ -132,7 +132,7 @@ def cross_validate(
     CrossValidation(2 folds, 2 queries out of fold: AP=1.0000)
     """
     data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group)
-    find_measures(measures)
+    find_measures(measures, convention)
     rules = find_convention(convention)
     Seals.current().refuse(data.X, data.y, data.qid, action="cross_validate")
     folds = query_folds(cv, data)

@@ -313,3 +313,17 @@ class TestInScikitLearn:
         )
         assert bound["AP"].importances.tolist() == indexed["AP"].importances.tolist()
         assert bound["AP"].importances_mean.argmax() == 0
+
+
+def test_names_are_read_under_the_convention(ltr, ridge):
+    """What a name means by tool is decided by the convention, in scorers and cross-validation as in evaluate."""
+    rules = Convention("trec_eval-9.0.8", bind={"IPrec": {"rule": "trec_eval-9"}})
+    name = "iprec_at_recall_0.10"
+    scorer = rk.make_scorer(name, convention=rules)
+    plain = rk.make_scorer("IPrec(recall=0.1, rule='trec_eval-9')")
+    assert scorer(ridge, ltr.X, ltr.y, qid=ltr.qid) == plain(ridge, ltr.X, ltr.y, qid=ltr.qid)
+    assert scorer != plain
+    assert list(
+        rk.cross_validate(ridge, ltr.X, ltr.y, qid=ltr.qid, measures=name, convention=rules, cv=2).evaluation.labels
+    ) == [name]
+    assert set(rk.make_scorer("P.5,10")(ridge, ltr.X, ltr.y, qid=ltr.qid)) == {"P_5", "P_10"}
