@@ -202,10 +202,12 @@ class Guard:
             raise InvalidInput("folds= is not there yet: fit the systems, and freeze their scores or the fitted models")
         if not isinstance(systems, Mapping) or len(systems) < 2:
             raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
+        if not isinstance(test, RegisteredCollection):
+            raise InvalidInput(f"test is {test!r}; expected what guard.register returned")
         self._records.in_use(test)
         known = Known(test.content, test.fingerprint())
         rankings = {str(name): known.ranking(str(name), system) for name, system in systems.items()}
-        primary = str(find_measure(measure))
+        primary = str(find_measure(measure, convention))
         plan = Plan(
             project=self.project,
             collection=test.name,
@@ -213,7 +215,9 @@ class Guard:
             systems=tuple((name, output_digest(known.outputs(ranking))) for name, ranking in rankings.items()),
             baseline=baseline,
             measure=primary,
-            secondary=tuple(one for one in dict.fromkeys(str(find_measure(m)) for m in secondary) if one != primary),
+            secondary=tuple(
+                one for one in dict.fromkeys(str(find_measure(m, convention)) for m in secondary) if one != primary
+            ),
             convention=find_convention(convention),
             alpha=float(alpha),
             n_resamples=int(n_resamples),

@@ -425,3 +425,10 @@ class TestStatusRetireVerify:
             Guard("project")
         with pytest.raises(LedgerError, match="not there yet"):
             Guard("project", ledger="mlflow")
+
+
+@pytest.mark.usefixtures("test")
+def test_a_name_cannot_be_frozen_for_want_of_the_data(guard, data):
+    """Looks are asked for by name; systems are scored on the collection itself."""
+    with pytest.raises(InvalidInput, match=r"test is 'test'; expected what guard\.register returned"):
+        guard.freeze("test", systems=systems(data, 0, 1))
