@@ -202,6 +202,10 @@ def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats
     place[by_grade] = np.arange(len(row)) - np.repeat(group, np.diff(np.append(group, len(row))))
     ideal_rank = better[query, code] + place + 1
     overlap = judged.sums(query, upto[depth[query]] - upto[np.maximum(rank, ideal_rank) - 1])
-    best = mass[n_ideal] + n_ideal * (upto[depth] - upto[n_ideal]) if normalize else mass[depth]
+    best = mass[depth]
+    if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
+        its = np.repeat(np.arange(judged.n_queries), n_ideal)
+        first = np.cumsum(n_ideal) - n_ideal
+        best = judged.sums(its, upto[depth[its]] - upto[np.arange(len(its)) - first[its]])
     value: Floats = np.divide(overlap, best, out=np.full(judged.n_queries, np.nan), where=n_ideal > 0)
     return value
