@@ -123,6 +123,8 @@ def evaluate(
 def _is_collection(truth: Any) -> bool:
     if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance") or is_records(truth):
         return True
+    if hasattr(truth, "collect_schema"):  # of polars: asking a lazy frame for its columns would warn
+        return True
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
 
 

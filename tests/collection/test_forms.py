@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -70,6 +71,15 @@ def test_what_was_written_is_read_back(tmp_path: Path, name):
     same(rk.Run.read(tmp_path / f"r.{name}").to_frame(), run.to_frame())
     ours = rk.evaluate(tmp_path / name, tmp_path / f"r.{name}", measures=["RR", "nDCG@10"])
     pd.testing.assert_frame_equal(ours.per_query, rk.evaluate(qrels, run, measures=["RR", "nDCG@10"]).per_query)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.RecordBatch.from_pydict])
+def test_frames_of_any_make_are_evaluated_without_a_warning(make):
+    """Both sides as frames, lazy ones included."""
+    truth = make({"qid": ["q1", "q1"], "docid": ["a", "b"], "relevance": [2, 0]})
+    ranking = make({"qid": ["q1", "q1"], "docid": ["b", "a"], "score": [2.0, 1.0]})
+    assert rk.evaluate(truth, ranking, measures="RR").per_query["RR"].tolist() == [0.5]
 
 
 @pytest.mark.parametrize("name", FORMS)
