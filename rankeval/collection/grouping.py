@@ -136,7 +136,7 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
         return rank[coded.indices.to_numpy()], names
     if isinstance(qid, (pa.Array, pa.ChunkedArray)):
         qid = qid.to_numpy(zero_copy_only=False)
-    ids = np.asarray(qid)
+    ids = as_typed(qid)
     if ids.ndim != 1:
         raise QueryIdError(f"qid: expected one id for each row, found an array of shape {ids.shape}")
     _refuse_missing(ids)
@@ -152,6 +152,20 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     names[:] = distinct
     number = {name: place for place, name in enumerate(distinct)}
     return np.fromiter((number[name] for name in ids.tolist()), dtype=np.int64, count=len(ids)), names
+
+
+def as_typed(ids: ArrayLike) -> NDArray[Any]:
+    """Return ids as an array, those of a list of texts and others as objects: NumPy would make 1 and nan texts too.
+
+    Parameters
+    ----------
+    ids : array-like of shape (n_rows,)
+        Ids of any type.
+    """
+    column = np.asarray(ids)
+    if column.dtype.kind in "US" and isinstance(ids, (list, tuple)) and len({isinstance(one, str) for one in ids}) > 1:
+        return np.asarray(ids, dtype=object)
+    return column
 
 
 def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.grouping import as_typed
 from rankeval.errors import InvalidInput, QueryIdError
 
 NAME = "qid"
@@ -77,7 +78,7 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     """
     import pandas as pd
 
-    column = np.asarray(ids)
+    column = as_typed(ids)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.shape != (rows,):

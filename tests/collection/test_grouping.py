@@ -76,3 +76,10 @@ def test_a_missing_id_is_refused(column):
     """None and NaN are no query."""
     with pytest.raises(QueryIdError, match="has no query id"):
         group_rows(column)
+
+
+@pytest.mark.parametrize("ids", [["1", 1], [1, "1"], ("q1", float("nan")), ["q1", 2.5]])
+def test_a_list_of_mixed_ids_is_refused(ids):
+    """NumPy would write them all as text: 1 and "1" would be one query, and nan the query "nan"."""
+    with pytest.raises(QueryIdError, match=r"several types are mixed|row 1 has no query id"):
+        group_rows(ids)

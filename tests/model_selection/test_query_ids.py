@@ -90,3 +90,8 @@ def test_a_weight_belongs_to_the_query():
     assert per_query([2.0, 3.0, 2.0], codes, "sample_weight").tolist() == [2.0, 3.0]
     with pytest.raises(InvalidInput, match="differs within the query of row 2"):
         per_query([2.0, 3.0, 4.0], codes, "sample_weight")
+
+
+def test_a_number_and_its_text_are_two_ids():
+    """NumPy makes texts of both where they stand in one list."""
+    assert encode(find(X, qid=["1", 1, "1", 1]))[0].tolist() == [0, 1, 0, 1]
