@@ -14,6 +14,7 @@ from mlflow.exceptions import MlflowException
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval.hosts import TrackedRun
 from rankeval_mlflow.connection import connected, masked, reason
 from rankeval_mlflow.names import sha256
 from rankeval_mlflow.packing import evaluation_path
@@ -35,14 +36,14 @@ class LoggedRun:
     metrics: Mapping[str, float]
 
 
-def load_evaluation(run_id: str, role: str | None = None) -> Evaluation:
+def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evaluation:
     """Load an evaluation that `log_evaluation` or an experiment wrote.
 
     Parameters
     ----------
-    run_id : str
-        A run, or a registered model's version as ``"models:/ranker/7"`` or ``"models:/ranker@champion"``: then the
-        run that made the version.
+    run_id : str or TrackedRun
+        A run, what `log_evaluation` returned, or a registered model's version as ``"models:/ranker/7"`` or
+        ``"models:/ranker@champion"``: then the run that made the version.
     role : str, optional
         Which evaluation; needed only where the run holds several.
 
@@ -60,6 +61,7 @@ def load_evaluation(run_id: str, role: str | None = None) -> Evaluation:
     """
     from rankeval.evaluation import Evaluation
 
+    run_id = run_id if isinstance(run_id, str) else run_id.run_id
     with _asking(store(None), f"run {run_id}") as client:
         run = client.get_run(_run_id(client, run_id))
         role, digest = _chosen(run, role)

@@ -67,6 +67,8 @@ def log_evaluation(
     """
     import mlflow
 
+    if not hasattr(ev, "judgments_digest"):
+        raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
     node = evaluation_node(ev, role, _data(ev, role, data))
     version = _version(model_version)
     return _deliver(node, run_id, model_id or mlflow.get_active_model_id(), version)

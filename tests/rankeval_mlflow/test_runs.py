@@ -256,3 +256,13 @@ def test_evaluations_of_a_record_are_found_by_role(small, assert_same, client):
         "letor",
         f"judgments-{dev.judgments_digest[:8]}",
     }
+
+
+def test_what_logging_returned_can_be_loaded(small, assert_same):
+    evaluation = small()
+    assert_same(evaluation, rkm.load_evaluation(rkm.log_evaluation(evaluation)))
+
+
+def test_a_frame_is_no_evaluation(small):
+    with pytest.raises(InvalidInput, match="ev is a DataFrame; expected the Evaluation"):
+        rkm.log_evaluation(small().per_query)
