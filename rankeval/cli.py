@@ -271,7 +271,11 @@ def verify(
     ] = None,
 ) -> None:
     """Check that no entry of the ledger was altered."""
+    from rankeval.seals import discovery
+
     guard = _guard(project, ledger)
+    if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
+        raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
     problems = guard.problems(head)
     if problems:
         raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")

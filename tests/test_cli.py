@@ -155,6 +155,9 @@ def test_what_the_guard_refuses_is_exit_code_1(rankeval, tmp_path, monkeypatch):
     assert "held-out" in err
     code, out, _ = rankeval("guard", "verify", "project")
     assert (code, "is whole" in out) == (0, True)
+    code, _, err = rankeval("guard", "verify", "project", "--ledger", "elsewhere.db")
+    assert code == 2
+    assert "there is no ledger" in err
     code, out, _ = rankeval("guard", "looks", "project", "held-out", "--format", "json")
     assert (code, json.loads(out)) == (0, [])
     code, _, err = rankeval("guard", "verify", "project", "--head", "f" * 64)

@@ -71,6 +71,20 @@ def test_single_rules_change_what_counts():
     assert skipped.convention.name == "rankeval+"
 
 
+def test_a_missing_query_is_no_query_without_relevant_documents():
+    """no_relevant='one' is for queries that were ranked; one that the run lacks stays 0."""
+    qrels = {"a": {"d": 1}, "b": {"d": 1}, "c": {"d": 0}}
+    ev = rk.evaluate(qrels, {"a": {"d": 1.0}, "c": {"d": 1.0}}, measures=["nDCG", "AP"], convention="lightgbm")
+    assert ev.per_query["nDCG"].to_dict() == {"a": 1.0, "b": 0.0, "c": 1.0}
+    assert ev.per_query["AP"].to_dict() == {"a": 1.0, "b": 0.0, "c": 1.0}
+
+
+def test_a_convention_that_binds_no_measure_is_refused():
+    """A misspelt family would bind nothing without a word."""
+    with pytest.raises(UnknownName, match="did you mean 'nDCG'"):
+        rk.evaluate([1], [1], qid=[1], convention=rk.Convention("mine", bind={"nDGC": {"gain": "exp"}}))
+
+
 def test_rows_or_all_judgments():
     """R and the ideal list come from all judgments of a collection, or from the rows that were ranked."""
     qrels, run = {"q": {"d1": 1, "d2": 1, "d3": 2}}, {"q": {"d1": 1.0}}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.frames import is_records
@@ -21,6 +22,7 @@ from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import FACTS
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
+from rankeval.measures.family import FAMILIES
 from rankeval.measures.orders import SAMPLES
 
 if TYPE_CHECKING:
@@ -243,6 +245,9 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     Evaluation
     """
     asked = parse_measures(specs, joined.convention)
+    for family in joined.convention.bind:
+        if family not in FAMILIES:
+            raise unknown("family that the convention binds", family, FAMILIES)
     bound = [one.bound(joined.convention.bind) for _, one in asked]
     for one in bound:
         one.refuse_bounds(joined.convention.ties, joined.convention.unjudged)
@@ -326,7 +331,9 @@ def _settle_undefined(evaluation: Evaluation) -> Evaluation:
     if nothing.any():
         evaluation.scores[nothing] = 0.0
         if rule == "one":
-            evaluation.scores[nothing & barren[:, None]] = 1.0
+            # A query that the run lacks is a matter of the rule on missing ones.
+            ranked = evaluation.facts["retrieved"] > 0
+            evaluation.scores[nothing & (barren & ranked)[:, None]] = 1.0
     touched = {**evaluation.touched, "no_relevant": int(barren.sum())}
     settled = replace(evaluation, undefined=undefined, touched=touched)
     if rule != "skip" or not barren.any():

@@ -53,7 +53,7 @@ def active_urls() -> tuple[str, ...]:
     place = _place()
     if place.url is None:
         return ()
-    return tuple(url for url in (place.url, *place.watched) if _may_exist(url))
+    return tuple(url for url in (place.url, *place.watched) if may_exist(url))
 
 
 def reset() -> None:
@@ -151,6 +151,13 @@ def _configured(pyproject: Path) -> str | None:
     return ledger
 
 
-def _may_exist(url: str) -> bool:
+def may_exist(url: str) -> bool:
+    """Say whether there may be a ledger: False where it is a file that is not there.
+
+    Parameters
+    ----------
+    url : str
+        SQLAlchemy URL of a ledger.
+    """
     path = sqlite_path(url)
     return path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
