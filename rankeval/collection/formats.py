@@ -1,7 +1,7 @@
 """Files of judgments and rankings: which format, compressed or not, and replacing a file in one step.
 
-A reader is one entry of `_READERS`: it takes the uncompressed bytes, the layout (judgments or ranking) and what to
-call the file, and returns columns. The format is read off the content first and the name second, since ``.tsv`` may be
+A reader is one entry of `_READERS`: it takes the uncompressed file, the layout (judgments or ranking) and what to
+call it, and returns columns. The format is read off the content first and the name second, since ``.tsv`` may be
 a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` has no suffix at all.
 """
 
@@ -24,9 +24,13 @@ from rankeval.collection.trec import Layout, number_of, read_trec
 from rankeval.errors import FileFormatError, InvalidInput
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-_SNIFFED = 4096
+_SNIFFED = 1 << 14
+_LONG = 1 << 12
 _OBJECT = re.compile(rb"\{\s*[\"}]")
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+
+
+_Reader = Callable[[pa.NativeFile, Layout, str], Columns]
 
 
 def read_columns(path: str | os.PathLike[str], layout: Layout, format: str | None = None) -> Columns:  # noqa: A002
@@ -53,8 +57,10 @@ def read_columns(path: str | os.PathLike[str], layout: Layout, format: str | Non
     where = Path(path)
     if format is not None and format not in _READERS:
         raise unknown("format", format, _READERS)
-    data = read_bytes(where)
-    return _READERS[format or _sniff(data, where)](data, layout, str(where))
+    with open_source(where) as source:
+        kind = format or _sniff(source.read(_SNIFFED), where)
+        source.seek(0)
+        return _READERS[kind](source, layout, str(where))
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -67,41 +73,59 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     FileFormatError
         If it is compressed and damaged.
     """
+    with open_source(path) as source:
+        return bytes(source.read())
+
+
+def open_source(path: str | os.PathLike[str]) -> pa.NativeFile:
+    """Open a file to be read, uncompressed, as often as needed; what is not plain on disk is read into memory.
+
+    Raises
+    ------
+    InvalidInput
+        If the file does not exist or cannot be read.
+    FileFormatError
+        If it is compressed and damaged.
+    """
     where = Path(path)
     try:
-        data = where.read_bytes()
+        # A pipe can be read once only.
+        source = pa.OSFile(os.fsencode(where)) if where.is_file() else pa.BufferReader(where.read_bytes())
+        start = source.read(len(_ZSTD))
+        source.seek(0)
+        for magic, name in ((_GZIP, "gzip"), (_ZSTD, "zstd")):
+            if start.startswith(magic):
+                with source:
+                    return pa.BufferReader(_decompressed(source.read(), name, where))
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no file {str(where)!r}{_absolute(where)}") from error
     except IsADirectoryError as error:
         raise InvalidInput(f"{str(where)!r} is a folder: name a file") from error
     except OSError as error:
-        raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror}") from error
-    for magic, name in ((_GZIP, "gzip"), (_ZSTD, "zstd")):
-        if data.startswith(magic):
-            return _decompressed(data, name, where)
-    return data
+        raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror or error}") from error
+    return source
 
 
 def _absolute(where: Path) -> str:
     return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"
 
 
-def _decompressed(data: bytes, name: str, where: Path) -> bytes:
+def _decompressed(data: bytes, name: str, where: Path) -> pa.Buffer:
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
-            return bytes(stream.read())
+            return stream.read_buffer()
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"{where} is damaged: it starts as {name} but does not decompress ({error})") from error
 
 
-def _sniff(data: bytes, where: Path) -> str:
+def _sniff(start: bytes, where: Path) -> str:
     """Return the format: by magic bytes and first line, then by suffix."""
-    if data.startswith(_PARQUET):
+    if start.startswith(_PARQUET):
         return "parquet"
-    start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:_SNIFFED]
+    start = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     first = start.split(b"\n", 1)[0].rstrip()
     # A query may be called "{" too, and a broken object is still to be told as one.
-    if _OBJECT.match(first) and (first.endswith(b"}") or len(first) == _SNIFFED or len(first.split()) < 4):
+    if _OBJECT.match(first) and (first.endswith(b"}") or len(first) > _LONG or len(first.split()) < 4):
         return "jsonl"
     for name, delimiter in (("tsv", b"\t"), ("csv", b",")):
         heads = [head.strip().strip(b'"').decode(errors="replace") for head in first.split(delimiter)]
@@ -111,12 +135,13 @@ def _sniff(data: bytes, where: Path) -> str:
     return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffixes[-1] if suffixes else "", "trec")
 
 
-def _read_delimited(delimiter: str) -> Callable[[bytes, Layout, str], Columns]:
-    def read(data: bytes, layout: Layout, where: str) -> Columns:
-        heads = data[: data.find(b"\n")].decode(errors="replace")
+def _read_delimited(delimiter: str) -> _Reader:
+    def read(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
+        heads = source.read(_SNIFFED).split(b"\n", 1)[0].decode(errors="replace")
+        source.seek(0)
         try:
             table = pacsv.read_csv(
-                pa.BufferReader(data),
+                source,
                 read_options=pacsv.ReadOptions(use_threads=False),
                 parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pacsv.ConvertOptions(default_column_type=pa.string(), null_values=[]),
@@ -128,11 +153,11 @@ def _read_delimited(delimiter: str) -> Callable[[bytes, Layout, str], Columns]:
     return read
 
 
-def _read_jsonl(data: bytes, layout: Layout, where: str) -> Columns:
+def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
     import json
 
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in enumerate(source.read().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -155,11 +180,11 @@ def _wanted(names: list[str], layout: Layout) -> list[str]:
     return found + [name for name in ("aspect", "subgroup") if found and name in names] or names
 
 
-def _read_parquet(data: bytes, layout: Layout, where: str) -> Columns:
+def _read_parquet(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.read_table(source)
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{where}: not a whole Parquet file ({error})") from error
     return _from_table(table, layout, where)
@@ -182,7 +207,7 @@ def _from_table(table: pa.Table, layout: Layout, where: str) -> Columns:
         raise FileFormatError(f"{where}: {error}") from error
 
 
-_READERS: dict[str, Callable[[bytes, Layout, str], Columns]] = {
+_READERS: dict[str, _Reader] = {
     "trec": read_trec,
     "csv": _read_delimited(","),
     "tsv": _read_delimited("\t"),

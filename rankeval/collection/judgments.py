@@ -50,11 +50,78 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = replace(convention, judgments="qrels") if convention.judgments == "given" else convention
+    excluded: dict[str, tuple[Any, ...]] = {}
+    queries, truth_query, run_query = _numbered(qrels, run, excluded)
+    judged_topics = run_query >= 0
+    rows = _by_query(run_query, np.flatnonzero(judged_topics))
+    sizes = np.bincount(run_query[judged_topics], minlength=len(queries))
+    truth_rows = _by_query(truth_query, np.arange(len(truth_query)))
+    truth_sizes = np.bincount(truth_query, minlength=len(queries))
+    hashes = hash_ids(qrels.docid)
+    truth_row, run_row = match(
+        Side(truth_rows, _offsets(truth_sizes), qrels.docid, hashes, qrels.qid, "qrels"),
+        Side(rows, _offsets(sizes), run.docid, hash_ids(run.docid), run.qid, "run"),
+    )
+    known = np.zeros(len(run_query), dtype=bool)
+    known[run_row] = True
+    label = np.zeros(len(run_query), dtype=qrels.relevance.dtype)
+    label[run_row] = qrels.relevance[truth_row]
+    judged = known & (label >= 0) if convention.negative == "unjudged" else known
+
+    retrieved = sizes > 0
+    counted = _counted(queries, retrieved, convention, excluded)
+    touched = {"missing": int(len(queries) - retrieved.sum())}
+
+    if convention.unjudged == "highest":
+        label[~judged] = qrels.relevance.max(initial=0)
+    touched["unjudged"] = int(len(rows) - np.count_nonzero(judged))
+    if convention.unjudged == "skip" and convention.depth is None:  # else they take up ranks until it is cut
+        rows = rows[judged[rows]]
+        sizes = np.bincount(run_query[rows], minlength=len(queries))
+
+    rest = np.ones(len(truth_query), dtype=bool)
+    rest[truth_row] = False
+    if convention.negative == "unjudged":
+        rest &= qrels.relevance >= 0  # the others were not retrieved, and are not judged either
+    touched["judgments"] = int((qrels.relevance[rest] > 0).sum())
+    rest = truth_rows[rest[truth_rows]]
+    rest_sizes = np.bincount(truth_query[rest], minlength=len(queries))
+
+    numbers = np.flatnonzero(counted)
+    if len(numbers) < len(queries):
+        rows = rows[counted[run_query[rows]]]
+        rest = rest[counted[truth_query[rest]]]
+    by_rows = convention.judgments == "rows"
+    rest_offsets = None if by_rows else _offsets(rest_sizes[numbers])
+    aspects = None
+    if table is not None:
+        judgment = np.full(len(run_query), -1)
+        judgment[run_row] = truth_row
+        aspects = JoinedAspects(table, np.where(judged, judgment, -1), None if by_rows else rest, rest_offsets)
+    identity = _identity(qrels, hashes, truth_query, len(queries))[numbers]
+    return Joined(
+        queries=_numpy(queries)[numbers],
+        offsets=_offsets(sizes[numbers]),
+        order=None if len(rows) == len(run_query) and _ascend(rows) else rows,
+        score=run.score,
+        relevance=label,
+        convention=convention,
+        judged=judged,
+        unretrieved=qrels.relevance[rest][:0] if by_rows else qrels.relevance[rest],
+        unretrieved_offsets=rest_offsets,
+        docid=run.docid,
+        aspects=aspects,
+        identity=identity,
+        excluded=excluded,
+        touched=touched,
+    )
+
+
+def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, Ints, Ints]:
+    """Return the judged queries, ascending, and the number of each row's query; -1, and excluded, where not judged."""
     queries = _ascending(pc.unique(qrels.qid))
     truth_query = _codes(qrels.qid, queries)
     run_query = _codes(run.qid, queries)
-    excluded: dict[str, tuple[Any, ...]] = {}
-
     judged_topics = run_query >= 0
     if not judged_topics.all():
         unknown = _ascending(pc.unique(run.qid.filter(pa.array(~judged_topics))))
@@ -64,69 +131,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
                 f"run and qrels have no query in common: the run has {_few(unknown.to_pylist())}, "
                 f"the qrels have {_few(queries.to_pylist())}"
             )
-
-    rows = _by_query(run_query, np.flatnonzero(judged_topics))
-    truth_rows = _by_query(truth_query, np.arange(len(truth_query)))
-    hashes = hash_ids(qrels.docid)
-    truth_row, run_row = match(
-        Side(truth_rows, truth_query[truth_rows], qrels.docid, hashes, qrels.qid, "qrels"),
-        Side(rows, run_query[rows], run.docid, hash_ids(run.docid), run.qid, "run"),
-        len(queries),
-    )
-    judgment = np.full(len(run_query), -1)
-    judgment[run_row] = truth_row
-    known = judgment >= 0
-    label = np.where(known, qrels.relevance[judgment], qrels.relevance.dtype.type(0))
-    judged = known & (label >= 0) if convention.negative == "unjudged" else known
-
-    retrieved = np.bincount(run_query[rows], minlength=len(queries)) > 0
-    counted = _counted(queries, retrieved, convention, excluded)
-    touched = {"missing": int(len(queries) - retrieved.sum())}
-
-    if convention.unjudged == "highest":
-        label[~judged] = qrels.relevance.max(initial=0)
-    touched["unjudged"] = int(len(rows) - judged[rows].sum())
-    if convention.unjudged == "skip" and convention.depth is None:  # else they take up ranks until it is cut
-        rows = rows[judged[rows]]
-
-    hit = np.zeros(len(truth_query), dtype=bool)
-    hit[truth_row] = True
-    if convention.negative == "unjudged":
-        hit |= qrels.relevance < 0  # not retrieved, and not judged either
-    rest = np.flatnonzero(~hit)
-    rest = rest[np.argsort(truth_query[rest], kind="stable")]
-    touched["judgments"] = int((qrels.relevance[rest] > 0).sum())
-
-    numbers = np.flatnonzero(counted)
-    number_of = np.full(len(queries), -1)
-    number_of[numbers] = np.arange(len(numbers))
-    rows = rows[counted[run_query[rows]]]
-    rest = rest[counted[truth_query[rest]]]
-    by_rows = convention.judgments == "rows"
-    identity = _identity(qrels, hashes, truth_query, len(queries))[numbers]
-    return Joined(
-        queries=_numpy(queries)[numbers],
-        offsets=_offsets(number_of[run_query[rows]], len(numbers)),
-        order=None if len(rows) == len(run_query) and _ascend(rows) else rows,
-        score=run.score,
-        relevance=label,
-        convention=convention,
-        judged=judged,
-        unretrieved=qrels.relevance[rest][:0] if by_rows else qrels.relevance[rest],
-        unretrieved_offsets=None if by_rows else _offsets(number_of[truth_query[rest]], len(numbers)),
-        docid=run.docid,
-        aspects=None
-        if table is None
-        else JoinedAspects(
-            table,
-            np.where(judged, judgment, -1),
-            None if by_rows else rest,
-            None if by_rows else _offsets(number_of[truth_query[rest]], len(numbers)),
-        ),
-        identity=identity,
-        excluded=excluded,
-        touched=touched,
-    )
+    return queries, truth_query, run_query
 
 
 def _counted(
@@ -179,8 +184,8 @@ def _by_query(query: Ints, rows: Ints) -> Ints:
     return rows if _ascend(wanted) else rows[order_of(wanted)]
 
 
-def _offsets(query: Ints, n_queries: int) -> Ints:
-    return np.concatenate(([0], np.cumsum(np.bincount(query, minlength=n_queries)))).astype(np.int64)
+def _offsets(sizes: Ints) -> Ints:
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 def _numpy(values: pa.Array) -> NDArray[Any]:

@@ -21,8 +21,11 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = np.uint64(0xFF51AFD7ED558CCD)
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dtype=np.uint64)
 
+_WORD = 8
 _BLOCK = 2**15
 """Ids hashed at a time."""
+_ROWS = 2**16
+"""Rows matched at a time, those of whole queries: what that takes stays in the processor's cache."""
 
 Hashes = NDArray[np.uint64]
 
@@ -54,28 +57,35 @@ def hash_ids(ids: pa.Array) -> Hashes:
     width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
     _, offset_buffer, data = ids.buffers()
     bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
-    # Eight bytes at a time, from wherever they begin; zeros behind, so that the last word may be read whole.
-    text = np.empty(int(bounds[-1]) + 8, dtype=np.uint8)
-    text[:-8] = np.frombuffer(data, dtype=np.uint8, count=int(bounds[-1])) if data is not None else 0
-    text[-8:] = 0
-    words = np.ndarray(shape=(len(text) - 7,), dtype="<u8", buffer=text.data, strides=(1,))
+    end = int(bounds[-1])
+    text = np.frombuffer(data, dtype=np.uint8, count=end) if end else np.empty(0, dtype=np.uint8)
     found = np.empty(len(ids), dtype=np.uint64)
-    for start in range(0, len(ids), _BLOCK):
-        part = bounds[start : start + _BLOCK + 1].astype(np.int64)
-        found[start : start + _BLOCK] = _hash_block(words, part[:-1], np.diff(part))
+    # The last ids are hashed from a copy with zeros behind it, so that their last words may be read whole.
+    last = int(np.searchsorted(bounds[1:], end - _WORD, side="right"))
+    for start in range(0, last, _BLOCK):
+        part = bounds[start : min(start + _BLOCK, last) + 1].astype(np.int64)
+        found[start : min(start + _BLOCK, last)] = _hash_block(text, part[:-1], np.diff(part))
+    part = bounds[last:].astype(np.int64) - int(bounds[last])
+    rest = np.append(text[int(bounds[last]) :], np.zeros(_WORD, dtype=np.uint8))
+    found[last:] = _hash_block(rest, part[:-1], np.diff(part))
     return found
 
 
-def _hash_block(words: Hashes, begin: Ints, length: Ints) -> Hashes:
-    """Return the hashes of texts that begin and end here; a block stays in the processor's cache."""
+def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
+    """Return the hashes of ids that begin and end here; a block stays in the processor's cache."""
+    # Eight bytes at a time, from wherever they begin.
+    words = np.ndarray(shape=(len(text) - _WORD + 1,), dtype="<u8", buffer=text.data, strides=(1,))
     found = length.astype(np.uint64) * _GOLDEN
-    for place in range(0, int(length.max(initial=0)), 8):
+    most = int(length.max(initial=0))
+    least = int(length.min(initial=most))
+    for place in range(0, most, _WORD):
         left = length - place
-        least = int(left.min())
-        longer = slice(None) if least > 0 else np.flatnonzero(left > 0)
-        word = words[begin[longer] + place]
-        if least < 8:
-            word &= _MASKS[np.minimum(left[longer], 8)]
+        longer = slice(None) if place < least else np.flatnonzero(left > 0)
+        # Ids of one length stand at even steps, which spares the look-up.
+        even = least == most
+        word = words[begin[0] + place :: most][: len(begin)].copy() if even else words[begin[longer] + place]
+        if least < place + _WORD:
+            word &= _MASKS[np.minimum(left[longer], _WORD)]
         word ^= found[longer]
         word *= _SPREAD
         word ^= word >> np.uint64(32)
@@ -91,8 +101,8 @@ class Side:
     ----------
     rows : ndarray of int64
         The rows that take part, query after query.
-    query : ndarray of int64
-        Query number of each of them, ascending.
+    offsets : ndarray of int64 of shape (n_queries + 1,)
+        Where each query begins among them.
     docid : Arrow array
         Document ids of all rows of the side, in its own order.
     hashes : ndarray of uint64
@@ -104,26 +114,24 @@ class Side:
     """
 
     rows: Ints
-    query: Ints
+    offsets: Ints
     docid: pa.Array
     hashes: Hashes
     qid: pa.Array
     name: str
 
-    def offsets(self, n_queries: int) -> Ints:
-        """Return where each query begins among the rows."""
-        return np.concatenate(([0], np.cumsum(np.bincount(self.query, minlength=n_queries))))
+    def query(self) -> Ints:
+        """Return the query number of each row that takes part."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def match(truth: Side, ranked: Side, n_queries: int) -> tuple[Ints, Ints]:
+def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     """Find the judgments of retrieved documents.
 
     Parameters
     ----------
     truth, ranked : Side
-        Judgments and ranking.
-    n_queries : int
-        Number of queries.
+        Judgments and ranking, over the same queries.
 
     Returns
     -------
@@ -135,35 +143,55 @@ def match(truth: Side, ranked: Side, n_queries: int) -> tuple[Ints, Ints]:
     InvalidInput
         When a document stands twice in the judgments or in the ranking of a query.
     """
-    offsets = truth.offsets(n_queries), ranked.offsets(n_queries)
-    query_bits = max(n_queries - 1, 1).bit_length()
-    place_bits = int(max(np.diff(one).max(initial=1) for one in offsets)).bit_length()
-    judged, judged_at = _sorted_keys(truth, offsets[0], query_bits, place_bits)
-    found, found_at = _sorted_keys(ranked, offsets[1], query_bits, place_bits)
-    if not len(found) or not len(judged):
-        none = np.empty(0, dtype=np.int64)
-        return none, none
-    at = np.minimum(np.searchsorted(found, judged), len(found) - 1)
-    both = np.flatnonzero(found[at] == judged)
-    truth_row, ranked_row = truth.rows[judged_at[both]], ranked.rows[found_at[at[both]]]
-    suspect = bool((judged[1:] == judged[:-1]).any() or (found[1:] == found[:-1]).any())
-    if suspect or not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
+    together = truth.offsets + ranked.offsets
+    first, n_queries, exact = 0, len(together) - 1, True
+    none = np.empty(0, dtype=np.int64)
+    found = [(none, none)]
+    while first < n_queries and exact:
+        last = max(int(np.searchsorted(together, together[first] + _ROWS, side="right")) - 1, first + 1)
+        exact = _match_block(truth, ranked, first, last, found)
+        first = last
+    truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
+    if not exact or not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
         return _match_by_number(truth, ranked)
     return truth_row, ranked_row
 
 
-def _sorted_keys(side: Side, offsets: Ints, query_bits: int, place_bits: int) -> tuple[Hashes, Ints]:
-    """Return keys of query and document in order, and where among the side's rows each stands.
+def _match_block(truth: Side, ranked: Side, first: int, last: int, found: list[tuple[Ints, Ints]]) -> bool:
+    """Append the rows whose hashes agree within these queries; return False where two of one side agree."""
+    offsets = [side.offsets[first : last + 1] - side.offsets[first] for side in (truth, ranked)]
+    query_bits = max(last - first - 1, 1).bit_length()
+    place_bits = int(max(np.diff(one).max() for one in offsets)).bit_length()
+    judged = _sorted_keys(truth, first, offsets[0], query_bits, place_bits)
+    ranks = _sorted_keys(ranked, first, offsets[1], query_bits, place_bits)
+    if not len(judged) or not len(ranks):
+        return True
+    wanted, held = judged >> np.uint64(place_bits), ranks >> np.uint64(place_bits)
+    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    both = np.flatnonzero(held[at] == wanted)
+    pairs = ((truth, offsets[0], judged[both]), (ranked, offsets[1], ranks[at[both]]))
+    rows = []
+    for side, begins, keys in pairs:
+        place = (keys & np.uint64((1 << place_bits) - 1)).view(np.int64)
+        query = (keys >> np.uint64(64 - query_bits)).view(np.int64)
+        rows.append(side.rows[side.offsets[first] + begins[query] + place])
+    found.append((rows[0], rows[1]))
+    return not ((wanted[1:] == wanted[:-1]).any() or (held[1:] == held[:-1]).any())
 
-    A key is the query, as much of the hash as there is room for, and the row's place in its query, which is sorted
-    along in the low bits and then cut off.
+
+def _sorted_keys(side: Side, first: int, offsets: Ints, query_bits: int, place_bits: int) -> Hashes:
+    """Return a key of each row in order: the query, as much of the hash as there is room for, the place in the query.
+
+    The place is sorted along in the low bits, and says afterwards which row it was.
     """
-    low = (1 << place_bits) - 1
-    hashed = side.hashes[side.rows] >> np.uint64(max(query_bits, 1))  # no sign: they are sorted as signed numbers
-    key = sort_within(hashed.view(np.int64) & ~np.int64(low), offsets, int(np.diff(offsets).max(initial=0)), shift=0)
-    at = np.repeat(offsets[:-1], np.diff(offsets)) + (key & low)
-    query = side.query.astype(np.uint64) << np.uint64(64 - max(query_bits, 1))
-    return (key.view(np.uint64) | query) >> np.uint64(place_bits), at
+    begin = side.offsets[first]
+    lengths = np.diff(offsets)
+    hashed = side.hashes[side.rows[begin : begin + offsets[-1]]]
+    hashed >>= np.uint64(query_bits)  # no sign: they are sorted as signed numbers
+    hashed &= ~np.uint64((1 << place_bits) - 1)
+    key = sort_within(hashed.view(np.int64), offsets, int(lengths.max(initial=0)), shift=0).view(np.uint64)
+    key |= np.repeat(np.arange(len(lengths), dtype=np.uint64) << np.uint64(64 - query_bits), lengths)
+    return key
 
 
 def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
@@ -184,8 +212,8 @@ def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     coded = pa.chunked_array([left, right]).combine_chunks().dictionary_encode()
     number = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     n_documents = len(coded.dictionary)
-    truth_key = truth.query * n_documents + number[: len(left)][truth.rows]
-    ranked_key = ranked.query * n_documents + number[len(left) :][ranked.rows]
+    truth_key = truth.query() * n_documents + number[: len(left)][truth.rows]
+    ranked_key = ranked.query() * n_documents + number[len(left) :][ranked.rows]
     _refuse_twice(truth, truth_key)
     _refuse_twice(ranked, ranked_key)
     _, at, where = np.intersect1d(truth_key, ranked_key, assume_unique=True, return_indices=True)

@@ -85,10 +85,12 @@ class Qrels:
             If a line is not as the format asks; the message has the line and what was found.
         """
         if format == "ndeval":
-            by_aspect, aspect = trec.read_ndeval(formats.read_bytes(path), str(path))
+            with formats.open_source(path) as source:
+                by_aspect, aspect = trec.read_ndeval(source, str(path))
             return cls(by_aspect.qid, by_aspect.docid, by_aspect.value, aspect)
         if format == "prefs":
-            return cls._of(trec.read_prefs(formats.read_bytes(path), str(path)))
+            with formats.open_source(path) as source:
+                return cls._of(trec.read_prefs(source, str(path)))
         return cls._of(formats.read_columns(path, trec.QRELS, format))
 
     @classmethod

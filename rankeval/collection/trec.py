@@ -1,9 +1,10 @@
 """TREC text: ``qid iter docid relevance`` and ``qid Q0 docid rank score tag``, a row per line.
 
 Two ways to read it that agree. The regular file (one blank or one tab between columns) goes through Arrow's CSV
-reader; irregular spacing is made regular first. Whatever Arrow then refuses is read again line by line from the bytes
-as they came, which either succeeds (comments, run tags with blanks) or says which line and column is wrong. That
-way the fast path never has to explain itself, and never guesses: no quotes, no nulls, no hexadecimal labels.
+reader, straight from disk; irregular spacing is made regular first. Whatever Arrow then refuses is read again line by
+line from the bytes as they came, which either succeeds (comments, run tags with blanks) or says which line and column
+is wrong. That way the fast path never has to explain itself, and never guesses: no quotes, no nulls, no hexadecimal
+labels.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rankeval.collection.frames import Columns, combined, whole
 from rankeval.errors import FileFormatError, InvalidInput
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BOM = b"\xef\xbb\xbf"
 _BLANKS = b"\t\x0b\x0c\r"
 _BLOCK = 1 << 20
 
@@ -45,12 +47,12 @@ PREFS = Layout("prefs", ("qid", "group", "subgroup", "docid", "relevance"), "rel
 RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
-def read_trec(data: bytes, layout: Layout, where: str) -> Columns:
+def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str) -> Columns:
     """Read the text of a TREC file.
 
     Parameters
     ----------
-    data : bytes
+    source : Arrow file that can be read from its start again, or bytes
         The text, uncompressed.
     layout : Layout
         Which columns to expect.
@@ -63,21 +65,24 @@ def read_trec(data: bytes, layout: Layout, where: str) -> Columns:
         For an empty file, a wrong number of columns, values that are no finite numbers, NUL bytes and text that is
         not UTF-8; with the line and what was found.
     """
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    source = pa.BufferReader(source) if isinstance(source, bytes) else source
+    if (columns := _fast(source, layout)) is not None:
+        return columns
+    source.seek(0)
+    data = source.read().removeprefix(_BOM)
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         raise FileFormatError(f"{where}, line {line}: found a NUL byte; expected text")
-    regular = data if _is_regular(data) else _made_regular(data)
-    columns = _fast(regular, layout)
+    columns = _fast(pa.BufferReader(_made_regular(data)), layout)
     return columns if columns is not None else _line_by_line(data, layout, where)
 
 
-def read_ndeval(data: bytes, where: str) -> tuple[Columns, pa.Array]:
+def read_ndeval(source: pa.NativeFile | bytes, where: str) -> tuple[Columns, pa.Array]:
     """Read judgments by subtopic, ``qid subtopic docid relevance``, and the subtopic of each.
 
     Parameters
     ----------
-    data : bytes
+    source : Arrow file that can be read from its start again, or bytes
         The text, uncompressed.
     where : str
         What messages call the file.
@@ -87,15 +92,15 @@ def read_ndeval(data: bytes, where: str) -> tuple[Columns, pa.Array]:
     FileFormatError
         As `read_trec`.
     """
-    return read_trec(data, NDEVAL, where), read_trec(data, _ASPECTS, where).docid
+    return read_trec(source, NDEVAL, where), read_trec(source, _ASPECTS, where).docid
 
 
-def read_prefs(data: bytes, where: str) -> Columns:
+def read_prefs(source: pa.NativeFile | bytes, where: str) -> Columns:
     """Read preferences, ``qid group subgroup docid grade``, with the group of judges as the aspect.
 
     Parameters
     ----------
-    data : bytes
+    source : Arrow file that can be read from its start again, or bytes
         The text, uncompressed.
     where : str
         What messages call the file.
@@ -105,28 +110,47 @@ def read_prefs(data: bytes, where: str) -> Columns:
     FileFormatError
         As `read_trec`.
     """
-    columns = read_trec(data, PREFS, where)
+    columns = read_trec(source, PREFS, where)
     # Once more for each of the other two columns, in the place of the document's.
     group, subgroup = (
-        read_trec(data, Layout("prefs", fields, "relevance"), where).docid
+        read_trec(source, Layout("prefs", fields, "relevance"), where).docid
         for fields in (("qid", "docid", "subgroup", "document", "relevance"),
                        ("qid", "group", "docid", "document", "relevance"))
     )  # fmt: skip
     return Columns(columns.qid, columns.docid, columns.value, aspect=group, subgroup=subgroup)
 
 
-def _is_regular(data: bytes) -> bool:
-    """Whether single blanks or single tabs separate all columns, without CR."""
-    if any(blank in data for blank in (b"\r", b"\x0b", b"\x0c")) or (b"\t" in data and b" " in data):
-        return False
-    text = np.frombuffer(data, np.uint8)
-    if len(text) and text[0] <= 32:
-        return False
-    for start in range(0, len(text), _BLOCK):  # in blocks that stay in the cache
-        blank = text[start : start + _BLOCK + 1] <= 32
-        if (blank[1:] & blank[:-1]).any():
-            return False
-    return True
+@dataclass(frozen=True)
+class _Spacing:
+    """What separates the columns of a text: its delimiter, its first line, how many separating bytes there are."""
+
+    delimiter: str
+    first: bytes
+    separators: int
+    terminated: bool
+
+    def is_of(self, n_rows: int, n_columns: int) -> bool:
+        """Whether that many rows of that many columns have just these separators: one behind each cell."""
+        return self.separators == n_rows * n_columns - (not self.terminated)
+
+
+def _spacing(source: pa.NativeFile) -> _Spacing | None:
+    """Return what separates the columns, or None where two separators stand together, at the start, or one is CR."""
+    # A block at a time in the same memory, behind the last byte of the block before.
+    block = bytearray(_BLOCK + 1)
+    block[0] = ord("\n")
+    text, into = np.frombuffer(block, np.uint8), memoryview(block)[1:]
+    first, separators, terminated = b"", 0, True
+    source.seek(0)
+    while read := source.readinto(into):
+        blank = text[: read + 1] <= ord(" ")
+        if (blank[1:] & blank[:-1]).any() or block.find(b"\r", 1, read + 1) >= 0:
+            return None
+        first = first or bytes(block[1 : read + 1]).split(b"\n", 1)[0]
+        separators += int(np.count_nonzero(blank[1:]))
+        block[0] = block[read]
+        terminated = block[0] == ord("\n")
+    return _Spacing("\t" if b"\t" in first else " ", first, separators, terminated)
 
 
 def _made_regular(data: bytes) -> bytes:
@@ -137,16 +161,18 @@ def _made_regular(data: bytes) -> bytes:
     return data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
 
 
-def _fast(data: bytes, layout: Layout) -> Columns | None:
+def _fast(source: pa.NativeFile, layout: Layout) -> Columns | None:
     """Read a regular file, or return None where anything is out of the ordinary."""
+    spacing = _spacing(source)
+    if spacing is None:
+        return None
     value_type = pa.float64() if layout.kind == "run" else pa.dictionary(pa.int32(), pa.string())
+    source.seek(0)
     try:
         table = pacsv.read_csv(
-            pa.BufferReader(data),
+            source,
             read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=_BLOCK),
-            parse_options=pacsv.ParseOptions(
-                delimiter="\t" if b"\t" in data[:_BLOCK] else " ", quote_char=False, escape_char=False
-            ),
+            parse_options=pacsv.ParseOptions(delimiter=spacing.delimiter, quote_char=False, escape_char=False),
             convert_options=pacsv.ConvertOptions(
                 include_columns=["qid", "docid", layout.value],
                 column_types={"qid": pa.string(), "docid": pa.string(), layout.value: value_type},
@@ -155,7 +181,7 @@ def _fast(data: bytes, layout: Layout) -> Columns | None:
         )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows == 0:
+    if table.num_rows == 0 or not spacing.is_of(table.num_rows, len(layout.fields)):
         return None
     qid, docid = combined(table.column("qid")), combined(table.column("docid"))
     numbers = table.column(layout.value).unify_dictionaries().combine_chunks()
@@ -166,21 +192,15 @@ def _fast(data: bytes, layout: Layout) -> Columns | None:
         values = numbers.to_numpy(zero_copy_only=False)
     if values is None or not np.isfinite(values).all() or pc.any(pc.starts_with(qid, "#")).as_py():
         return None
-    return Columns(qid, docid, values, _tag(data, layout))
+    # The tag is that of the first line; those of later lines are not looked at.
+    name = spacing.first.split(None, len(layout.fields) - 1)[-1].decode() if layout.tag else None
+    return Columns(qid, docid, values, name)
 
 
 def _labels(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
     """Return the distinct labels as numbers: Arrow itself would take 0x10 for 16."""
     labels = texts.to_pylist()
     return np.array([float(label) for label in labels]) if all(map(_NUMBER.fullmatch, labels)) else None
-
-
-def _tag(data: bytes, layout: Layout) -> str | None:
-    """Return the run tag of the first line; tags of later lines are not looked at."""
-    if layout.tag is None:
-        return None
-    first = data[: data.find(b"\n")] if b"\n" in data else data
-    return first.split(None, len(layout.fields) - 1)[-1].decode().strip()
 
 
 def _line_by_line(data: bytes, layout: Layout, where: str) -> Columns:
