@@ -43,7 +43,8 @@ class Spelling(NamedTuple):
     Parameters
     ----------
     text : str
-        The name; ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square.
+        The name; ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square,
+        ``{parameter:decimals}`` for what is behind its decimal point.
     fixed : mapping of str to value
         Parameters that the tool sets without saying so in the name.
     """
@@ -340,6 +341,7 @@ def family(
     >>> from rankeval.measures import family, measure
     >>> @family("FirstHit", title="first row relevant", formula="rel_1 >= 1", source="example", linear=True)
     ... def first_hit(judged, *, rel=1):
+    ...     '''Whether the best-ranked document is relevant: 0 or 1, higher is better.'''
     ...     return judged.hits(rel, 1)
     >>> str(measure("FirstHit(rel=2)"))
     'FirstHit(rel=2)'

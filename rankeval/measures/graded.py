@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
-from rankeval.measures.family import family
+from rankeval.measures.family import Spelling, family
 
 Floats = NDArray[np.float64]
 GainMap = tuple[tuple[float, float], ...]
@@ -68,7 +68,14 @@ def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None)
     bounds=(0.0, np.inf),
     linear=True,
     monotone="grade",
-    spellings={"trec_eval": ("dcg",), "ranx": ("dcg@{cutoff}",)},
+    spellings={
+        "trec_eval": ("dcg",),
+        "ranx": (
+            "dcg@{cutoff}",
+            Spelling("dcg_burges@{cutoff}", {"gain": "exp"}),
+            Spelling("dcg_burges", {"gain": "exp"}),
+        ),
+    },
 )
 def dcg(
     judged: Judged,
@@ -122,7 +129,11 @@ def ideal_dcg(
     monotone="order",
     spellings={
         "trec_eval": ("ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}", "ndcg_{gain}", "ndcg.{gain}"),
-        "ranx": ("ndcg@{cutoff}",),
+        "ranx": (
+            "ndcg@{cutoff}",
+            Spelling("ndcg_burges@{cutoff}", {"gain": "exp"}),
+            Spelling("ndcg_burges", {"gain": "exp"}),
+        ),
     },
 )
 def ndcg(

@@ -63,6 +63,7 @@ CHOICES = (
     Choice("ERR: greatest grade given, 4", "ERR(max_rel=4)@20", "gdeval; others take it from the data: not done here"),
     Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
     Choice("RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"),
+    Choice("RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"),
     Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
     Choice("Precision of the set: by the number retrieved", "P", "trec_eval `set_P`, ir_measures `SetP`"),
     Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),

@@ -277,8 +277,9 @@ def _persistence(judged: Judged, p: float) -> Floats:
     return np.power(p, np.arange(judged.longest + 1, dtype=np.float64))
 
 
-RBP_GAINS = ("binary", "scaled")
-"""What a relevant document gains in RBP: 1, or its label as a share of the greatest among the query's judgments."""
+RBP_GAINS = ("binary", "scaled", "linear")
+"""What a relevant document gains in RBP: 1, its label as a share of the greatest among the query's judgments, or its
+label."""
 
 
 @family(
@@ -298,6 +299,7 @@ RBP_GAINS = ("binary", "scaled")
             Spelling("rbp.p={p}", {"gain": "scaled"}),
         ),
         "trectools": (Spelling("rbp", {"p": 0.8}),),
+        "ranx": (Spelling("rbp.{p:decimals}", {"gain": "linear"}),),
         "ir_measures": (Spelling("RBP", {"p": 0.8}), Spelling("RBP@{cutoff}", {"p": 0.8})),
         "Moffat & Zobel": (Spelling("RBP", {"p": 0.95}), Spelling("RBP@{cutoff}", {"p": 0.95})),
     },
@@ -306,7 +308,8 @@ def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutof
     """Relevance found at each step by a user who goes on to the next document with chance p.
 
     In [0, 1], higher is better; 0 without relevant documents. ``gain="scaled"`` gives a relevant document its label
-    divided by the greatest label of the query (trec_eval 10), "binary" gives it 1.
+    divided by the greatest label of the query (trec_eval 10), "binary" gives it 1, "linear" its label as it is: so
+    does ranx, against its description, and then the value may exceed 1.
     """
     if gain not in RBP_GAINS:
         raise unknown("gain of RBP", gain, RBP_GAINS)

@@ -47,8 +47,11 @@ _PLACEHOLDERS = {
 }
 """By the type that a kernel declares for the parameter."""
 
-_FORMS: dict[str, Callable[[float], float]] = {"": lambda value: value, "squared": math.sqrt}
-"""What a value stands for, by what follows the colon of a placeholder."""
+_FORMS = {
+    "squared": _Placeholder(_NUMBER, lambda text: math.sqrt(float(text))),
+    "decimals": _Placeholder(r"\d+", lambda text: float(f"0.{text}")),
+}
+"""As above, for what follows the colon of a placeholder: what stands there is not the value itself."""
 
 
 def family(name: str) -> Family:
@@ -173,13 +176,13 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
 
 
 class _Pattern(NamedTuple):
-    """A spelling, ready to be matched; ``read`` has for each group the parameter and how its text is read."""
+    """A spelling, ready to be matched; ``read`` has for each parameter how its text is read."""
 
     tool: str
     family: Family
     expression: re.Pattern[str]
     fixed: Mapping[str, Any]
-    read: Mapping[str, tuple[str, Callable[[str], Any]]]
+    read: Mapping[str, Callable[[str], Any]]
 
 
 @lru_cache(maxsize=4)
@@ -201,9 +204,9 @@ def _compiled(tool: str, found: Family, spelling: str | Spelling) -> _Pattern:
             expression += re.escape(part)
             continue
         parameter, _, form = part.partition(":")
-        placeholder = _PLACEHOLDERS[kinds[parameter].removesuffix(" | None")]
+        placeholder = _FORMS[form] if form else _PLACEHOLDERS[kinds[parameter].removesuffix(" | None")]
         expression += f"(?P<{parameter}>{placeholder.pattern})"
-        read[parameter] = (form, placeholder.read)
+        read[parameter] = placeholder.read
     return _Pattern(tool, found, re.compile(expression), spelling.fixed, read)
 
 
@@ -213,8 +216,7 @@ def _foreign(name: str, n_families: int) -> tuple[tuple[str, Measure], ...]:
     for tool, found, expression, fixed, read in _patterns(n_families):
         match = expression.fullmatch(name)
         if match:
-            values = {parameter: how(match[parameter]) for parameter, (_, how) in read.items()}
-            given = {parameter: _FORMS[read[parameter][0]](value) for parameter, value in values.items()}
+            given = {parameter: how(match[parameter]) for parameter, how in read.items()}
             readings.append((tool, found.with_parameters(**fixed, **given)))
     return tuple(readings)
 

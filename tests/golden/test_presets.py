@@ -202,6 +202,67 @@ def test_ranx():
         assert ours[name] == pytest.approx(value, abs=1e-12), name
 
 
+RANX_NAMES = {
+    "hits": (3.0, 2.0),
+    "hits@2": (1.0, 0.0),
+    "hits@10": (3.0, 2.0),
+    "hit_rate": (1.0, 1.0),
+    "hit_rate@2": (1.0, 0.0),
+    "hit_rate@1": (0.0, 0.0),
+    "hit_rate@10": (1.0, 1.0),
+    "precision": (0.5, 0.4),
+    "precision@2": (0.5, 0.0),
+    "precision@10": (0.3, 0.2),
+    "recall": (1.0, 0.666666666666667),
+    "recall@2": (0.333333333333333, 0.0),
+    "recall@10": (1.0, 0.666666666666667),
+    "f1": (0.666666666666667, 0.5),
+    "f1@2": (0.4, 0.0),
+    "f1@10": (0.461538461538462, 0.307692307692308),
+    "mrr": (0.5, 0.333333333333333),
+    "mrr@2": (0.5, 0.0),
+    "mrr@10": (0.5, 0.333333333333333),
+    "map": (0.5, 0.244444444444444),
+    "map@2": (0.166666666666667, 0.0),
+    "map@10": (0.5, 0.244444444444444),
+    "dcg": (3.110349563969181, 1.386852807234542),
+    "dcg@2": (1.892789260714372, 0.0),
+    "dcg@10": (3.110349563969181, 1.386852807234542),
+    "dcg_burges": (6.064745136328404, 1.886852807234542),
+    "dcg_burges@2": (4.416508275000202, 0.0),
+    "dcg_burges@10": (6.064745136328404, 1.886852807234542),
+    "ndcg": (0.653179615926, 0.291241857336241),
+    "ndcg@2": (0.444122866448798, 0.0),
+    "ndcg@10": (0.653179615926, 0.291241857336241),
+    "ndcg_burges": (0.645680954612107, 0.200883119471908),
+    "ndcg_burges@2": (0.496639259687732, 0.0),
+    "ndcg_burges@10": (0.645680954612107, 0.200883119471908),
+    "r-precision": (0.333333333333333, 0.333333333333333),
+    "bpref": (0.333333333333333, 0.333333333333333),
+    "rbp.95": (0.266926546875, 0.1309753125),
+    "rbp.8": (0.750336, 0.33792),
+    "rbp.05": (0.142737796875, 0.0047559375),
+}
+"""Every name that ranx takes, beyond the list's end too, and the values of two queries: ranx 0.3.21 with NumPy 2.4,
+evaluate(Qrels(qrels), Run(run), list(RANX_NAMES), return_mean=False) on the data of the test below. Its rbp adds the
+labels themselves up, although it is documented to take relevant documents as 1."""
+
+
+def test_the_names_of_ranx_have_its_values():
+    """Each measure under ranx' own name: graded labels, unjudged rows, and a relevant document not retrieved."""
+    qrels = {
+        "q1": {"a": 3, "b": 1, "c": 2, "n": 0, "o": 0},
+        "q2": {"a": 1, "c": 2, "d": 0, "e": 0, "f": 0, "lost": 3},
+    }
+    run = {
+        "q1": {"n": 6.0, "a": 5.0, "x": 4.0, "c": 3.0, "o": 2.0, "b": 1.0},
+        "q2": {"d": 4.0, "y": 3.0, "c": 2.5, "e": 2.0, "a": 1.0},
+    }
+    for name, values in RANX_NAMES.items():
+        ours = rk.evaluate(qrels, run, measures=name, convention="ranx").per_query[name]
+        assert ours.tolist() == pytest.approx(values, abs=1e-12), name
+
+
 @pytest.mark.shared
 def test_enough_was_compared(shared: Path):
     """The number of recorded values does not shrink unseen."""

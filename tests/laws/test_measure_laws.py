@@ -39,7 +39,7 @@ VARIANTS = {
     "a": (3,),
     "b": (-2,),
     "c": (-1,),
-    "RBP.gain": ("scaled",),
+    "RBP.gain": ("scaled", "linear"),
     "average": ("pair", "group"),
     "count": ("retrieved",),
     "PrefsR.rule": ("trec_eval",),
@@ -78,6 +78,10 @@ def required(family: Family) -> dict:
 def all_members() -> list[str]:
     """Return the measures that arrays can have; those of aspects have a file of laws of their own."""
     return [name for family in list(FAMILIES.values()) if family.needs != "aspects" for name in members(family)]
+
+
+BEYOND = ("RBP(gain='linear', p=0.8)",)
+"""Members that leave the bounds of their family: ranx' RBP adds labels up, whatever the greatest one is."""
 
 
 @st.composite
@@ -131,7 +135,7 @@ def test_only_the_order_of_scores_matters(data, factor, shift):
 @settings(max_examples=60, deadline=None)
 def test_values_stay_within_the_declared_bounds(data):
     """No value leaves its family's bounds."""
-    names = all_members()
+    names = [name for name in all_members() if name not in BEYOND]
     table = values(*data, names)
     for name in names:
         low, high = measure(name).family.bounds

@@ -57,6 +57,13 @@ from rankeval.measures import measure
         ("gm_bpref", "gm_Bpref"),
         ("num_nonrel_judged_ret", "NumNonrelJudgedRet"),
         ("SetF(beta=1)", "F"),
+        ("dcg_burges", "DCG(gain='exp')"),
+        ("dcg_burges@10", "DCG(gain='exp')@10"),
+        ("ndcg_burges", "nDCG(gain='exp')"),
+        ("ndcg_burges@10", "nDCG(gain='exp')@10"),
+        ("rbp.95", "RBP(gain='linear', p=0.95)"),
+        ("rbp.8", "RBP(gain='linear', p=0.8)"),
+        ("rbp.05", "RBP(gain='linear', p=0.05)"),
     ],
 )
 def test_every_spelling_is_one_value(spelling, canonical):
@@ -79,6 +86,8 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("P(2)@5", InvalidInput, "name=value"),
         ("P(rel=open('x'))@5", InvalidInput, "plain values"),
         ("P@5@6", InvalidInput, "no measure"),
+        ("rbp.0.95", UnknownName, "unknown measure"),
+        ("rbp.95@10", UnknownName, "unknown measure"),
         (7, InvalidInput, "named by a string"),
     ],
 )
