@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from inspect import Parameter
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ RULES: dict[str, tuple[str, ...]] = {
 """What is tried of each rule, where it touches something in the data."""
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "gain": ("linear", "exp"),
+    "gain": ("linear", "exp", "scaled"),
     "discount": ("log2", "log_rank"),
     "normalizer": ("R", "min", "k", "hits"),
     "rel": (1, 2),
@@ -43,7 +44,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "rule": ("exact", "trec_eval-9", "trec_eval-10"),
     "alpha": (0.2, 0.5),
 }
-"""What is tried of each parameter that a measure has and its name leaves open."""
+"""What is tried, beside its default, of each parameter that a measure has and its name leaves open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,8 @@ def _variants(asked: Measure) -> Iterator[tuple[dict[str, Any], Measure]]:
     """Yield the measure with each choice of its open parameters, defaults first; those that it cannot have are left."""
     names = _open(asked)
     defaults = asked.family.defaults
-    choices = [sorted(PARAMETERS[name], key=lambda value, name=name: value != defaults[name]) for name in names]  # type: ignore[misc]
+    default = [() if defaults[name] is Parameter.empty else (defaults[name],) for name in names]
+    choices = [dict.fromkeys((*first, *PARAMETERS[name])) for first, name in zip(default, names, strict=True)]
     seen = set()
     for chosen in product(*choices):
         parameters = dict(zip(names, chosen, strict=True))
@@ -276,7 +278,7 @@ def _not_found(
 ) -> str:
     parts = []
     for wanted, settings in zip(values, matching, strict=True):
-        setting, value = min(tried, key=lambda one, wanted=wanted: abs(one[1] - wanted))  # type: ignore[misc]
+        setting, value = tried[int(np.argmin([abs(value - wanted) for _, value in tried]))]
         rules = ", ".join(f"{name}={rule!r}" for name, rule in (settings[0] if settings else setting).items())
         if settings:
             parts.append(f"{wanted} is {measure} with {rules}")

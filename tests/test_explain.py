@@ -68,6 +68,22 @@ def test_parameters_are_found_as_well():
     assert "gain" not in rk.explain_difference(truth, ranking, measure="nDCG(gain='exp')@5", values=both).table
 
 
+def test_a_default_is_tried_that_only_this_measure_has():
+    """RBP's binary gain against ranx' labels and trec_eval's shares; F by beta, where no alpha is the default."""
+    truth, ranking = collection()
+
+    def value(name):
+        return round(rk.evaluate(truth, ranking, measures=name).mean().iloc[0], 6)
+
+    for name, other, difference in (
+        ("RBP(p=0.8)", "rbp.8", "gain='binary' in one and 'linear' in the other"),
+        ("RBP(p=0.8)", "RBP(gain='scaled', p=0.8)", "gain='binary' in one and 'scaled' in the other"),
+        ("F@5", "F(beta=0.5)@5", "beta=1 in one and 0.5 in the other"),
+    ):
+        why = rk.explain_difference(truth, ranking, measure=name, values=(value(name), value(other)))
+        assert why.differences == (difference,)
+
+
 def test_what_is_not_found_is_said():
     """A number that no setting gives: the sentence says so, with the nearest."""
     truth, ranking = collection()
