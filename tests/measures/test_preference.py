@@ -74,6 +74,19 @@ def test_expected_is_the_mean_over_orders_with_several_groups_too(ann, bob, scor
     np.testing.assert_allclose(ours, total / len(orders), atol=1e-12)
 
 
+def test_a_mean_over_groups_says_that_orders_were_drawn():
+    """Queries of which a group has too many orders are counted, each once; exact values are not spoken of."""
+    many = {f"d{place}": place % 3 for place in range(30)}
+    rows = [("long", "ann", many), ("long", "bob", many), ("short", "ann", {"d1": 1, "d2": 0}), ("third", "bob", many)]
+    flat = [(qid, who, docid, grade) for qid, who, known in rows for docid, grade in known.items()]
+    qid, who, docid, grade = (list(column) for column in zip(*flat, strict=True))
+    qrels = rk.Qrels(qid, docid, grade, aspect=who)
+    run = rk.Run.from_dict({topic: dict.fromkeys(many, 1.0) for topic in ("long", "short", "third")})
+    names = ["AvgJG(of='YAAP')", "AvgJG(of='AP')", "AvgJG(of='IAP11')"]
+    note = rk.evaluate(qrels, run, measures=names).info["ties"]
+    assert note.endswith("too many: AvgJG(of='YAAP') in 2 queries, AvgJG(of='IAP11') in 2 queries")
+
+
 def test_one_group_is_judgments_without_groups():
     """Judgments without a group are those of one."""
     known, ranked = {"a": 2, "b": 1, "c": 0, "d": 0}, {"b": 3.0, "c": 2.0, "a": 1.0, "x": 0.5}
