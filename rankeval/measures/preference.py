@@ -249,7 +249,10 @@ RULES = ("exact", "trec_eval")
 
 
 def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
-    """Return the share of one group's preferences fulfilled when as many others as relevant documents count."""
+    """Return the share of one group's preferences fulfilled when as many others as relevant documents count.
+
+    It is nan where there are none.
+    """
     prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
     counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
     relevant, others = (grade > 0) & counted, (grade == 0) & counted
@@ -260,7 +263,7 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
         whole = (grade > 0).sum() if rule == "trec_eval" else n_relevant
         found = (prefers * one.fulfilled * may).sum() + (relevant & one.retrieved).sum() * more
         there = (prefers & possible).sum() + whole * more
-        return float(found / there) if there else 0.0
+        return float(found / there) if there else np.nan
     if rule == "trec_eval" and one.partial[group]:
         n_relevant = int((grade > 0).sum())  # of all documents even where only those retrieved count
     first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
@@ -270,7 +273,7 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     if rule == "trec_eval" and not one.partial[group]:
         pairs = pairs | (others[:, None] & np.isin(np.arange(len(at)), first))
     there = (pairs & possible).sum()
-    return float((pairs * one.fulfilled * may * ~np.eye(len(at), dtype=bool)).sum() / there) if there else 0.0
+    return float((pairs * one.fulfilled * may * ~np.eye(len(at), dtype=bool)).sum() / there) if there else np.nan
 
 
 def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
@@ -281,8 +284,10 @@ def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") 
         raise unknown("rule of PrefsR", rule, RULES)
     value = np.zeros(judged.n_queries)
     for query, one in enumerate(_preferences(judged, as_tied=False)):
-        shares = [_balanced(one, group, count, rule) for group in range(len(one.prefers))]
-        value[query] = sum(shares) / len(shares) if shares else np.nan
+        shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
+        if rule == "trec_eval" and np.isnan(shares).any():
+            continue  # it adds the 0/0 of a group up too, and prints 0 for a topic whose sum is not above 0
+        value[query] = np.nansum(shares) / len(shares) if len(shares) else np.nan
     return value
 
 

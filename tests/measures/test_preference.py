@@ -106,6 +106,17 @@ def test_only_as_many_others_count_as_are_relevant():
     assert above.tolist() == [2 / 5]  # a over b is implied; one more document, below all, adds a over it and b over it
 
 
+def test_a_group_without_preferences_is_nothing_as_in_trec_eval():
+    """Of bob's documents none was retrieved: 0/0, which counts 0 in the mean, and in trec_eval makes the topic 0.
+
+    trec_eval 9.0.4: -q -m prefs_avgjg_Rnonrel -m prefs_avgjg_Rnonrel_ret -R prefs, on these judgments and this run.
+    """
+    qrels = groups(ann={"a": 1, "b": 0}, bob={"lost": 1, "gone": 0})
+    names = ["prefs_avgjg_Rnonrel", "prefs_avgjg_Rnonrel_ret"]
+    assert scored(qrels, {"a": 2.0, "b": 1.0}, names).tolist() == [0.5, 0]
+    assert scored(qrels, {"a": 2.0, "b": 1.0}, ["PrefsR(count='retrieved')"]).tolist() == [0.5]
+
+
 def test_groups_with_ties_have_no_mean_where_it_would_be_guessed():
     """PrefsR over several groups and tied rows is refused, not computed without the groups."""
     qrels = groups(ann={"a": 1, "b": 0}, bob={"a": 0, "b": 1})
