@@ -236,27 +236,25 @@ def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str
 def _topic_lines(
     lines: list[_Line], evaluation: Evaluation, shown: list[int], strings: dict[int, list[str]]
 ) -> Iterator[str]:
-    """Yield the lines of every topic."""
+    """Yield the lines of every topic, those of one by one template: there are 100 lines a topic."""
     column = {one: place for place, one in enumerate(evaluation.labels)}
-    kinds: list[tuple[str, int, Any]] = [
-        (f"{line.name:<22}\t", column[str(line.measure)] if line.measure else -1, line)
-        for line in lines
-        if ROOTS[line.root].topics
-    ]
+    printed = [line for line in lines if ROOTS[line.root].topics]
+    forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
+    template = "".join(
+        f"{line.name:<22}".replace("%", "%%") + f"\t\0\t{form}\n" for line, form in zip(printed, forms, strict=True)
+    )
+    places = [column[str(line.measure)] for line in printed if line.measure]
+    texts = [(at, strings[line.length]) for at, line in enumerate(printed) if line.measure is None]
     for place in shown:
-        topic, values = str(evaluation.queries[place]), evaluation.scores[place].tolist()
-        for head, at, line in kinds:
-            if at < 0:
-                yield f"{head}{topic}\t'{strings[line.length][place]}'\n"
-            elif line.count:
-                yield f"{head}{topic}\t{values[at]:.0f}\n"
-            else:
-                yield f"{head}{topic}\t{values[at]:6.4f}\n"
+        values: list[Any] = evaluation.scores[place, places].tolist()
+        for at, text in texts:  # in ascending order, so that each finds its place
+            values.insert(at, text[place])
+        yield template.replace("\0", str(evaluation.queries[place]).replace("%", "%%")) % tuple(values)
 
 
 def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iterator[str]:
     """Yield the lines of all topics together."""
-    values = evaluation.aggregate()
+    values = evaluation.aggregates()
     for line in lines:
         form = ROOTS[line.root]
         if line.root == "runid":

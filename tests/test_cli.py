@@ -204,6 +204,21 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("options", [["--format=csv", "-q"], ["--format=trec", "-q", "-m", "all_trec"], []])
+def test_evaluating_files_does_without_pandas(options):
+    """Its import would take as long as reading a million lines."""
+    code = (
+        f"import sys; sys.argv = ['rankeval', 'evaluate', 'qrels', 'good.run', *{options}]\n"
+        "from rankeval import cli\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('pyarrow', 'pandas', 'scipy', 'pyarrow.parquet') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['pyarrow']", done.stderr
+
+
 def test_the_quickstart_runs_whole_and_again_for_nothing(tmp_path):
     """The shipped file as it is: guard, MLflow on sqlite, report; the second run trains nothing and adds no look."""
     environment = {"RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}

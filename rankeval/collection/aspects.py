@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval.collection.frames import numbers_of
 from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.errors import InvalidInput
 
@@ -240,7 +241,7 @@ def _ranks(column: pa.Array) -> NDArray[Any]:
     order = sorted(range(len(names)), key=lambda at: _natural(names[at]))
     place = np.empty(len(names), dtype=np.int64)
     place[order] = np.arange(len(names))
-    ranks: NDArray[Any] = place[coded.indices.to_numpy(zero_copy_only=False)]
+    ranks: NDArray[Any] = place[numbers_of(coded.indices)]
     return ranks
 
 

@@ -242,6 +242,31 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return an Arrow column of numbers or booleans, without nulls, as an array; `to_numpy` would import pandas.
+
+    Parameters
+    ----------
+    values : Arrow array
+        Not copied if it is one piece of numbers.
+    """
+    values = combined(values)
+    if pa.types.is_boolean(values.type):
+        return np.from_dlpack(values.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(values)
+
+
+def places_of(rows: NDArray[np.int64]) -> pa.Array:
+    """Return row numbers as Arrow takes them; `pyarrow.array` would import pandas.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+        Not copied if they stand in one piece.
+    """
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
+
+
 def id_column(values: Any, name: str) -> pa.Array:
     """Return ids as an Arrow array of string or int64.
 
@@ -280,9 +305,9 @@ def id_column(values: Any, name: str) -> pa.Array:
             array = combined(array.cast(pa.string()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers") from error
-    empty = pc.index(pc.equal(pc.binary_length(array), 0), True).as_py()
-    if empty >= 0:
-        raise InvalidInput(f"column {name} has an empty id in row {empty} (counting from 0)")
+    length = numbers_of(pc.binary_length(array))
+    if not length.min(initial=1):
+        raise InvalidInput(f"column {name} has an empty id in row {int(length.argmin())} (counting from 0)")
     return array
 
 
@@ -316,7 +341,7 @@ def value_column(values: Any, name: str) -> NDArray[Any]:
             array = array.cast(pa.int64())
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
             raise InvalidInput(f"column {name} is of type {array.type}, found {array[0].as_py()!r}: expected numbers")
-        numbers = array.to_numpy(zero_copy_only=False)
+        numbers = numbers_of(array)
     return _finite(numbers, name)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval.collection.frames import numbers_of
 from rankeval.collection.judged import Ints
 from rankeval.errors import QueryIdError
 
@@ -129,11 +130,11 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
     strings = _strings(qid)
     if strings is not None:
         coded = strings.dictionary_encode()
-        order = pc.sort_indices(coded.dictionary).to_numpy()
+        order = numbers_of(pc.sort_indices(coded.dictionary))
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
         names = np.asarray(coded.dictionary.to_pylist(), dtype=object)[order]
-        return rank[coded.indices.to_numpy()], names
+        return rank[numbers_of(coded.indices)], names
     if isinstance(qid, (pa.Array, pa.ChunkedArray)):
         qid = qid.to_numpy(zero_copy_only=False)
     ids = as_typed(qid)
@@ -177,7 +178,7 @@ def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     order = np.argsort(names, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return rank[coded.indices.to_numpy()], names[order]
+    return rank[numbers_of(coded.indices)], names[order]
 
 
 def _strings(qid: Any) -> pa.Array | None:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval.collection.aspects import JoinedAspects
 from rankeval.collection.convention import Convention
+from rankeval.collection.frames import places_of
 from rankeval.collection.grouping import group_rows
 from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.collection.ranking import rank_rows
@@ -265,7 +266,7 @@ def _turned(n_rows: int, ties: Groups) -> Ints:
 def _byte_ranks(docid: Any, rows: Ints) -> Ints:
     """Return the place of each row's document id in ascending order of bytes."""
     if isinstance(docid, (pa.Array, pa.ChunkedArray)):
-        names = docid.take(pa.array(rows)).to_pylist()
+        names = docid.take(places_of(rows)).to_pylist()
     else:
         names = np.asarray(docid)[rows].tolist()
     _, place = np.unique(np.array([str(name).encode() for name in names], dtype=object), return_inverse=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.aspects import JoinedAspects, fold_aspects
 from rankeval.collection.convention import Convention
+from rankeval.collection.frames import numbers_of, places_of
 from rankeval.collection.grouping import order_of
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Ints
@@ -124,7 +125,7 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
     run_query = _codes(run.qid, queries)
     judged_topics = run_query >= 0
     if not judged_topics.all():
-        unknown = _ascending(pc.unique(run.qid.filter(pa.array(~judged_topics))))
+        unknown = _ascending(pc.unique(run.qid.take(places_of(np.flatnonzero(~judged_topics)))))
         excluded["no judgments"] = tuple(unknown.to_pylist())
         if not judged_topics.any():
             raise InvalidInput(
@@ -140,7 +141,7 @@ def _counted(
     """Say which queries count, by the rule on missing ones."""
     if retrieved.all() or convention.missing == "zero":
         return np.ones(len(queries), dtype=bool)
-    missing = queries.filter(pa.array(~retrieved)).to_pylist()
+    missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
     if convention.missing == "error":
         raise InvalidInput(
             f"the run lacks {len(missing)} of {len(queries)} judged queries ({_few(missing)}), which the convention "
@@ -174,8 +175,11 @@ def _ascend(values: Ints) -> bool:
 
 def _codes(values: pa.Array, known: pa.Array) -> Ints:
     """Return the place of each value among the known ones, -1 where it is none of them."""
-    found: Ints = pc.index_in(values, value_set=known).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    found = pc.index_in(values, value_set=known)
+    place = np.frombuffer(found.buffers()[1], np.int32, count=len(found)).astype(np.int64)
+    if found.null_count:
+        place[~numbers_of(found.is_valid())] = -1
+    return place
 
 
 def _by_query(query: Ints, rows: Ints) -> Ints:
@@ -189,8 +193,7 @@ def _offsets(sizes: Ints) -> Ints:
 
 
 def _numpy(values: pa.Array) -> NDArray[Any]:
-    plain: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return plain
+    return numbers_of(values) if pa.types.is_integer(values.type) else np.array(values.to_pylist(), dtype=object)
 
 
 def _identity(qrels: Qrels, hashes: Hashes, query: Ints, n_queries: int) -> Hashes:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval.collection.frames import numbers_of, places_of
 from rankeval.collection.judged import Ints
 from rankeval.collection.ranking import sort_within
 from rankeval.errors import InvalidInput
@@ -53,7 +54,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
     ndarray of uint64 of shape (n_rows,)
     """
     if pa.types.is_integer(ids.type):
-        return mixed(ids.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64))
+        return mixed(numbers_of(ids).astype(np.int64).view(np.uint64))
     width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
     _, offset_buffer, data = ids.buffers()
     bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
@@ -196,7 +197,7 @@ def _sorted_keys(side: Side, first: int, offsets: Ints, query_bits: int, place_b
 
 def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
     """Say whether the ids of these rows are the same on both sides, byte for byte."""
-    mine, theirs = one.take(pa.array(one_rows)), other.take(pa.array(other_rows))
+    mine, theirs = one.take(places_of(one_rows)), other.take(places_of(other_rows))
     if mine.type != theirs.type:
         wide = pa.int64() if pa.types.is_integer(mine.type) else pa.large_string()
         mine, theirs = mine.cast(wide), theirs.cast(wide)
@@ -210,7 +211,7 @@ def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
         wide = pa.int64() if pa.types.is_integer(left.type) else pa.large_string()
         left, right = left.cast(wide), right.cast(wide)
     coded = pa.chunked_array([left, right]).combine_chunks().dictionary_encode()
-    number = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    number = numbers_of(coded.indices).astype(np.int64)
     n_documents = len(coded.dictionary)
     truth_key = truth.query() * n_documents + number[: len(left)][truth.rows]
     ranked_key = ranked.query() * n_documents + number[len(left) :][ranked.rows]

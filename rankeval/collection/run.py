@@ -164,7 +164,7 @@ class Run:
         InvalidInput
             For ids that the format cannot hold, such as those with blanks.
         """
-        query = self.qid.dictionary_encode().indices.to_numpy()
+        query = frames.numbers_of(self.qid.dictionary_encode().indices)
         order = np.lexsort((-self.score, query))  # stable: equal scores stay in row order
         kind = formats.write_format(path, format)
         if kind != "trec":

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval.collection.frames import Columns, combined, whole
+from rankeval.collection.frames import Columns, combined, numbers_of, whole
 from rankeval.errors import FileFormatError, InvalidInput
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -187,9 +187,9 @@ def _fast(source: pa.NativeFile, layout: Layout) -> Columns | None:
     numbers = table.column(layout.value).unify_dictionaries().combine_chunks()
     if pa.types.is_dictionary(numbers.type):
         levels = _labels(numbers.dictionary)
-        values = None if levels is None else whole(levels[numbers.indices.to_numpy()])
+        values = None if levels is None else whole(levels[numbers_of(numbers.indices)])
     else:
-        values = numbers.to_numpy(zero_copy_only=False)
+        values = numbers_of(numbers)
     if values is None or not np.isfinite(values).all() or pc.any(pc.starts_with(qid, "#")).as_py():
         return None
     # The tag is that of the first line; those of later lines are not looked at.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,20 +95,25 @@ class Evaluation:
         Series
             Index of measure names; means, sums or geometric means of the queries, weighted if there are weights.
         """
-        return self._series(lambda _: True)
+        return self._series(self.aggregates())
 
     def mean(self) -> pd.Series[float]:
         """Return the measures that are means, as a Series."""
-        return self._series(lambda aggregate: aggregate == "mean")
+        means = {label for label, one in zip(self.labels, self.measures, strict=True) if one.family.aggregate == "mean"}
+        return self._series({label: value for label, value in self.aggregates().items() if label in means})
 
-    def _series(self, wanted: Callable[[str], bool]) -> pd.Series[float]:
+    def aggregates(self) -> dict[str, float]:
+        """Return what `aggregate` returns as a dict of plain numbers."""
+        return {
+            label: float(AGGREGATES[one.family.aggregate](self.scores[:, column], self.weights))
+            if self.n_queries
+            else float("nan")
+            for column, (label, one) in enumerate(zip(self.labels, self.measures, strict=True))
+        }
+
+    def _series(self, values: Mapping[str, float]) -> pd.Series[float]:
         import pandas as pd
 
-        values = {
-            label: AGGREGATES[one.family.aggregate](self.scores[:, column], self.weights) if self.n_queries else np.nan
-            for column, (label, one) in enumerate(zip(self.labels, self.measures, strict=True))
-            if wanted(one.family.aggregate)
-        }
         return pd.Series(values, name=self.name, dtype=np.float64)
 
     def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
@@ -50,6 +49,8 @@ def pack(evaluation: Evaluation) -> bytes:
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
     sink = pa.BufferOutputStream()
+    import pyarrow.parquet as pq
+
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue().to_pybytes())
 
@@ -71,6 +72,8 @@ def unpack(content: bytes) -> dict[str, Any]:
     InvalidInput
         When it is no such file.
     """
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(pa.BufferReader(content))
         card = json.loads((table.schema.metadata or {})[_METADATA])

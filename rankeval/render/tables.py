@@ -128,23 +128,48 @@ def to_text(
     str
         Without a line break at its end.
     """
+    rows = _cells(frame, formats, suffixes, None)
+    lines = [caption] if caption else []
+    lines += _drawn([str(column) for column in frame.columns], rows)
+    return "\n".join([*lines, *(f"* {note}" for note in notes)])
+
+
+def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Render rows of values as `to_text` renders a frame.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Name of each column.
+    rows : sequence of sequence
+        Its values, row by row.
+
+    Returns
+    -------
+    str
+        Without a line break at its end.
+    """
+    return "\n".join(
+        _drawn(header, [[Cell(_formatted(value, None), _is_number(value)) for value in row] for row in rows])
+    )
+
+
+def _drawn(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return the lines of a table for a terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    rows = _cells(frame, formats, suffixes, None)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for place, column in enumerate(frame.columns):
+    for place, column in enumerate(header):
         right = any(row[place].number for row in rows)
-        table.add_column(Text(str(column)), justify="right" if right else "left", no_wrap=True)
+        table.add_column(Text(column), justify="right" if right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell.text) for cell in row))
     out = StringIO()
     Console(file=out, width=10_000, color_system=None).print(table)
-    lines = [caption] if caption else []
-    lines += [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
-    return "\n".join([*lines, *(f"* {note}" for note in notes)])
+    return [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
 
 
 def to_markdown(

@@ -6,55 +6,33 @@ import is imported inside the command that needs it.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from rankeval import errors, hosts
+from rankeval.cli.output import (
+    EvaluationFormat,
+    Format,
+    ListFormat,
+    print_frame,
+    print_result,
+    print_scores,
+    print_trec,
+    say,
+    show_progress,
+    show_warning,
+)
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rankeval.collection.convention import Convention
-    from rankeval.collection.qrels import Qrels
     from rankeval.evaluation import Evaluation
-    from rankeval.experiment import ExperimentResult
     from rankeval.guard import Guard
-
-
-class Format(StrEnum):
-    """How a table is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-class EvaluationFormat(StrEnum):
-    """How scores are printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    trec = "trec"
-
-
-class ListFormat(StrEnum):
-    """How the measures are listed; markdown: the guide to them."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
 
 
 class _WithHosts(TyperGroup):
@@ -110,12 +88,12 @@ def run(
     from rankeval.experiment import run_experiment
     from rankeval.experiment.recipe import NOT_LOGGED
 
-    with warnings.catch_warnings(), _progress() as progress:
+    with warnings.catch_warnings(), show_progress() as progress:
         warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # said below, as the error it is
         result = run_experiment(checked, progress=progress)
-    _print_result(result)
+    print_result(result)
     if result.tracking_error:
-        _say(f"error: {result.tracking_error}")
+        say(f"error: {result.tracking_error}")
         raise typer.Exit(2)
 
 
@@ -170,13 +148,12 @@ def evaluate(
     if is_trec:
         wanted = measures or ["official"]
         judgments = Qrels.read(qrels, qrels_format)
-        _print_trec(judgments, runs, wanted, rules, zscores, per_query=per_query, summary=not no_summary)
+        print_trec(judgments, runs, wanted, rules, zscores, per_query=per_query, summary=not no_summary)
         return
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     evaluations = _evaluations(qrels, runs, measures or DEFAULT_MEASURES, rules, qrels_format)
-    frame = _scores(evaluations, per_query=per_query)
-    _print_frame(frame, Format(output.value))
+    print_scores(evaluations, Format(output.value), per_query=per_query)
 
 
 @app.command()
@@ -200,7 +177,7 @@ def compare(
     if output is Format.table:
         typer.echo(str(result))
     else:
-        _print_frame(result.table, output)
+        print_frame(result.table, output)
 
 
 @app.command("measures")
@@ -217,7 +194,7 @@ def list_all(
         return
     frame = list_measures().rename_axis("name").reset_index()
     short = ["name", "title", "parameters", "aggregate"]
-    _print_frame(frame[short] if output is ListFormat.table else frame, Format(output.value))
+    print_frame(frame[short] if output is ListFormat.table else frame, Format(output.value))
 
 
 @app.command()
@@ -236,7 +213,7 @@ def doctor() -> None:
 
     ledger = discovery.default_url()
     in_force = ledger in discovery.active_urls()
-    facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parent)}
+    facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parent.parent)}
     facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
     facts["hosts"] = ", ".join(hosts.host_names()) or "none"
     facts["ledger"] = "switched off" if ledger is None else f"{ledger}{'' if in_force else ' (not there yet)'}"
@@ -259,7 +236,7 @@ def looks(
 ) -> None:
     """List the looks at a registered test part."""
     frame = _guard(project, ledger).looks(test)
-    _print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
+    print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
 
 
 @guard_app.command()
@@ -284,7 +261,7 @@ def verify(
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    warnings.showwarning = _warn
+    warnings.showwarning = show_warning
     try:
         app()
     except errors.Refusal as refusal:
@@ -294,7 +271,7 @@ def main() -> None:
     except (errors.RankevalError, ValueError, TypeError, OSError) as error:
         _fail(error, 2)
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("interrupted")
         sys.exit(130)
 
 
@@ -306,25 +283,8 @@ def _fail(error: BaseException, code: int) -> None:
         message = f"{error.filename}: {error.strerror}"
     else:
         message = " ".join(str(error).split()) or type(error).__name__
-    _say(f"{'refused' if code == 1 else 'error'}: {message}")
+    say(f"{'refused' if code == 1 else 'error'}: {message}")
     sys.exit(code)
-
-
-def _say(message: str) -> None:
-    typer.echo(message, err=True)
-
-
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Print a warning as one line, as everything else that this program has to say."""
-    del category, filename, lineno, line
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True, file=file)
 
 
 def _host_command(name: str) -> Any:
@@ -343,35 +303,6 @@ def _host_command(name: str) -> Any:
         offer()(args=list(ctx.args), prog_name=f"rankeval {name}")
 
     return typer.main.get_command(stub)
-
-
-def _print_trec(
-    judgments: Qrels,
-    runs: list[Path],
-    measures: list[str],
-    rules: Convention,
-    zscores: Path | None,
-    *,
-    per_query: bool,
-    summary: bool,
-) -> None:
-    """Print what trec_eval prints for each run, one after the other."""
-    from rankeval.collection.run import Run
-    from rankeval.trec_output import trec_text
-    from rankeval.trec_zscores import read_zscores
-
-    reference = None if zscores is None else read_zscores(zscores)
-    for path in runs:
-        text = trec_text(
-            judgments,
-            Run.read(path),
-            measures=measures,
-            convention=rules,
-            per_query=per_query,
-            summary=summary,
-            zscores=reference,
-        )
-        sys.stdout.write(text)
 
 
 def _evaluations(
@@ -398,77 +329,7 @@ def _evaluations(
     }
 
 
-def _scores(evaluations: dict[str, Evaluation], *, per_query: bool) -> pd.DataFrame:
-    """Return one row per run (and query), one column per measure."""
-    import pandas as pd
-
-    frames = []
-    for name, evaluation in evaluations.items():
-        aggregate = evaluation.aggregate().to_frame().T
-        if per_query:
-            frame = evaluation.per_query.reset_index()
-            aggregate.insert(0, "qid", "all")
-            frame["qid"] = frame["qid"].astype(object)
-            aggregate = pd.concat([frame, aggregate.astype({"qid": object})], ignore_index=True)
-        aggregate.insert(0, "run", name)
-        frames.append(aggregate)
-    return pd.concat(frames, ignore_index=True)
-
-
-def _print_frame(frame: pd.DataFrame, output: Format) -> None:
-    """Print a frame; json and csv with every digit, the table for readers."""
-    if output is Format.json:
-        import json
-
-        # Not to_json of pandas, which cuts floats off at 15 digits.
-        records = [{key: _plain(value) for key, value in row.items()} for row in frame.to_dict("records")]
-        typer.echo(json.dumps(records, indent=1))
-    elif output is Format.csv:
-        typer.echo(frame.to_csv(index=False), nl=False)
-    else:
-        from rankeval.render.tables import to_text
-
-        typer.echo(to_text(frame))
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: nan, which it cannot, as null."""
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
-
-
 def _guard(project: str, ledger: str | None) -> Guard:
     from rankeval.guard import Guard
 
     return Guard(project, ledger=ledger)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
-    """Yield what shows progress on stderr, or None where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def show(done: int, total: int, doing: str) -> None:
-            bar.update(task, completed=done, total=total, description=doing)
-
-        yield show
-
-
-def _print_result(result: ExperimentResult) -> None:
-    """Print what was found and where to look."""
-    from rankeval.report.summaries import experiment_text
-
-    typer.echo(experiment_text(result.facts))
-    typer.echo(f"Report:  {result.report}")
-    if result.tracked:
-        typer.echo(f"MLflow:  {result.tracked.where}")

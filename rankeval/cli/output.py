@@ -1,0 +1,169 @@
+"""What the commands print: scores, tables, progress and warnings."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.collection.convention import Convention
+    from rankeval.collection.qrels import Qrels
+    from rankeval.evaluation import Evaluation
+    from rankeval.experiment import ExperimentResult
+
+
+class Format(StrEnum):
+    """How a table is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+class EvaluationFormat(StrEnum):
+    """How scores are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    trec = "trec"
+
+
+class ListFormat(StrEnum):
+    """How the measures are listed; markdown: the guide to them."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+
+
+def say(message: str) -> None:
+    """Print a line to stderr."""
+    typer.echo(message, err=True)
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one line, as everything else that this program has to say."""
+    del category, filename, lineno, line
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True, file=file)
+
+
+def print_trec(
+    judgments: Qrels,
+    runs: list[Path],
+    measures: list[str],
+    rules: Convention,
+    zscores: Path | None,
+    *,
+    per_query: bool,
+    summary: bool,
+) -> None:
+    """Print what trec_eval prints for each run, one after the other."""
+    from rankeval.collection.run import Run
+    from rankeval.trec_output import trec_text
+    from rankeval.trec_zscores import read_zscores
+
+    reference = None if zscores is None else read_zscores(zscores)
+    for path in runs:
+        text = trec_text(
+            judgments,
+            Run.read(path),
+            measures=measures,
+            convention=rules,
+            per_query=per_query,
+            summary=summary,
+            zscores=reference,
+        )
+        sys.stdout.write(text)
+
+
+def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
+    """Print one row per run (and query), one column per measure; without pandas, whose import takes longer."""
+    labels = next(iter(evaluations.values())).labels
+    rows: list[tuple[Any, ...]] = []
+    for name, evaluation in evaluations.items():
+        total = evaluation.aggregates().values()
+        if per_query:
+            queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
+            rows += [(name, query, *scores) for query, scores in queries]
+            rows.append((name, "all", *total))
+        else:
+            rows.append((name, *total))
+    print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
+
+
+def print_frame(frame: pd.DataFrame, output: Format) -> None:
+    """Print a frame as `print_rows` does."""
+    print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
+
+
+def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
+    """Print a table: json and csv with every digit, the table for readers."""
+    if output is Format.table:
+        from rankeval.render.tables import rows_to_text
+
+        typer.echo(rows_to_text(header, rows))
+        return
+    plain = [[_plain(value) for value in row] for row in rows]
+    if output is Format.json:
+        import json
+
+        typer.echo(json.dumps([dict(zip(header, row, strict=True)) for row in plain], indent=1))
+    else:
+        import csv
+
+        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *plain])
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: nan, which it cannot, as null."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
+    """Yield what shows progress on stderr, or None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def show(done: int, total: int, doing: str) -> None:
+            bar.update(task, completed=done, total=total, description=doing)
+
+        yield show
+
+
+def print_result(result: ExperimentResult) -> None:
+    """Print what was found and where to look."""
+    from rankeval.report.summaries import experiment_text
+
+    typer.echo(experiment_text(result.facts))
+    typer.echo(f"Report:  {result.report}")
+    if result.tracked:
+        typer.echo(f"MLflow:  {result.tracked.where}")
