@@ -24,6 +24,7 @@ from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as find_measures
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
+from rankeval.model_selection.computable import computable, signs
 from rankeval.model_selection.query_ids import (
     DOCID,
     NAME,
@@ -51,9 +52,12 @@ def make_scorer(
 ) -> QueryScorer:
     """Make a scorer of ranking measures for scikit-learn.
 
-    Higher is better, as scikit-learn wants it. The scorer takes the query of each row from, in this order, ``qid=`` of
-    the call (routed, where metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a
-    column "qid" of X. `sklearn.inspection.permutation_importance` routes nothing: there, use bound ids or an index.
+    Higher is better, as scikit-learn wants it: of a measure of which less is better, such as ARP, the scorer gives the
+    negative, under the same name; ``scorer.evaluate`` and `rankeval.cross_validate` give the value itself.
+
+    The scorer takes the query of each row from, in this order, ``qid=`` of the call (routed, where metadata routing is
+    on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
+    `sklearn.inspection.permutation_importance` routes nothing: there, use bound ids or an index.
 
     Parameters
     ----------
@@ -81,6 +85,8 @@ def make_scorer(
     ------
     UnknownName
         When a measure, the convention or the response method does not exist.
+    InvalidInput
+        When a measure cannot be computed from rows with labels, such as ERR without ``max_rel``.
 
     Examples
     --------
@@ -145,8 +151,7 @@ class QueryScorer:
         response_method: str | Sequence[str] = "predict",
         name: str | None = None,
     ) -> None:
-        # Unknown names are found now: inside a search they would come late, and as nan.
-        found = find_measures(measures, convention)
+        found = computable(measures, convention)
         if isinstance(measures, (str, Measure)):
             measures = measures if len(found) == 1 else (measures,)
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
@@ -173,7 +178,7 @@ class QueryScorer:
         docid: Any = None,
         sample_weight: Any = None,
     ) -> float | dict[str, float]:
-        """Predict once and return the measure, or a dict of the measures.
+        """Predict once and return the measure, or a dict of the measures; negative, if less of it is better.
 
         Parameters
         ----------
@@ -203,9 +208,10 @@ class QueryScorer:
         """
         evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
         values = evaluation.aggregate()
-        if isinstance(self.measures, tuple):
-            return {label: float(values[label]) for label in evaluation.labels}
-        return float(values.iloc[0])
+        # As scikit-learn's greater_is_better=False: a search keeps what scores highest.
+        sign = signs(zip(evaluation.labels, evaluation.measures, strict=True))
+        scores = {label: sign[label] * float(values[label]) for label in evaluation.labels}
+        return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 
     def evaluate(
         self,

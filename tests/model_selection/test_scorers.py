@@ -39,13 +39,16 @@ class Counting(RegressorMixin, BaseEstimator):
 
     calls = 0
 
+    def __init__(self, sign=1):
+        self.sign = sign
+
     def fit(self, X, y):
         self.n_features_in_ = np.asarray(X).shape[1]
         return self
 
     def predict(self, X):
         type(self).calls += 1
-        return np.asarray(X)[:, 0]
+        return self.sign * np.asarray(X)[:, 0]
 
 
 @pytest.fixture
@@ -88,6 +91,21 @@ def test_many_measures_are_a_dict_from_one_predict(ltr):
         Counting(), ltr.indexed, ltr.y, groups=ltr.qid, cv=QueryKFold(4), scoring=rk.make_scorer("AP")
     )
     assert results["test_AP"].tolist() == one.tolist()
+
+
+def test_less_is_better_is_turned_round(ltr, ridge):
+    """As scikit-learn's greater_is_better=False, so that a search keeps the better ranker."""
+    told = {"qid": ltr.qid, "measures": ["ARP", "nDCG@10"]}
+    found = rk.evaluate(ltr.y, ridge.predict(ltr.X), **told).aggregate()
+    assert rk.make_scorer("ARP")(ridge, ltr.X, ltr.y, qid=ltr.qid) == -found["ARP"]
+    many = rk.make_scorer(["ARP", "nDCG@10"])
+    assert many(ridge, ltr.X, ltr.y, qid=ltr.qid) == {"ARP": -found["ARP"], "nDCG@10": found["nDCG@10"]}
+    assert many.evaluate(ridge, ltr.X, ltr.y, qid=ltr.qid).aggregate().equals(found)
+    for scoring in ("ARP", ["ARP", "nDCG@10"]):
+        search = GridSearchCV(
+            Counting(), {"sign": [-1, 1]}, scoring=rk.make_scorer(scoring), refit="ARP", cv=QueryKFold(3)
+        )
+        assert search.fit(ltr.X, ltr.y_indexed).best_params_ == {"sign": 1}
 
 
 def test_a_list_of_one_is_a_dict_too(ltr, ridge):
