@@ -139,7 +139,9 @@ class Judged:
     def n_relevant(self, rel: float) -> Ints:
         """Return the number of judged documents of each query with a label of at least ``rel``."""
         first = self.threshold(rel)
-        found: Ints = self._once(("n_relevant", first), lambda: self.counts[:, first:].sum(axis=1))
+        at_least = np.arange(len(self.levels)) >= first
+        # A product: NumPy sums short rows five times slower.
+        found: Ints = self._once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
         return found
 
     def prefix(self, rel: float) -> NDArray[np.int32]:
@@ -247,10 +249,12 @@ class Judged:
         """Add up rank by rank: only the first rows of each query are read."""
         rank = np.arange(cutoff)[:, None]
         row = self.offsets[:-1] + rank
-        short = rank >= self.n_retrieved
-        row[short] = 0
-        gains = gain[self.code[row]]
-        gains[short] = 0
+        short = None if self.n_retrieved.min(initial=cutoff) >= cutoff else rank >= self.n_retrieved
+        if short is not None:
+            row[short] = 0
+        gains = gain.take(self.code.take(row))
+        if short is not None:
+            gains[short] = 0
         gains *= discount[:cutoff, None]
         return _add_rank_by_rank(gains)
 
@@ -297,10 +301,10 @@ class Judged:
             upto = np.cumsum(self.counts[:, best_first], axis=1)
             if cutoff is not None and cutoff <= _FEW_RANKS:
                 # Which label stands at a rank: as many places down as labels are used up before it.
-                place = np.zeros((cutoff, self.n_queries), dtype=np.int64)
-                for used_up in upto.T:
-                    place += used_up <= np.arange(cutoff)[:, None]
-                gains = np.append(gain[best_first], 0.0)[place]
+                place = np.zeros((cutoff, self.n_queries), dtype=np.uint8 if len(best_first) < 256 else np.int64)
+                for used_up in np.minimum(upto, cutoff).astype(np.int16).T:
+                    place += used_up <= np.arange(cutoff, dtype=np.int16)[:, None]
+                gains = np.append(gain[best_first], 0.0).take(place)
                 gains *= discount[:cutoff, None]
                 return _add_rank_by_rank(gains)
             if cutoff is not None:
@@ -318,7 +322,7 @@ class Judged:
     @property
     def longest(self) -> int:
         """The greatest rank that any list of this chunk can have, retrieved or ideal."""
-        return int(max(self.n_retrieved.max(initial=0), self.counts.sum(axis=1).max(initial=0)))
+        return int(max(self.n_retrieved.max(initial=0), self.n_relevant(-np.inf).max(initial=0)))
 
 
 def _add_rank_by_rank(gains: Floats) -> Floats:

@@ -299,7 +299,7 @@ def _note_samples(asked: list[tuple[str, Measure]], sampled: NDArray[np.int64]) 
 
 
 def _note_facts(facts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:
-    facts["relevant"][queries] = (judged.counts * (judged.levels > 0)).sum(axis=1)
+    facts["relevant"][queries] = judged.counts @ (judged.levels > 0).astype(np.int64)
     facts["retrieved"][queries] = judged.n_retrieved
     tied = np.bincount(ties.query, weights=ties.end - ties.start, minlength=judged.n_queries)
     facts["tied"][queries] = tied.astype(np.int64)
@@ -316,9 +316,7 @@ def _label_sums(judged: Judged) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         mixed = (label ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xFF51AFD7ED558CCD)
         mixed ^= mixed >> np.uint64(29)
-        total: NDArray[np.uint64] = (judged.counts.astype(np.uint64) * (mixed * np.uint64(0xC4CEB9FE1A85EC53))).sum(
-            axis=1
-        )
+        total: NDArray[np.uint64] = judged.counts.view(np.uint64) @ (mixed * np.uint64(0xC4CEB9FE1A85EC53))
     return total
 
 

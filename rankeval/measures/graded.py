@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +56,15 @@ def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None)
     if base <= 1:
         raise InvalidInput(f"the base of a logarithm is greater than 1 (found {base})")
     deepest = max(judged.longest, cutoff or 0)
-    rank = np.arange(1, deepest + 1, dtype=np.float64)
-    return DISCOUNTS[discount](rank, base)
+    return _discounts(discount, base, max(deepest, 1).bit_length())[:deepest]
+
+
+@lru_cache(maxsize=16)
+def _discounts(discount: str, base: float, bits: int) -> Floats:
+    """Return the factors of the first 2^bits ranks: every chunk needs them again."""
+    factors = DISCOUNTS[discount](np.arange(1, 2**bits + 1, dtype=np.float64), base)
+    factors.flags.writeable = False
+    return factors
 
 
 @family(

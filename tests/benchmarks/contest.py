@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 os.environ["RANKEVAL_LEDGER"] = "off"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # whole processes find their modules compiled, as pip leaves them
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_NUM_THREADS"), "1"
 )
