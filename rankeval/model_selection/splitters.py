@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
+from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require
+from rankeval.model_selection.strata import Stratum, n_relevant, of_key, of_labels, strata, stratifies
 
 Rows = NDArray[np.intp]
-Stratum = Callable[[NDArray[Any]], Any]
-
-
-def n_relevant(y: NDArray[Any]) -> int:
-    """Return the number of relevant rows of one query: the stratum of `StratifiedQueryKFold`."""
-    return int((y > 0).sum())
 
 
 class QuerySplit:
@@ -38,7 +35,11 @@ class QuerySplit:
         Queries in ascending order of their ids, so that folds do not depend on the order of rows; or in the order of
         their first rows.
     stratum : callable, optional
-        Makes the label of a query, for stratified splitters, from the relevance of its rows.
+        Makes what stratified splitters balance, a number or a label, from the relevance of a query's rows; by default
+        the number of relevant rows. Numbers are put together with their neighbours until each stratum has enough
+        queries; labels are taken as they are.
+    key : mapping, Series or array-like, optional
+        What they balance instead, such as a language: by query, or by row and the same for all rows of a query.
 
     Examples
     --------
@@ -48,14 +49,20 @@ class QuerySplit:
     [[1], [0, 2]]
     """
 
-    def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None) -> None:
+    def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None) -> None:
         if not hasattr(splitter, "split"):
             raise InvalidInput(f"splitter is {splitter!r}, which has no split method: give a scikit-learn splitter")
         if order not in {"id", "row"}:
             raise unknown("order of queries", str(order), ("id", "row"))
+        if stratum is not None and (key is not None or not callable(stratum)):
+            found = "and key is given too" if callable(stratum) else f"is {stratum!r}"
+            raise InvalidInput(f"stratum {found}: give a function of a query's relevance, or key=, values by query")
+        if isinstance(key, str) or not (key is None or hasattr(key, "__len__")):
+            raise InvalidInput(f"key is {key!r}: give a mapping of query ids to values, or one value a row")
         self.splitter = splitter
         self.order = order
         self.stratum = stratum
+        self.key = key
         self._requests: dict[str, bool | str | None] = {"qid": True, "groups": True}
 
     def split(
@@ -68,7 +75,7 @@ class QuerySplit:
         X : array, sparse matrix or frame of shape (n_rows, n_features)
             The rows, in any order.
         y : array-like of shape (n_rows,), optional
-            Their relevance; only `stratum` reads it.
+            Their relevance; read where it is stratified by it.
         groups : array-like of shape (n_rows,), optional
             The query of each row, as scikit-learn's group splitters call it; or, beside `qid`, a coarser unit.
         qid : array-like of shape (n_rows,), optional
@@ -80,14 +87,25 @@ class QuerySplit:
         ------
         QueryIdError
             When the query of each row is not known, or when `groups` would cut a query.
+        InvalidInput
+            When y is needed for strata and missing, or the splitter was made for rows.
         """
         codes, units = encode(self._units(X, y, groups, qid, group))
-        rank = _ascending(units) if self.order == "id" else np.arange(len(units))
+        rank = ascending(units) if self.order == "id" else np.arange(len(units))
         place = np.empty_like(rank)
         place[rank] = np.arange(len(rank))
-        codes = place[codes]
-        for train, test in self._split_units(units[rank], None if y is None else self._strata(y, codes)):
+        codes, units = place[codes], units[rank]
+        self._refuse_folds_of_rows(len(units))
+        for train, test in self._split_units(units, self._strata(y, codes, units)):
             yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
+
+    def _refuse_folds_of_rows(self, n_units: int) -> None:
+        folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
+        if folds is not None and len(folds) != n_units:
+            raise InvalidInput(
+                f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {n_units} "
+                "queries: give one a query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
+            )
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
         """Return what must stay whole: the group of each row, or else its query."""
@@ -102,20 +120,28 @@ class QuerySplit:
                 raise QueryIdError("groups puts rows of one query into two groups, and would cut the query") from error
         return units
 
-    def _strata(self, y: Any, codes: NDArray[np.int64]) -> NDArray[Any] | None:
-        if self.stratum is None:
+    def _strata(self, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
+        """Return what the splitter balances; for one that balances nothing, what was asked for, as it is."""
+        balances = stratifies(self.splitter)
+        stratum = n_relevant if self.stratum is None and balances else self.stratum
+        if self.key is not None:
+            values = of_key(self.key, units, codes)
+        elif stratum is None:
             return None
-        labels = np.asarray(y)
-        order = np.argsort(codes, kind="stable")
-        parts = np.split(labels[order], np.flatnonzero(np.diff(codes[order])) + 1)
-        return np.asarray([self.stratum(part) for part in parts])
-
-    def _split_units(self, units: NDArray[Any], strata: NDArray[Any] | None) -> Iterator[tuple[Rows, Rows]]:
-        table = units.reshape(-1, 1)
-        if _wants_groups(self.splitter):
-            yield from self.splitter.split(table, strata, np.arange(len(units)))
+        elif y is not None:
+            values = of_labels(column_or_1d(y), stratum, codes)
+        elif balances:
+            raise InvalidInput(f"{type(self).__name__} balances the relevance of queries: give y to split(), or key=")
         else:
-            yield from self.splitter.split(table, strata)
+            return None
+        return strata(values, self.splitter) if balances else np.asarray(values)
+
+    def _split_units(self, units: NDArray[Any], labels: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
+        groups = (np.arange(len(units)),) if _wants_groups(self.splitter) else ()
+        with warnings.catch_warnings():
+            # A stratum with fewer queries than folds is shared out as far as it goes.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            return list(self.splitter.split(units.reshape(-1, 1), labels, *groups))
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None, group: Any = None
@@ -167,11 +193,15 @@ class QuerySplit:
 
     def __repr__(self) -> str:
         inner = repr(self.splitter)
-        if type(self) is not QuerySplit:
-            return f"{type(self).__name__}{inner[len(type(self.splitter).__name__) :]}"
-        order = "" if self.order == "id" else f", order={self.order!r}"
-        stratum = "" if self.stratum is None else f", stratum={self.stratum.__name__}"
-        return f"QuerySplit({inner}{order}{stratum})"
+        shown = [f"order={self.order!r}"] if self.order != "id" and type(self) is QuerySplit else []
+        if self.stratum is not None:
+            shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")
+        if self.key is not None:
+            shown.append(f"key={_spelled(self.key)}")
+        if type(self) is QuerySplit:
+            return f"QuerySplit({', '.join([inner, *shown])})"
+        options = inner[len(type(self.splitter).__name__) + 1 : -1]
+        return f"{type(self).__name__}({', '.join([options, *shown])})"
 
 
 class QueryKFold(QuerySplit):
@@ -215,8 +245,9 @@ class StratifiedQueryKFold(QuerySplit):
     ----------
     n_splits : int, default=5
         Number of folds.
-    stratum : callable, optional
-        Makes a query's label from the relevance of its rows; by default the number of relevant rows.
+    stratum, key : optional
+        What is balanced: a function of the relevance of a query's rows, by default their number of relevant ones; or
+        values by query or by row. As in `QuerySplit`.
     shuffle : bool, default=False
         Shuffle the queries first.
     random_state : int, RandomState or None
@@ -224,10 +255,16 @@ class StratifiedQueryKFold(QuerySplit):
     """
 
     def __init__(
-        self, n_splits: int = 5, *, stratum: Stratum = n_relevant, shuffle: bool = False, random_state: Any = None
+        self,
+        n_splits: int = 5,
+        *,
+        stratum: Stratum | None = None,
+        key: Any = None,
+        shuffle: bool = False,
+        random_state: Any = None,
     ) -> None:
         splitter = StratifiedKFold(n_splits, shuffle=shuffle, random_state=random_state)
-        super().__init__(splitter, stratum=stratum)
+        super().__init__(splitter, stratum=stratum, key=key)
 
 
 class QueryShuffleSplit(QuerySplit):
@@ -275,7 +312,14 @@ class QueryTimeSplit(QuerySplit):
         super().__init__(splitter, order="row")
 
 
-def _ascending(units: NDArray[Any]) -> NDArray[np.intp]:
+def ascending(units: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the places of distinct ids in ascending order.
+
+    Parameters
+    ----------
+    units : ndarray of shape (n_units,)
+        Ids of any type.
+    """
     try:
         return np.argsort(units, kind="stable")
     except TypeError:
@@ -287,6 +331,16 @@ def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
     mask = np.zeros(n_units, dtype=bool)
     mask[chosen] = True
     return np.flatnonzero(mask[codes])
+
+
+def _spelled(key: Any) -> str:
+    """Return a key as it is written, whatever holds it."""
+    if isinstance(key, Mapping):
+        plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
+        return repr(dict(plain))
+    if hasattr(getattr(key, "index", None), "get_indexer"):
+        return f"Series({key.tolist()!r}, index={key.index.tolist()!r})"
+    return repr(np.asarray(key).tolist())
 
 
 def _wants_groups(splitter: Any) -> bool:

@@ -1,0 +1,146 @@
+"""What stratified splitters balance: a number or a label of each query.
+
+scikit-learn balances labels, and refuses them where all are rarer than there are folds. Numbers of relevant documents
+are no labels but numbers: neighbours are put together until each stratum has a query for every fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.errors import InvalidInput
+from rankeval.model_selection.query_ids import per_query
+
+Stratum = Callable[[NDArray[Any]], Any]
+
+
+def n_relevant(y: NDArray[Any]) -> int:
+    """Return the number of relevant rows of one query: what stratified splitters balance by default."""
+    return int((y > 0).sum())
+
+
+def stratifies(splitter: Any) -> bool:
+    """Say whether a splitter balances labels: by its name, since scikit-learn's such splitters share no base class."""
+    return any("Stratified" in cls.__name__ for cls in type(splitter).__mro__)
+
+
+def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> list[Any]:
+    """Return what `stratum` makes of the relevance of each query's rows.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Relevance.
+    stratum : callable
+        Relevance of a query's rows -> value.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    """
+    order = np.argsort(codes, kind="stable")
+    return [stratum(part) for part in np.split(y[order], np.flatnonzero(np.diff(codes[order])) + 1)]
+
+
+def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64]) -> list[Any]:
+    """Return the value that a key has for each query.
+
+    Parameters
+    ----------
+    key : mapping, Series or array-like
+        Values by query, or by row; a Series that is as long as the rows is by row.
+    queries : ndarray of shape (n_queries,)
+        Their ids.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+
+    Raises
+    ------
+    InvalidInput
+        When a query has no value, or several.
+    """
+    by_query = isinstance(key, Mapping) or hasattr(getattr(key, "index", None), "get_indexer")
+    if by_query and (isinstance(key, Mapping) or len(key) != len(codes)):
+        known = dict(key.items())
+        lacking = [query for query in queries.tolist() if query not in known]
+        if lacking:
+            raise InvalidInput(
+                f"key has no value for query {lacking[0]!r} ({len(lacking)} such of {len(queries)}): give one for each "
+                f"query, or one for each of the {len(codes)} rows"
+            )
+        values = [known[query] for query in queries.tolist()]
+    else:
+        values = list(per_query(key, codes, "key"))
+    if any(value is None or value != value for value in values):  # noqa: PLR0124 - nan, of whatever type
+        raise InvalidInput("key has no value (None or nan) for some query: give one for each, such as 'unknown'")
+    return values
+
+
+def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
+    """Return the stratum of each query, by number.
+
+    Parameters
+    ----------
+    values : list
+        A number or a label of each query. Numbers are put together with their neighbours.
+    splitter : object
+        A stratified splitter, which needs some queries in each stratum.
+
+    Raises
+    ------
+    InvalidInput
+        When there are too few queries for the folds.
+    """
+    try:
+        names = sorted(set(values))
+    except TypeError:  # of several types, which have no order
+        names = list(dict.fromkeys(values))
+    number = {name: place for place, name in enumerate(names)}
+    codes = np.array([number[value] for value in values], dtype=np.int64)
+    if not all(isinstance(name, (int, float, np.number)) and not isinstance(name, bool) for name in names):
+        return codes
+    n_folds = _n_folds(splitter)
+    least = n_folds or _least_of_draws(splitter, len(values))
+    if len(values) < least:
+        raise InvalidInput(f"{splitter!r} needs {least} queries or more, and there are {len(values)}")
+    sizes = np.bincount(codes)
+    joined = _joined(sizes, least)
+    # With one stratum nothing is balanced: folds can share out what is rarer than they are, if not to all of them.
+    return codes if n_folds and not joined.any() and sizes.max() >= least else joined[codes]
+
+
+def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """Return the stratum of each number, in ascending order: as many strata as can have this many queries each."""
+    strata = np.zeros(len(sizes), dtype=np.int64)
+    now, filled = 0, 0
+    for place, size in enumerate(sizes.tolist()):
+        if filled >= least:
+            now, filled = now + 1, 0
+        strata[place] = now
+        filled += size
+    if filled < least and now:
+        strata[strata == now] = now - 1
+    return strata
+
+
+def _n_folds(splitter: Any) -> int:
+    """Return the number of folds, 0 for a splitter that draws its parts."""
+    if hasattr(splitter, "test_size"):
+        return 0
+    # A repeated splitter has its own splitter's options in cvargs.
+    return int(getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2))
+
+
+def _least_of_draws(splitter: Any, n_queries: int) -> int:
+    """Return how large strata are of which each has a query in either part."""
+    test, train = splitter.test_size, splitter.train_size
+    if test is None and train is None:
+        test = 0.1
+    n_test = None if test is None else ceil(test * n_queries) if isinstance(test, float) else int(test)
+    n_train = None if train is None else floor(train * n_queries) if isinstance(train, float) else int(train)
+    n_test = n_queries - (n_train or 0) if n_test is None else n_test
+    n_train = n_queries - n_test if n_train is None else n_train
+    return max(2, ceil(n_queries / max(1, min(n_test, n_train))))
