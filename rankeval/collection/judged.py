@@ -99,7 +99,8 @@ class Judged:
     sampled: set[int] = field(default_factory=set, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return what was computed for this chunk under a key, by whichever measure asked first."""
         if key not in self._memo:
             self._memo[key] = compute()
         return self._memo[key]
@@ -119,7 +120,7 @@ class Judged:
     @property
     def n_retrieved(self) -> Ints:
         """Number of rows of each query."""
-        lengths: Ints = self._once("lengths", lambda: np.diff(self.offsets))
+        lengths: Ints = self.once("lengths", lambda: np.diff(self.offsets))
         return lengths
 
     def sums(self, query: Ints, values: Floats) -> Floats:
@@ -141,7 +142,7 @@ class Judged:
         first = self.threshold(rel)
         at_least = np.arange(len(self.levels)) >= first
         # A product: NumPy sums short rows five times slower.
-        found: Ints = self._once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
+        found: Ints = self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
         return found
 
     def prefix(self, rel: float) -> NDArray[np.int32]:
@@ -154,7 +155,7 @@ class Judged:
             np.cumsum(self.code >= first, out=sums[1:])
             return sums
 
-        sums: NDArray[np.int32] = self._once(("prefix", first), add_up)
+        sums: NDArray[np.int32] = self.once(("prefix", first), add_up)
         return sums
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
@@ -198,7 +199,7 @@ class Judged:
             hits = np.arange(1, len(row) + 1) - np.repeat(before[:-1], per_query)
             return Relevant(row, query, rank, hits)
 
-        found: Relevant = self._once(("relevant", first), find)
+        found: Relevant = self.once(("relevant", first), find)
         return found
 
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
@@ -242,7 +243,7 @@ class Judged:
             query = np.repeat(np.arange(self.n_queries), size)
             return row, query, row - np.repeat(self.offsets[:-1], size)
 
-        found: tuple[Ints, Ints, Ints] = self._once(("gaining", (gain != 0).tobytes()), find)
+        found: tuple[Ints, Ints, Ints] = self.once(("gaining", (gain != 0).tobytes()), find)
         return found
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
@@ -279,7 +280,7 @@ class Judged:
             first = np.cumsum(size) - size
             return np.arange(int(size.sum())) - first[group] + self.groups.start[group], group
 
-        rows: tuple[Ints, Ints] = self._once("tied", spread)
+        rows: tuple[Ints, Ints] = self.once("tied", spread)
         return rows
 
     def ideal(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
@@ -316,7 +317,7 @@ class Judged:
             rank = np.arange(len(gains)) - np.repeat(np.cumsum(per_query) - per_query, per_query)
             return self.sums(query, gains * discount[rank])
 
-        total: Floats = self._once(("ideal", gain.tobytes(), discount[:64].tobytes(), cutoff), add_up)
+        total: Floats = self.once(("ideal", gain.tobytes(), discount[:64].tobytes(), cutoff), add_up)
         return total
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.judged import Ints, Judged
 from rankeval.measures.family import family
-from rankeval.measures.graded import GainMap, discounts_of, gains_of
+from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +46,13 @@ class Table:
     gain: Floats
     ideal: Floats
 
+    @cached_property
+    def running(self) -> tuple[Floats, Floats]:
+        """DCG and ideal DCG at each rank."""
+        weight = DISCOUNTS["log2"](np.arange(1.0, self.gain.shape[1] + 1), 2)
+        dcg, ideal = (np.cumsum(part * weight, axis=1) for part in (self.gain, self.ideal))
+        return dcg, ideal
+
     def listed_of(self, values: NDArray[Any]) -> NDArray[Any]:
         """Lay out a value of each row, 0 where the list is over."""
         return (
@@ -52,8 +60,14 @@ class Table:
         )
 
 
-def _tables(judged: Judged, gain: Floats) -> Iterator[Table]:
-    """Lay out the queries, shortest first, so that little is padded."""
+def _tables(judged: Judged, gain: Floats) -> list[Table]:
+    """Lay out the queries, once for all measures of these gains."""
+    tables: list[Table] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
+    return tables
+
+
+def _laid_out(judged: Judged, gain: Floats) -> Iterator[Table]:
+    """Yield tables of queries, shortest first, so that little is padded."""
     best_first = np.argsort(-gain, kind="stable")
     best_first = best_first[gain[best_first] > 0]
     upto = np.cumsum(judged.counts[:, best_first], axis=1)
@@ -70,10 +84,10 @@ def _tables(judged: Judged, gain: Floats) -> Iterator[Table]:
         rank = np.arange(int(n_ranks[query[-1]]))
         listed = rank < judged.n_retrieved[query, None]
         row = np.where(listed, judged.offsets[query, None] + rank, 0)
-        place = np.zeros((len(query), len(rank)), dtype=np.int64)
-        for used_up in upto[query].T:
-            place += used_up[:, None] <= rank
-        table = Table(query, row, listed, np.zeros(row.shape), falling[place])
+        place = np.zeros((len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64)
+        for used_up in upto[query].astype(np.int32).T:
+            place += used_up[:, None] <= rank.astype(np.int32)
+        table = Table(query, row, listed, np.zeros(row.shape), falling.take(place))
         yield replace(table, gain=table.listed_of(gains))
         first = last
 
@@ -119,7 +133,7 @@ def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
         if n_ranks == 0:
             continue
         weight = discount[:n_ranks]
-        dcg, ideal = (np.cumsum(part * weight, axis=1) for part in (table.gain, table.ideal))
+        dcg, ideal = table.running
         chance = table.listed_of(positive)
         if len(judged.groups.start):
             begin = np.maximum(table.listed_of(start_of) - judged.offsets[table.query, None], 0)
@@ -169,7 +183,6 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
     where it lies two ranks or more beyond the last document with a gain.
     """
     gains = gains_of(judged, gain)
-    discount = discounts_of(judged, "log2", 2, None)
     steps = np.unique(gains[gains > 0])[::-1]
     counted = np.column_stack(
         [judged.counts[:, gains == step].sum(axis=1) for step in steps] or [judged.n_queries * [0]]
@@ -181,7 +194,7 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
         some = (judged.n_relevant(rel)[table.query] > 0) & (upto[table.query, -1] > 0)
         if n_ranks == 0 or not some.any():
             continue
-        dcg, ideal = (np.cumsum(part * discount[:n_ranks], axis=1) for part in (table.gain, table.ideal))
+        dcg, ideal = table.running
         total, points = np.zeros(len(dcg)), np.zeros(len(dcg))
         ends = [(upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))]
         ends.append((np.full(len(dcg), n_ranks), judged.n_retrieved[table.query] >= upto[table.query, -1] + 2))
