@@ -48,7 +48,7 @@ _HOMES = {
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
     "model_selection.scorers": ("make_scorer",),
-    "model_selection.boosters": ("lightgbm_feval", "xgboost_metric"),
+    "model_selection.training_metrics": ("lightgbm_feval", "xgboost_metric"),
     "model_selection.splitters": (
         "QueryKFold",
         "QueryShuffleSplit",

@@ -73,10 +73,10 @@ class RankingData:
             The name of the part; that of the whole if not given.
         """
         index = np.asarray(rows)
-        features = self.X.iloc[index] if hasattr(self.X, "iloc") else self.X[index]
+        index = np.flatnonzero(index) if index.dtype == bool else index
         return replace(
             self,
-            X=features,
+            X=take_rows(self.X, index),
             y=self.y[index],
             qid=self.qid[index],
             docid=None if self.docid is None else self.docid[index],
@@ -86,3 +86,22 @@ class RankingData:
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"RankingData({label}{len(self)} rows, {self.n_queries} queries, {self.X.shape[1]} features)"
+
+
+def take_rows(table: Any, rows: NDArray[Any]) -> Any:
+    """Return these rows of a table, in this order, as the same kind of table.
+
+    Parameters
+    ----------
+    table : array, sparse matrix, frame or list of rows
+        Of pandas or polars, of SciPy in any format.
+    rows : ndarray of int
+        Which rows.
+    """
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if hasattr(table, "tocsr"):
+        return table.tocsr()[rows]
+    if hasattr(table, "shape"):
+        return table[rows]
+    return [table[row] for row in rows]

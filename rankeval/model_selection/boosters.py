@@ -1,4 +1,4 @@
-"""What each library wants to be told about queries, and our measures inside their training loops.
+"""What each library wants to be told about queries, and early stopping by our measures in each of them.
 
 LightGBM takes the sizes of consecutive queries, XGBoost ids in non-decreasing order and one weight a query, CatBoost
 ids in blocks; everything else needs no queries to be fitted. A library is told apart by the module of its class, so
@@ -12,23 +12,17 @@ CatBoost, which shows such objects no groups: they are known here, since the hel
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation import score_arrays
-from rankeval.measures import measures as find_measures
-from rankeval.model_selection.query_ids import from_sizes, per_query
+from rankeval.errors import InvalidInput
+from rankeval.model_selection.query_ids import per_query
 from rankeval.model_selection.rows import Rows, Watch
-
-if TYPE_CHECKING:
-    from rankeval.measures import Measure
 
 
 def library(estimator: Any) -> str:
@@ -41,6 +35,47 @@ def library(estimator: Any) -> str:
     """
     roots = (cls.__module__.partition(".")[0] for cls in type(estimator).__mro__)
     return next((root for root in roots if root in _FITS), "")
+
+
+def is_ranker(estimator: Any) -> bool:
+    """Say whether this is a library's ranker, which must be told the queries.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+    """
+    return bool(library(estimator)) and bool(_TOLD & set(signature(estimator.fit).parameters))
+
+
+def own_rounds(estimator: Any) -> int | None:
+    """Return the early stopping asked of a booster itself, which could not do it without held-out rows.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+
+    Raises
+    ------
+    InvalidInput
+        When CatBoost is to stop by its own statistics of the metric, for which there is no equivalent.
+    """
+    name = library(estimator)
+    params = estimator.get_params() if name else {}
+    given = [params[param] for param in _OWN_ROUNDS.get(name, ()) if params.get(param) is not None]
+    if name == "lightgbm":
+        given = [rounds for rounds in given if rounds > 0]  # others switch it off
+    if name == "catboost":
+        if params.get("od_pval"):
+            raise InvalidInput(
+                "CatBoost's od_pval cannot be honoured: give QueryRanker early_stopping_rounds, or CatBoost od_wait"
+            )
+        if params.get("od_type") == "IncToDec":
+            return None  # without od_pval this never stops
+        if params.get("od_type") == "Iter":
+            given.append(20)  # CatBoost's default of od_wait
+    return next(iter(given), None)
 
 
 def fit(estimator: Any, rows: Rows, watch: Watch | None = None) -> int | None:
@@ -72,8 +107,7 @@ def fit(estimator: Any, rows: Rows, watch: Watch | None = None) -> int | None:
             "early_stopping_rounds out"
         )
     takes = set(signature(estimator.fit).parameters)
-    told = takes & {"group", "qid", "group_id"}
-    return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if told else rows, watch, takes)
+    return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
 
 
 def _row_weight(rows: Rows, takes: set[str], estimator: Any) -> dict[str, Any]:
@@ -106,15 +140,19 @@ def _fit_lightgbm(estimator: Any, rows: Rows, watch: Watch | None, takes: set[st
         {"eval_X": held_out.X, "eval_y": held_out.y} if "eval_X" in takes else {"eval_set": [(held_out.X, held_out.y)]}
     )
     told |= {"eval_group": [held_out.sizes]} if ranks else {}
-    # Else its own metric on the held-out rows could stop the training before ours does.
-    estimator.set_params(metric="None")
-    estimator.fit(
-        rows.X,
-        rows.y,
-        eval_metric=lambda _, score: (str(watch.measure), watch.value(score), True),
-        callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
-        **told,
-    )
+    # Else its own metric or its own patience could stop the training before ours does.
+    theirs = {name: value for name, value in estimator.get_params().items() if name in _OWN_ROUNDS["lightgbm"]}
+    estimator.set_params(metric="None", **dict.fromkeys(theirs))
+    try:
+        estimator.fit(
+            rows.X,
+            rows.y,
+            eval_metric=lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better),
+            callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
+            **told,
+        )
+    finally:
+        estimator.set_params(**theirs)
     watch.best = float(estimator.best_score_["valid_0"][str(watch.measure)])
     return int(estimator.best_iteration_)
 
@@ -171,8 +209,8 @@ class CatBoostMetric:
         self.watch = watch
 
     def is_max_optimal(self) -> bool:
-        """Higher is better."""
-        return True
+        """Say whether higher is better."""
+        return self.watch.greater_is_better
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:  # noqa: ARG002 - their signature
         """Return the measure on the held-out rows, 0 on others, and the weight 1."""
@@ -212,6 +250,16 @@ def _fit_catboost(estimator: Any, rows: Rows, watch: Watch | None, takes: set[st
     return int(estimator.tree_count_)
 
 
+_TOLD = frozenset({"group", "qid", "group_id"})
+"""Parameters of ``fit`` by which estimators are told the queries."""
+
+_OWN_ROUNDS = {
+    "lightgbm": ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),
+    "xgboost": ("early_stopping_rounds",),
+    "catboost": ("early_stopping_rounds", "od_wait"),
+}
+"""What the libraries call the number of iterations to wait."""
+
 _FITS: dict[str, Callable[[Any, Rows, Watch | None, set[str]], int | None]] = {
     "lightgbm": _fit_lightgbm,
     "xgboost": _fit_xgboost,
@@ -228,102 +276,12 @@ def twin(estimator: Any) -> Any:
         Anything that scikit-learn can clone, or CatBoost's, which copies lists among its parameters, so that
         scikit-learn holds it for broken.
     """
-    from sklearn.base import clone
-
     if library(estimator) == "catboost":
         return type(estimator)(**copy.deepcopy(estimator.get_params()))
+    if isinstance(estimator, Pipeline):
+        empty = copy.copy(estimator)
+        empty.steps = []
+        copied = clone(empty)
+        copied.steps = [(name, twin(step)) for name, step in estimator.steps]
+        return copied
     return clone(estimator, safe=False)
-
-
-@dataclass(frozen=True)
-class TrainingMetric:
-    """Measures for a training loop; see `lightgbm_feval` and `xgboost_metric`."""
-
-    measures: tuple[Any, ...]
-    convention: str | Convention
-
-    def values(self, y: Any, score: Any, ids: NDArray[np.int64]) -> list[tuple[str, float]]:
-        """Return (name, value) of each measure."""
-        evaluation = score_arrays(
-            y, np.asarray(score, np.float64), ids, measures=self.measures, convention=self.convention
-        )
-        return [(str(name), float(value)) for name, value in evaluation.aggregate().items()]
-
-
-class LightGBMFeval(TrainingMetric):
-    """Called by LightGBM as ``feval(scores, dataset)``."""
-
-    def __call__(self, score: Any, dataset: Any) -> list[tuple[str, float, bool]]:
-        """Return (name, value, higher is better) of each measure."""
-        sizes = dataset.get_group()
-        if sizes is None:
-            raise QueryIdError("this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries")
-        ids = from_sizes(np.asarray(sizes, dtype=np.int64), len(score))
-        return [(name, value, True) for name, value in self.values(dataset.get_label(), score, ids)]
-
-
-class XGBoostMetric(TrainingMetric):
-    """Called by XGBoost as ``custom_metric(scores, matrix)``."""
-
-    def __call__(self, score: Any, matrix: Any) -> list[tuple[str, float]]:
-        """Return (name, value) of each measure."""
-        bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
-        if len(bounds) < 2:
-            raise QueryIdError("this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)")
-        return self.values(matrix.get_label(), score, from_sizes(np.diff(bounds), len(score)))
-
-
-def _training_metric(kind: type[Any], measures: Any, convention: str | Convention) -> Any:
-    return kind(tuple(one for _, one in find_measures(measures, convention)), convention)
-
-
-def lightgbm_feval(
-    measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
-) -> LightGBMFeval:
-    """Make an evaluation function of ranking measures for ``lightgbm.train`` and ``lightgbm.cv``.
-
-    Parameters
-    ----------
-    measures : str, Measure, or list of them
-        What to compute on each evaluation set; higher is better.
-    convention : str or Convention, default="rankeval"
-        How rankings are held against labels.
-
-    Returns
-    -------
-    LightGBMFeval
-        For ``feval=``; set ``params["metric"] = "None"`` to see no other measure.
-
-    Raises
-    ------
-    UnknownName
-        When a measure does not exist.
-    """
-    metric: LightGBMFeval = _training_metric(LightGBMFeval, measures, convention)
-    return metric
-
-
-def xgboost_metric(
-    measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
-) -> XGBoostMetric:
-    """Make an evaluation function of ranking measures for ``xgboost.train`` and ``xgboost.cv``.
-
-    Parameters
-    ----------
-    measures : str, Measure, or list of them
-        What to compute on each evaluation set; higher is better, which XGBoost is told by ``maximize=True``.
-    convention : str or Convention, default="rankeval"
-        How rankings are held against labels.
-
-    Returns
-    -------
-    XGBoostMetric
-        For ``custom_metric=``.
-
-    Raises
-    ------
-    UnknownName
-        When a measure does not exist.
-    """
-    metric: XGBoostMetric = _training_metric(XGBoostMetric, measures, convention)
-    return metric

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.grouping import as_typed
+from rankeval.collection.grouping import as_typed, sizes_to_ids
 from rankeval.errors import InvalidInput, QueryIdError
 
 NAME = "qid"
@@ -32,19 +32,6 @@ class UnusableQueryIdsError(QueryIdError):
 def n_rows(X: Any) -> int:
     """Return the number of rows of an array, a frame, a sparse matrix or a list."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X, dtype=object))
-
-
-def take_rows(table: Any, rows: NDArray[Any]) -> Any:
-    """Return these rows, in this order, as the same kind of table."""
-    if table is None:
-        return None
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    if hasattr(table, "tocsr"):
-        return table.tocsr()[rows]
-    if hasattr(table, "shape"):
-        return table[rows]
-    return [table[row] for row in rows]
 
 
 def has_column(X: Any) -> bool:
@@ -106,13 +93,10 @@ def from_sizes(group: Any, rows: int) -> NDArray[np.int64]:
     UnusableQueryIdsError
         When they do not.
     """
-    sizes = np.asarray(group)
-    if sizes.ndim != 1 or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 1).any():
-        raise UnusableQueryIdsError("group must be the positive sizes of consecutive queries; ids of rows go into qid=")
-    if int(sizes.sum()) != rows:
-        hint = "; these look like ids of rows, which go into qid=" if len(sizes) == rows else ""
-        raise UnusableQueryIdsError(f"the sizes in group add up to {int(sizes.sum())}, but there are {rows} rows{hint}")
-    return np.repeat(np.arange(len(sizes)), sizes)
+    try:
+        return sizes_to_ids(group, rows)
+    except QueryIdError as error:
+        raise UnusableQueryIdsError(str(error)) from error
 
 
 def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from inspect import signature
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
-from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.measures import measure as find_measure
-from rankeval.model_selection import boosters
+from rankeval.measures import Measure
+from rankeval.model_selection import boosters, nesting
+from rankeval.model_selection.computable import computable
 from rankeval.model_selection.holdout import hashed_share
-from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require, without_ids
+from rankeval.model_selection.query_ids import encode, find, id_array, n_rows, per_query, require, without_ids
 from rankeval.model_selection.rows import Rows, Watch
 from rankeval.model_selection.scorers import make_scorer, responses
-from rankeval.model_selection.splitters import QueryKFold, QuerySplit
 from rankeval.model_selection.stopping import in_search, stop
 from rankeval.seals.refusal import Seals
 
@@ -30,12 +30,16 @@ SCORE = "nDCG@10"
 """What `QueryRanker.score` returns, and what is watched where no other measure is asked for."""
 
 
+def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
+    return lambda ranker: hasattr(getattr(ranker, "estimator_", ranker.estimator), method)
+
+
 class QueryRanker(BaseEstimator):  # type: ignore[misc]
     """Fits any ranker, regressor or classifier to queries, under one scikit-learn interface.
 
     `fit` takes the query of each row, of any type and in any order, from ``qid=`` (routed by default), ``group=``, a
     pandas index level or a column named "qid"; the column is no feature. LightGBM, XGBoost and CatBoost are told the
-    queries in their own ways; other estimators are fitted to the rows.
+    queries in their own ways, by ascending id; other estimators are fitted to the rows.
 
     Parameters
     ----------
@@ -46,12 +50,15 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         The share of queries held out to watch, 0.1 if not given; the same queries for the same data, whatever the
         order of rows. In a Pipeline they are held out before its first step is fitted.
     early_stopping_rounds : int, optional
-        Stops boosting after so many iterations without a better `eval_measure` on the held-out queries.
+        Stops boosting after so many iterations without a better `eval_measure` on the held-out queries. If not given,
+        as many as the booster itself is set to wait, by whatever name its library has for it.
     eval_measure : str or Measure, optional
-        What is watched, nDCG@10 if not given.
+        What is watched, nDCG@10 if not given; of a measure such as ARP, less is better.
+    eval_convention : str or Convention, default="rankeval"
+        How rankings are held against labels there.
     single_query : bool, default=False
         Rows that come without ids are one query, and their weights are their own. Otherwise forgotten ids are an
-        error.
+        error, so that only with this `sklearn.utils.estimator_checks.check_estimator`, which knows no ids, passes.
 
     Attributes
     ----------
@@ -63,6 +70,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         The best value of `eval_measure` on the held-out queries.
     n_features_in_, feature_names_in_
         As scikit-learn has them, without the column of ids.
+    classes_, coef_, feature_importances_
+        Those of the fitted estimator, if it has them; of CatBoost the importances by changes of the prediction.
 
     Examples
     --------
@@ -72,7 +81,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     1.0
     """
 
-    __metadata_request__fit: ClassVar = {"qid": True}
+    __metadata_request__fit: ClassVar = {"qid": True, "groups": False}
     __metadata_request__score: ClassVar = {"qid": True}
 
     def __init__(
@@ -82,15 +91,19 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         validation_fraction: float | None = None,
         early_stopping_rounds: int | None = None,
         eval_measure: Any = None,
+        eval_convention: str | Convention = "rankeval",
         single_query: bool = False,
     ) -> None:
         self.estimator = estimator
         self.validation_fraction = validation_fraction
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_measure = eval_measure
+        self.eval_convention = eval_convention
         self.single_query = single_query
 
-    def fit(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> QueryRanker:
+    def fit(
+        self, X: Any, y: Any, *, qid: Any = None, group: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> QueryRanker:
         """Fit a copy of the estimator.
 
         Parameters
@@ -103,6 +116,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
             Sizes of consecutive queries, instead of `qid`.
+        groups : array-like of shape (n_rows,), optional
+            A coarser unit than the query, such as its author, that is kept whole where queries are held out: for early
+            stopping, and in the folds of a search. Routed only if `set_fit_request` says so.
         sample_weight : array-like of shape (n_rows,), optional
             The weight of each row's query, constant within the query.
 
@@ -117,12 +133,13 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             When the query of each row is not known. Called by a search of scikit-learn, which would turn that into
             nan, it is a `MissingQueryIds`.
         InvalidInput
-            When an option does not fit the estimator, or weights differ within a query.
+            When there is no estimator, an option does not fit it, or weights are negative or differ within a query.
         GuardRefusal
             When X and y are registered test content.
         """
         if y is None:
             raise InvalidInput("QueryRanker requires y to be passed, but the target y is None")
+        nesting.check_estimator(self.estimator)
         features = self._features(X, reset=True)
         labels = column_or_1d(y, warn=True)
         check_consistent_length(features, labels)
@@ -132,8 +149,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         weights = _row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
         Seals.current().refuse(features, labels, ids, action="fit")
-        rows, watch = self._hold_out(Rows.of(features, labels, ids, weights))
-        self.estimator_, self.n_iterations_ = _fitted(boosters.twin(self.estimator), rows, watch)
+        rows, watch = self._hold_out(Rows.of(features, labels, ids, weights, _groups(groups, ids)))
+        self.estimator_, self.n_iterations_ = nesting.fitted(boosters.twin(self.estimator), rows, watch)
         self.validation_score_ = None if watch is None else watch.best
         return self
 
@@ -156,6 +173,40 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         features = self._features(X, reset=False)
         methods = [method for method in ("predict_proba", "decision_function") if hasattr(self.estimator_, "classes_")]
         return responses(self.estimator_, features, [*methods, "predict"])
+
+    @available_if(_if_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return what the estimator's own `predict_proba` does, if it has one.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            The rows; a column "qid" is left out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, by the order of ``classes_``.
+        """
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict_proba(self._features(X, reset=False))  # type: ignore[no-any-return]
+
+    @available_if(_if_inner_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return what the estimator's own `decision_function` does, if it has one.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            The rows; a column "qid" is left out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Confidences.
+        """
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.decision_function(self._features(X, reset=False))  # type: ignore[no-any-return]
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
         """Return the mean nDCG@10 of the queries, under the convention "rankeval".
@@ -180,19 +231,28 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """The feature importances of the fitted estimator, if it has them."""
-        return _last(self.estimator_).feature_importances_  # type: ignore[no-any-return]
+        last = nesting.last_of(self.estimator_)
+        if boosters.library(last) == "catboost":
+            # What CatBoost's own attribute takes for rankers needs the training data, and is None without.
+            return np.asarray(last.get_feature_importance(type="PredictionValuesChange"))
+        return last.feature_importances_  # type: ignore[no-any-return]
 
     @property
     def coef_(self) -> NDArray[np.float64]:
         """The coefficients of the fitted estimator, if it has them."""
-        return _last(self.estimator_).coef_  # type: ignore[no-any-return]
+        return nesting.last_of(self.estimator_).coef_  # type: ignore[no-any-return]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes of the fitted estimator, if it has them."""
+        return self.estimator_.classes_  # type: ignore[no-any-return]
 
     def _features(self, X: Any, *, reset: bool) -> Any:
         features = without_ids(X)
         if hasattr(features, "to_pandas"):
             # The boosters know pandas frames, not those of polars.
             features = features.to_pandas()
-        elif hasattr(features, "tocsr") and boosters.library(_last(self.estimator)):
+        elif hasattr(features, "tocsr") and boosters.library(nesting.last_of(self.estimator)):
             # Nor do they know SciPy's sparse arrays, but its sparse matrices; this shares their memory.
             from scipy.sparse import csr_matrix
 
@@ -215,25 +275,41 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def _hold_out(self, rows: Rows) -> tuple[Rows, Watch | None]:
         """Part the rows into those to fit and those to watch, by query."""
-        rounds = self.early_stopping_rounds or _own_rounds(self.estimator)
+        rounds: Any = self.early_stopping_rounds
+        rounds = boosters.own_rounds(nesting.last_of(self.estimator)) if rounds is None else rounds
         if rounds is None:
             if self.validation_fraction is not None:
                 raise InvalidInput("validation_fraction holds queries out to stop on: give early_stopping_rounds too")
             return rows, None
+        if not isinstance(rounds, Integral) or rounds < 1:
+            raise InvalidInput(
+                f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out"
+            )
+        measure = self._eval_measure()
+        of_row = self._held_out(rows)
+        watched = rows.take(np.flatnonzero(of_row)).in_blocks()
+        return rows.take(np.flatnonzero(~of_row)), Watch(measure, int(rounds), watched, self.eval_convention)
+
+    def _eval_measure(self) -> Measure:
+        found = computable(SCORE if self.eval_measure is None else self.eval_measure, self.eval_convention)
+        if len(found) > 1:
+            raise InvalidInput(f"eval_measure is {self.eval_measure!r}; give one measure, which can be stopped by")
+        return found[0][1]
+
+    def _held_out(self, rows: Rows) -> NDArray[np.bool_]:
+        """Mark the rows of the queries, or of the groups, that are held out."""
         share = 0.1 if self.validation_fraction is None else self.validation_fraction
         if not 0 < share < 1:
             raise InvalidInput(f"validation_fraction is {share}; it is a share of the queries between 0 and 1")
-        queries = encode(rows.ids)[1]
-        n_held_out = max(1, round(share * len(queries)))
-        if n_held_out >= len(queries):
-            raise InvalidInput(f"{len(queries)} queries are too few to hold out a share of {share} for early stopping")
+        codes, units = encode(rows.ids if rows.groups is None else rows.groups)
+        what = "queries" if rows.groups is None else "groups"
+        n_held_out = max(1, round(share * len(units)))
+        if n_held_out >= len(units):
+            raise InvalidInput(f"{len(units)} {what} are too few to hold out a share of {share} for early stopping")
         # Those of the smallest hashes: as many as asked for, the same ones in whatever order the rows come.
-        held_out = np.zeros(len(queries), dtype=bool)
-        held_out[np.argsort(hashed_share(queries, "early stopping"), kind="stable")[:n_held_out]] = True
-        of_row = held_out[rows.codes]
-        watched = rows.take(np.flatnonzero(of_row)).in_blocks()
-        measure = find_measure(SCORE if self.eval_measure is None else self.eval_measure)
-        return rows.take(np.flatnonzero(~of_row)), Watch(measure, int(rounds), watched)
+        held_out = np.zeros(len(units), dtype=bool)
+        held_out[np.argsort(hashed_share(units, "early stopping"), kind="stable")[:n_held_out]] = True
+        return held_out[codes]
 
     def __sklearn_clone__(self) -> QueryRanker:
         params = self.get_params(deep=False)
@@ -269,6 +345,10 @@ def _row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDA
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (rows,):
         raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one a row")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidInput(f"sample_weight is {weights[row]} in row {row}: give finite weights, none below 0")
     if not weights.any():
         raise InvalidInput("sample_weight is zero in every row: nothing would be learnt")
     if ids is not None:
@@ -276,66 +356,57 @@ def _row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDA
     return weights
 
 
-def _own_rounds(estimator: Any) -> int | None:
-    """Return the early stopping that was asked of the booster itself, which could not do it without held-out rows."""
-    last = _last(estimator)
-    if boosters.library(last) not in {"xgboost", "catboost"}:
+def _groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
+    """Check that groups are made of whole queries, and return them by row."""
+    if groups is None:
         return None
-    rounds: int | None = last.get_params().get("early_stopping_rounds")
-    return rounds
+    units = id_array(groups, len(ids), "groups")
+    per_query(encode(units)[0], encode(ids)[0], "groups")
+    return units
 
 
-def _last(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+def as_ranker(estimator: Any) -> QueryRanker:
+    """Return the estimator as a QueryRanker, if it can be fitted to queries.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker.
+
+    Raises
+    ------
+    InvalidInput
+        When it is nothing that can be fitted, or a search that cannot be.
+    """
+    ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
+    nesting.check_estimator(ranker.estimator)
+    return ranker
 
 
-def _fitted(estimator: Any, rows: Rows, watch: Watch | None) -> tuple[Any, int | None]:
-    """Fit an unfitted copy, whatever it is; return it with the iterations that predict uses."""
-    if isinstance(estimator, Pipeline):
-        return _fitted_pipeline(estimator, rows, watch)
-    if _asks_for_qid(estimator):
-        return _fitted_by_routing(estimator, rows, watch), None
-    return estimator, boosters.fit(estimator, rows, watch)
+def takes_weight(estimator: Any) -> bool:
+    """Say whether an estimator can be fitted with weights.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker.
+    """
+    last = nesting.last_of(estimator)
+    if isinstance(last, QueryRanker):
+        return takes_weight(last.estimator)
+    return nesting.asks_for_qid(last) or "sample_weight" in signature(last.fit).parameters
 
 
-def _fitted_pipeline(pipeline: Pipeline, rows: Rows, watch: Watch | None) -> tuple[Pipeline, int | None]:
-    """Fit the steps to the rows that are fitted only: held-out rows are transformed by them, not learnt from."""
-    name, last = pipeline.steps[-1]
-    steps: list[Any] = []
-    if len(pipeline.steps) > 1:
-        head = pipeline[:-1]
-        rows = replace(rows, X=head.fit_transform(rows.X, rows.y))
-        if watch is not None and watch.held_out is not None:
-            watch.held_out = replace(watch.held_out, X=head.transform(watch.held_out.X))
-        steps = list(head.steps)
-    fitted, n_iterations = _fitted(last, rows, watch)
-    pipeline.steps = [*steps, (name, fitted)]
-    return pipeline, n_iterations
+def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
+    """Return the best parameters of a search, where a fitted ranker is one inside.
 
-
-def _asks_for_qid(estimator: Any) -> bool:
-    """Say whether routing alone takes ``qid`` to where it is needed, as in a search over a QueryRanker."""
-    if boosters.library(estimator) or not hasattr(estimator, "get_metadata_routing"):
-        return False
-    if "qid" in signature(estimator.fit).parameters:
-        return False
-    with config_context(enable_metadata_routing=True):
-        return "qid" in get_routing_for_object(estimator).consumes("fit", ["qid"])
-
-
-def _fitted_by_routing(estimator: Any, rows: Rows, watch: Watch | None) -> Any:
-    if watch is not None:
-        raise InvalidInput(f"early stopping is set inside of {type(estimator).__name__}: leave it out around it")
-    params = estimator.get_params(deep=False)
-    if "cv" in params:
-        # Rows of one query must not stand on both sides of the inner folds either.
-        estimator.set_params(cv=_by_query(params["cv"]))
-    weights = {} if rows.weight is None else {"sample_weight": rows.weight}
-    with config_context(enable_metadata_routing=True):
-        return estimator.fit(rows.X, rows.y, qid=rows.ids, **weights)
-
-
-def _by_query(cv: Any) -> Any:
-    if cv is None or isinstance(cv, int):
-        return QueryKFold(5 if cv is None else cv)
-    return QuerySplit(cv) if hasattr(cv, "split") and not isinstance(cv, QuerySplit) else cv
+    Parameters
+    ----------
+    ranker : QueryRanker
+        A fitted one.
+    """
+    last: Any = ranker
+    while isinstance(last, QueryRanker):
+        last = nesting.last_of(last.estimator_)
+    chosen: dict[str, Any] | None = getattr(last, "best_params_", None)
+    return chosen

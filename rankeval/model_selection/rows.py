@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.convention import Convention
+from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import score_arrays
-from rankeval.model_selection.query_ids import encode, take_rows
+from rankeval.measures import Measure
+from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.splitters import ascending
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to fit on: features, labels, the query of each, perhaps its query's weight."""
+    """Rows to fit on: features, labels, the query of each, perhaps its query's weight and group."""
 
     X: Any
     y: NDArray[Any]
     ids: NDArray[Any]
     codes: NDArray[np.int64]
     weight: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any], weight: NDArray[np.float64] | None = None) -> Rows:
-        """Return the rows with their queries numbered in the order in which they first appear."""
-        return cls(X, y, ids, encode(ids)[0], weight)
+    def of(
+        cls,
+        X: Any,
+        y: NDArray[Any],
+        ids: NDArray[Any],
+        weight: NDArray[np.float64] | None = None,
+        groups: NDArray[Any] | None = None,
+    ) -> Rows:
+        """Return the rows with their queries numbered in ascending order of their ids.
+
+        CatBoost, and whatever samples, learns something else from another order of queries; this one is that of the
+        usual loop by hand, and does not depend on the order in which queries come.
+        """
+        return cls(X, y, ids, numbered(ids), weight, groups)
 
     def take(self, rows: NDArray[Any]) -> Rows:
         """Return these rows, in this order."""
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows], weight)
+        groups = None if self.groups is None else self.groups[rows]
+        return Rows(take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows], weight, groups)
 
     def in_blocks(self) -> Rows:
-        """Return the rows with those of one query together, otherwise in their order; as they are if they are so."""
+        """Return the rows by ascending query, otherwise in their order; as they are if they are so."""
         if (np.diff(self.codes) >= 0).all():
             return self
         return self.take(np.argsort(self.codes, kind="stable"))
@@ -50,25 +67,47 @@ class Rows:
         return np.diff(self.starts, append=len(self.codes))
 
 
+def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of each row's query, by ascending id.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n_rows,)
+        The query of each row.
+    """
+    codes, queries = encode(ids)
+    place = np.empty(len(queries), dtype=np.int64)
+    place[ascending(queries)] = np.arange(len(queries))
+    return place[codes]
+
+
 @dataclass
 class Watch:
     """Watches a measure on held-out queries while a booster trains, and says when to stop.
 
     Parameters
     ----------
-    measure : str or Measure
-        What to watch; higher is better.
+    measure : Measure
+        What to watch.
     rounds : int
         After how many iterations without a better value to stop.
     held_out : Rows
         Rows of the held-out queries, in blocks.
+    convention : str or Convention
+        How rankings are held against labels.
     """
 
-    measure: Any
+    measure: Measure
     rounds: int
     held_out: Rows | None
-    best: float = field(default=-np.inf)
+    convention: str | Convention = "rankeval"
+    best: float | None = None
     best_iteration: int = 0
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether a better ranking has the greater value."""
+        return self.measure.family.greater_is_better
 
     def value(self, score: Any) -> float:
         """Return the measure of these scores of the held-out rows."""
@@ -76,11 +115,12 @@ class Watch:
         if rows is None:
             raise InvalidInput("this fit has ended; its held-out rows are gone")
         values = np.asarray(score, dtype=np.float64).reshape(len(rows.y))
-        return float(score_arrays(rows.y, values, rows.codes, measures=[self.measure]).aggregate().iloc[0])
+        scored = score_arrays(rows.y, values, rows.codes, measures=[self.measure], convention=self.convention)
+        return float(scored.aggregate().iloc[0])
 
     def after(self, iteration: int, score: Any) -> bool:
         """Take note of an iteration; return whether to stop."""
         value = self.value(score)
-        if value > self.best:
+        if self.best is None or (value > self.best if self.greater_is_better else value < self.best):
             self.best, self.best_iteration = value, iteration
         return iteration - self.best_iteration >= self.rounds

@@ -93,7 +93,7 @@ def test_training_metrics_are_values():
 
 def test_a_watch_stops_after_its_rounds_and_not_before():
     y = np.array([1, 0, 1, 0])
-    watch = Watch("P@1", 2, Rows.of(np.zeros((4, 1)), y, np.array([1, 1, 2, 2])))
+    watch = Watch(rk.measure("P@1"), 2, Rows.of(np.zeros((4, 1)), y, np.array([1, 1, 2, 2])))
     good, bad = [1, 0, 1, 0], [0, 1, 0, 1]
     assert [watch.after(number, score) for number, score in enumerate([bad, good, good, bad])] == [False] * 3 + [True]
     assert (watch.best, watch.best_iteration) == (1.0, 1)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from scipy.sparse import coo_matrix, csc_array, lil_array
+from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -69,3 +73,19 @@ class TestDevTest:
     def test_labels_are_needed(self, ltr):
         with pytest.raises(InvalidInput, match="needs y"):
             dev_test_split(ltr.X, qid=ltr.qid)
+
+
+@pytest.mark.parametrize(
+    "table", [pl.DataFrame, pd.DataFrame, coo_matrix, csc_array, lil_array], ids=lambda kind: kind.__name__
+)
+def test_any_kind_of_table_is_cut(table, ltr):
+    """And each part can be cut again, by numbers of rows or by a mask."""
+    X = table(ltr.X)
+    split = rk.dev_test_split(X, ltr.y, qid=ltr.qid, test_size=0.3)
+    assert {type(part.X).__module__.partition(".")[0] for part in (split.dev, split.test)} == {
+        table.__module__.partition(".")[0]
+    }
+    for part in (split.dev, split.test):
+        dense = part.X.toarray() if hasattr(part.X, "toarray") else np.asarray(part.X)
+        np.testing.assert_array_equal(dense, ltr.X[np.isin(ltr.qid, part.qid)])
+    assert rk.cross_validate(Ridge(), split.dev, cv=2).evaluation.n_queries == split.dev.n_queries

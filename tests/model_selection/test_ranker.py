@@ -43,9 +43,8 @@ def booster(request):
 
 def by_hand(estimator, data):
     """Fit as each library's own manual says, on rows brought into blocks by hand."""
-    codes = encode(data.qid)[0]
-    order = np.argsort(codes, kind="stable")
-    X, y, codes = data.X[order], data.y[order], codes[order]
+    order = np.argsort(data.qid, kind="stable")
+    X, y, codes = data.X[order], data.y[order], np.unique(data.qid[order], return_inverse=True)[1]
     told = {
         "LGBMRanker": {"group": np.unique(codes, return_counts=True)[1]},
         "XGBRanker": {"qid": codes},
@@ -59,6 +58,32 @@ def test_a_booster_learns_what_it_learns_when_told_by_hand(booster, ltr):
     ranker = rk.QueryRanker(booster).fit(ltr.X, ltr.y, qid=ltr.qid)
     np.testing.assert_array_equal(ranker.predict(ltr.X), by_hand(clone(booster), ltr))
     assert not hasattr(booster, "best_iteration_") or booster is not ranker.estimator_
+
+
+@pytest.mark.parametrize("numbers", [True, False], ids=["numbers", "texts"])
+@pytest.mark.parametrize(
+    ("ranker", "told"),
+    [
+        (BOOSTERS["catboost"], "group_id"),
+        (
+            LGBMRanker(n_estimators=TREES, subsample=0.5, subsample_freq=1, n_jobs=1, random_state=0, verbose=-1),
+            "group",
+        ),
+        (XGBRanker(n_estimators=TREES, subsample=0.5, n_jobs=1, random_state=0), "qid"),
+    ],
+    ids=["catboost", "lightgbm", "xgboost"],
+)
+def test_what_depends_on_the_order_of_queries_is_fitted_by_ascending_id(ranker, told, numbers, ltr):
+    """As in the obvious loop by hand; so whole queries may come in any order."""
+    qid = np.array([-int(query[1:]) for query in ltr.qid]) if numbers else ltr.qid
+    order = np.argsort(qid, kind="stable")
+    codes, sizes = np.unique(qid[order], return_inverse=True, return_counts=True)[1:]
+    by_hand = {"group_id": qid[order], "group": sizes, "qid": codes}[told]
+    expected = clone(ranker).fit(ltr.X[order], ltr.y[order], **{told: by_hand}).predict(ltr.X)
+    np.testing.assert_array_equal(rk.QueryRanker(ranker).fit(ltr.X, ltr.y, qid=qid).predict(ltr.X), expected)
+    moved = np.argsort(-np.unique(qid, return_inverse=True)[1], kind="stable")
+    again = rk.QueryRanker(ranker).fit(ltr.X[moved], ltr.y[moved], qid=qid[moved])
+    np.testing.assert_array_equal(again.predict(ltr.X), expected)
 
 
 def test_every_carrier_of_ids_gives_the_same_model(booster, ltr):
@@ -84,9 +109,9 @@ def test_sparse_features_will_do(booster, ltr):
 
 
 def test_sizes_stand_for_ids(booster, ltr):
-    order = np.argsort(encode(ltr.qid)[0], kind="stable")
+    order = np.argsort(ltr.qid, kind="stable")
     X, y, qid = ltr.X[order], ltr.y[order], ltr.qid[order]
-    sized = rk.QueryRanker(booster).fit(X, y, group=np.unique(encode(qid)[0], return_counts=True)[1])
+    sized = rk.QueryRanker(booster).fit(X, y, group=np.unique(qid, return_counts=True)[1])
     told = rk.QueryRanker(booster).fit(X, y, qid=qid)
     np.testing.assert_array_equal(sized.predict(X), told.predict(X))
 
