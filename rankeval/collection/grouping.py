@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval.collection.frames import numbers_of
 from rankeval.collection.judged import Ints
-from rankeval.errors import QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,8 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     Parameters
     ----------
     group : array of int of shape (n_queries,)
-        Number of rows of each query, in row order.
+        Number of rows of each query, in row order; whole numbers of any type. A query without rows is refused, since
+        it would count in no mean though it was given.
     n_rows : int
         Number of rows there are.
 
@@ -54,11 +55,23 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
         When the sizes are not counts, or do not add up to the rows.
     """
     sizes = np.asarray(group)
-    if sizes.ndim != 1 or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 0).any():
-        raise QueryIdError(f"group: expected one row count for each query, found {sizes!r}; one id a row goes to qid=")
-    if int(sizes.sum()) != n_rows:
-        raise QueryIdError(f"group: the sizes add up to {int(sizes.sum())}, but there are {n_rows} rows")
-    return np.repeat(np.arange(len(sizes)), sizes)
+    try:
+        with np.errstate(invalid="ignore"):  # nan becomes a number that it does not equal
+            counts = sizes.astype(np.int64) if sizes.ndim == 1 and sizes.dtype.kind in "iufO" else None
+    except (TypeError, ValueError):
+        counts = None
+    if counts is None or (counts != sizes).any():
+        found = " ".join(repr(group).split())[:60]
+        raise QueryIdError(f"group is {found}: expected the sizes of consecutive queries; ids of rows go to qid=")
+    if (counts < 1).any():
+        place = int(np.argmax(counts < 1))
+        raise QueryIdError(
+            f"group has the size {counts[place]} at {place}: sizes are positive; leave empty queries out"
+        )
+    if int(counts.sum()) != n_rows:
+        hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
+        raise QueryIdError(f"the sizes in group add up to {int(counts.sum())}, but there are {n_rows} rows{hint}")
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 def group_rows(qid: ArrayLike) -> Grouping:
@@ -78,7 +91,7 @@ def group_rows(qid: ArrayLike) -> Grouping:
     QueryIdError
         When an id is missing, or ids of several types are mixed.
     """
-    ids, names = _comparable(qid)
+    ids, names = comparable(qid, "qid")
     if not len(ids):
         return Grouping(ids, np.zeros(1, dtype=np.int64), None)
     starts = _starts(ids)
@@ -125,9 +138,27 @@ def order_of(ids: NDArray[Any]) -> Ints:
     return np.argsort(ids, kind="stable")
 
 
-def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return the ids as an array that NumPy compares quickly; for strings, numbers in the order of the names behind."""
-    strings = _strings(qid)
+def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return ids as an array that NumPy compares quickly; for texts and objects, numbers in the order of the names.
+
+    Parameters
+    ----------
+    column : array of shape (n_rows,)
+        Ids of any one sortable type.
+    what : {"qid", "docid"}
+        What messages call them.
+
+    Returns
+    -------
+    tuple of ndarray
+        The ids or their numbers, and the distinct ids that the numbers stand for, or None.
+
+    Raises
+    ------
+    InvalidInput
+        When an id is missing, or ids of several types are mixed; a `QueryIdError` for those of queries.
+    """
+    strings = _strings(column, what)
     if strings is not None:
         coded = strings.dictionary_encode()
         order = numbers_of(pc.sort_indices(coded.dictionary))
@@ -135,20 +166,24 @@ def _comparable(qid: ArrayLike) -> tuple[NDArray[Any], NDArray[Any] | None]:
         rank[order] = np.arange(len(order))
         names = np.asarray(coded.dictionary.to_pylist(), dtype=object)[order]
         return rank[numbers_of(coded.indices)], names
-    if isinstance(qid, (pa.Array, pa.ChunkedArray)):
-        qid = qid.to_numpy(zero_copy_only=False)
-    ids = as_typed(qid)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        column = column.to_numpy(zero_copy_only=False)
+    ids = as_typed(column)
     if ids.ndim != 1:
-        raise QueryIdError(f"qid: expected one id for each row, found an array of shape {ids.shape}")
-    _refuse_missing(ids)
+        raise _wrong(what, f"expected one id for each row, found an array of shape {ids.shape}")
+    _refuse_missing(ids, what)
     if ids.dtype.kind == "U" and ids.dtype.isnative and ids.dtype.itemsize and len(ids):
         return _numbered_texts(ids)
     if ids.dtype.kind != "O":
         return ids, None
-    kinds = set(map(type, ids.tolist()))
+    kinds = list(dict.fromkeys(map(type, ids.tolist())))
     if len(kinds) > 1:
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise QueryIdError(f"qid: ids of several types are mixed ({found}); make them all strings")
+        row = next(row for row, one in enumerate(ids.tolist()) if type(one) is kinds[1])
+        raise _wrong(
+            what,
+            f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))}): row 0 has "
+            f"{ids[0]!r}, row {row} has {ids[row]!r}; make them all strings",
+        )
     names = np.empty(len(distinct := sorted(set(ids.tolist()))), dtype=object)
     names[:] = distinct
     number = {name: place for place, name in enumerate(distinct)}
@@ -181,7 +216,14 @@ def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return rank[numbers_of(coded.indices)], names[order]
 
 
-def _strings(qid: Any) -> pa.Array | None:
+_NOUNS = {"qid": "query", "docid": "document"}
+
+
+def _wrong(what: str, message: str) -> InvalidInput:
+    return (QueryIdError if what == "qid" else InvalidInput)(f"{what}: {message}")
+
+
+def _strings(qid: Any, what: str) -> pa.Array | None:
     """Return the ids as an Arrow array if all of them are strings, without making a Python object of each."""
     if isinstance(qid, pa.ChunkedArray):
         qid = qid.combine_chunks()
@@ -199,11 +241,11 @@ def _strings(qid: Any) -> pa.Array | None:
         return None
     if qid.null_count:
         row = pc.index(qid.is_null(), True).as_py()
-        raise QueryIdError(f"qid: row {row} has no query id (found None)")
+        raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found None)")
     return qid
 
 
-def _refuse_missing(ids: NDArray[Any]) -> None:
+def _refuse_missing(ids: NDArray[Any], what: str) -> None:
     if ids.dtype.kind not in "fMO":
         return
     import pandas as pd
@@ -211,4 +253,4 @@ def _refuse_missing(ids: NDArray[Any]) -> None:
     missing = pd.isna(ids)
     if missing.any():
         row = int(np.argmax(missing))
-        raise QueryIdError(f"qid: row {row} has no query id (found {ids[row]!r})")
+        raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found {ids[row]!r})")

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankeval.collection.grouping import group_rows
+from rankeval.collection.grouping import group_rows, sizes_to_ids
 from rankeval.errors import QueryIdError
+from rankeval.model_selection.query_ids import from_sizes
 
 ids = st.one_of(
     st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=40),
@@ -83,3 +84,35 @@ def test_a_list_of_mixed_ids_is_refused(ids):
     """NumPy would write them all as text: 1 and "1" would be one query, and nan the query "nan"."""
     with pytest.raises(QueryIdError, match=r"several types are mixed|row 1 has no query id"):
         group_rows(ids)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[2, 1], (2.0, 1.0), pd.Series([2, 1]), np.array([2, 1], dtype=np.uint8), pa.array([2, 1])]
+)
+def test_sizes_are_whole_numbers_of_any_type(sizes):
+    assert sizes_to_ids(sizes, 3).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([3, 0], "size 0 at 1: sizes are positive"),
+        ([4, -1], "size -1 at 1"),
+        ([1.5, 1.5], "sizes of consecutive queries"),
+        ([np.nan, 3], "sizes of consecutive queries"),
+        (["a", "b", "b"], "ids of rows go to qid="),
+        ([True, True, True], "sizes of consecutive queries"),
+        ([[3]], "sizes of consecutive queries"),
+        (3, "sizes of consecutive queries"),
+        ([None, 3], "sizes of consecutive queries"),
+        ([7, 7, 8], "add up to 22, but there are 3 rows; these look like ids"),
+        ([2, 2], "add up to 4, but there are 3 rows$"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_is_no_size_is_refused_in_one_line(sizes, message):
+    """By one rule, wherever group= is taken."""
+    for take in (sizes_to_ids, from_sizes):
+        with pytest.raises(QueryIdError, match=message) as caught:
+            take(sizes, 3)
+        assert "\n" not in str(caught.value)
