@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 
 from rankeval.errors import QueryIdError
 from rankeval.model_selection.query_ids import UnusableQueryIdsError, id_array, n_rows
@@ -17,7 +18,8 @@ class BoundIds:
     """Ids that a scorer carries with it, found again by the index labels of what it is called with.
 
     Labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the labels of relevance
-    bound beside the ids must come back as y; without them, labels that look as if they had been reset are refused.
+    bound beside the ids must come back as y. Without them nothing tells rows in another order where there is no index,
+    or one that says 0, 1, 2, ..., as reset_index gives it: that is refused, whatever the length.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ class BoundIds:
         """
         positions = self._positions(X, y)
         ids = id_array(self.ids, len(self.ids), "bound qid")[positions]
-        if self.y is not None and not np.array_equal(np.asarray(self.y)[positions], np.asarray(y)):
+        if self.y is not None and not np.array_equal(column_or_1d(self.y)[positions], column_or_1d(y)):
             raise UnusableQueryIdsError(
                 "the bound qid does not belong to these rows: their y is not the y bound with it (was the index reset, "
                 "or were the rows put in another order?); pass qid with the call"
@@ -56,20 +58,22 @@ class BoundIds:
         labels = _labels(X, y)
         known = getattr(self.ids, "index", None)
         known = known if hasattr(known, "get_indexer") else None
-        if known is None or labels is None or known.equals(labels):
-            if rows == len(self.ids):
-                return np.arange(rows)
+        by_position = known is None or labels is None
+        if by_position and rows != len(self.ids):
             raise UnusableQueryIdsError(
                 f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
                 "pandas Series on the index of X, and give X or y with that index"
             )
+        if self.y is None and (by_position or (_looks_reset(labels) and known.inferred_type == "integer")):
+            reason = "there is no index" if by_position else f"the labels 0 to {rows - 1} may come from reset_index"
+            raise UnusableQueryIdsError(
+                f"{reason}, so that the bound qid may be that of other rows: bind y with the ids to have that checked, "
+                "make_scorer(..., qid=qid, y=y), or pass qid with the call"
+            )
+        if by_position or known.equals(labels):
+            return np.arange(rows)
         if not known.is_unique:
             raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
-        if self.y is None and _looks_reset(labels) and known.inferred_type == "integer":
-            raise UnusableQueryIdsError(
-                f"the labels 0 to {rows - 1} may come from reset_index, and would then be those of other rows: bind y "
-                "with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
-            )
         positions: NDArray[np.intp] = known.get_indexer(labels)
         if (positions < 0).any():
             lost = labels.tolist()[int(np.argmin(positions))]

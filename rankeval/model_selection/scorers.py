@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
@@ -70,9 +71,11 @@ def make_scorer(
     qid : Series or array-like, optional
         Ids bound to the scorer: a Series is looked up by the index labels of y or X, so it works in folds too.
     y : Series or array-like, optional
-        The labels of the rows of `qid`, against which every look-up is checked.
+        The relevance of the rows of `qid`, against which every look-up is checked. Needed where nothing else tells
+        rows in another order: ids without an index, and rows whose index is 0, 1, 2, ..., as after ``reset_index``.
     response_method : str or sequence of str, default="predict"
-        The first of these that the estimator has gives the scores; of "predict_proba" the second column.
+        The first of these that the estimator has gives the scores. Of "predict_proba" that is the second column, or
+        the expected grade; "decision_function" is passed over if it has a column per grade and "predict" follows.
     name : str, optional
         What to call the system in the evaluations.
 
@@ -114,9 +117,13 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
     InvalidInput
         When the estimator has none of them, or gives several scores a row.
     """
-    method = next((method for method in methods if hasattr(estimator, method)), None)
-    if method is None:
+    known = [method for method in methods if hasattr(estimator, method)]
+    if not known:
         raise InvalidInput(f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method")
+    method = known[0]
+    if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
+        # A column for each grade, and no scale on which they could be put together.
+        method = "predict"
     values = np.asarray(getattr(estimator, method)(X))
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
@@ -238,7 +245,7 @@ class QueryScorer:
         """
         ids = self._ids(X, y, qid, group)
         score = responses(estimator, _as_fitted(estimator, X), self._methods)
-        labels = np.asarray(y)
+        labels = column_or_1d(y)
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
@@ -346,5 +353,16 @@ def _as_fitted(estimator: Any, X: Any) -> Any:
 
     A Pipeline may have been fitted with the column and drop it itself.
     """
-    fitted_with = getattr(estimator, "feature_names_in_", ())
-    return X if has_column(X) and NAME in fitted_with else without_ids(X)
+    return X if has_column(X) and NAME in _fitted_with(estimator) else without_ids(X)
+
+
+def _fitted_with(estimator: Any) -> list[Any]:
+    """Return the names of the features that an estimator was fitted with, as far as it knows them."""
+    for name in ("feature_names_in_", "feature_names_"):  # the second is CatBoost's
+        found = getattr(estimator, name, None)
+        if found is not None:
+            return list(found)
+    # Around an estimator of CatBoost, scikit-learn's own find nothing.
+    inner = getattr(estimator, "best_estimator_", None)
+    inner = estimator.steps[0][1] if inner is None and hasattr(estimator, "steps") else inner
+    return [] if inner is None else _fitted_with(inner)

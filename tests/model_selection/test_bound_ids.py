@@ -25,7 +25,9 @@ class TestBound:
         assert BoundIds(self.ids, self.y).at(part.to_frame(), part.to_numpy()).tolist() == ["b", "a", "c"]
 
     def test_without_index_stand_for_the_whole_data_only(self):
-        assert BoundIds(IDS).at(X, np.zeros(4)).tolist() == IDS
+        y = [0, 1, 2, 3]
+        assert BoundIds(IDS, y).at(X, y).tolist() == IDS
+        assert BoundIds(IDS, y).at(X, np.array([y]).T).tolist() == IDS
         with pytest.raises(QueryIdError, match="bind a pandas Series"):
             BoundIds(IDS).at(X[:3], np.zeros(3))
 
@@ -35,6 +37,20 @@ class TestBound:
         part = self.y.iloc[2:5].reset_index(drop=True)
         with pytest.raises(QueryIdError, match="reset_index"):
             bound.at(np.zeros((3, 1)), part)
+
+    def test_nothing_tells_rows_in_another_order_but_y_or_labels_of_their_own(self):
+        """All rows, shuffled and with new labels from 0 on, would get each other's queries."""
+        ids, y = self.ids.reset_index(drop=True), self.y.reset_index(drop=True)
+        turned = y[::-1].reset_index(drop=True)
+        for bound, labels in ((BoundIds(ids), turned), (BoundIds(ids.to_numpy()), turned.to_numpy())):
+            with pytest.raises(
+                QueryIdError, match=r"of other rows: bind y with the ids.*make_scorer\(\.\.\., qid=qid, y=y"
+            ):
+                bound.at(np.zeros((6, 1)), labels)
+        with pytest.raises(QueryIdError, match="y is not the y bound with it"):
+            BoundIds(ids, y).at(np.zeros((6, 1)), turned)
+        assert BoundIds(ids, y).at(np.zeros((6, 1)), y).tolist() == self.ids.tolist()
+        assert BoundIds(self.ids).at(np.zeros((6, 1)), self.y[::-1]).tolist() == self.ids.tolist()[::-1]
 
     def test_the_bound_y_tells_a_reset_from_a_first_fold(self):
         y = self.y.reset_index(drop=True)

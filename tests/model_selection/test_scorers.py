@@ -7,11 +7,12 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from catboost import CatBoostRegressor
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import ndcg_score
 from sklearn.model_selection import (
     GridSearchCV,
@@ -73,7 +74,9 @@ def test_ids_come_by_every_way_to_the_same_value(ltr, ridge):
     named = Ridge().fit(ltr.frame, ltr.y)
     assert scorer(named, ltr.indexed, ltr.y) == expected
     assert scorer(named, ltr.frame.assign(qid=ltr.qid), ltr.y) == expected
-    assert rk.make_scorer("AP", qid=pd.Series(ltr.qid))(named, ltr.frame, ltr.y) == expected
+    assert rk.make_scorer("AP", qid=pd.Series(ltr.qid), y=ltr.y)(named, ltr.frame, ltr.y) == expected
+    own = ltr.frame.set_axis(np.arange(len(ltr.y))[::-1])
+    assert rk.make_scorer("AP", qid=pd.Series(ltr.qid, own.index))(named, own, ltr.y) == expected
     assert rk.make_scorer("AP", qid=ltr.qid, y=ltr.y)(ridge, ltr.X, ltr.y) == expected
     order = np.argsort(ltr.qid, kind="stable")
     sizes = np.unique(ltr.qid, return_counts=True)[1]
@@ -169,6 +172,19 @@ def test_a_column_of_ids_is_no_feature(ltr):
     assert rk.make_scorer("AP")(dropping.fit(frame, ltr.y), frame, ltr.y) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "around", [lambda one: one, make_pipeline, lambda one: GridSearchCV(one, {"depth": [2]}, cv=2)]
+)
+def test_catboost_gets_the_columns_that_it_was_fitted_with(around, ltr):
+    number = np.array([int(query[1:]) for query in ltr.qid])
+    frame = ltr.frame.assign(qid=number)
+    catboost = CatBoostRegressor(iterations=5, thread_count=1, verbose=False, allow_writing_files=False)
+    for X in (frame, ltr.frame):
+        fitted = around(catboost).fit(X, ltr.y)
+        expected = rk.evaluate(ltr.y, fitted.predict(X), qid=number, measures="AP").aggregate()["AP"]
+        assert rk.make_scorer("AP")(fitted, frame, ltr.y) == expected
+
+
 def test_scores_come_by_the_response_method(ltr):
     relevant = (ltr.y > 0).astype(int)
     logistic = LogisticRegression().fit(ltr.X, relevant)
@@ -182,8 +198,27 @@ def test_scores_come_by_the_response_method(ltr):
     assert by_grade(graded, ltr.X, ltr.y, qid=ltr.qid) == pytest.approx(expected, abs=1e-12)
     with pytest.raises(InvalidInput, match="has no predict_proba"):
         by_grade(Ridge().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
+    svc = LinearSVC().fit(ltr.X, ltr.y)
     with pytest.raises(InvalidInput, match="4 scores a row"):
-        decision(LinearSVC().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
+        rk.make_scorer("AP", response_method="decision_function")(svc, ltr.X, ltr.y, qid=ltr.qid)
+    assert decision(svc, ltr.X, ltr.y, qid=ltr.qid) == rk.make_scorer("AP")(svc, ltr.X, ltr.y, qid=ltr.qid)
+
+
+@pytest.mark.parametrize("classifier", [RidgeClassifier(), LinearSVC(), LogisticRegression(max_iter=1000)], ids=repr)
+def test_any_classifier_of_grades_is_a_ranker(classifier, ltr):
+    """One without probabilities, and with a decision for each grade, ranks by the grade that it predicts."""
+    ranker = rk.QueryRanker(classifier).fit(ltr.X, ltr.y, qid=ltr.qid)
+    assert ranker.score(ltr.X, ltr.y, qid=ltr.qid) > 0.5
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda y: np.array([y]).T], ids=["frame", "array"])
+def test_labels_may_be_one_column(make, ltr, ridge):
+    y, scorer = make(ltr.y), rk.make_scorer("AP")
+    expected = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid)
+    assert scorer(ridge, ltr.X, y, qid=ltr.qid) == expected
+    assert rk.make_scorer("AP", qid=ltr.qid, y=y)(ridge, ltr.X, y) == expected
+    with pytest.raises(ValueError, match="1d array"):
+        scorer(ridge, ltr.X, np.zeros((len(ltr.y), 2)), qid=ltr.qid)
 
 
 def test_sample_weight_is_the_weight_of_a_query(ltr, ridge):
