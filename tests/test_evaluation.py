@@ -268,3 +268,28 @@ def test_a_ranking_is_cut_before_unjudged_documents_are_taken_out():
     assert rk.evaluate(qrels, run, measures=names, convention=rules).per_query.iloc[0].tolist() == [1, 1, 0.5]
     rules = rk.Convention("one", ties="docid", unjudged="skip")
     assert rk.evaluate(qrels, run, measures=names, convention=rules).per_query.iloc[0].tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("qid", [[1, "1"], ["1", float("nan")], ["1", None], (1, "1")])
+def test_ids_that_numpy_would_make_texts_of_are_refused(qid):
+    """A plain list of 1 and "1" is two queries, or a mistake: never one query of two rows."""
+    with pytest.raises(QueryIdError, match=r"^qid: .*row 1 has"):
+        rk.evaluate([1, 0], [1, 2], qid=qid, measures="RR")
+
+
+@pytest.mark.parametrize("docid", [[1, "a"], ["a", None], ["a", float("nan")]])
+def test_documents_are_held_to_the_same(docid):
+    """Document ids are of one type too, and none is missing, whatever the rule for ties."""
+    with pytest.raises(InvalidInput, match=r"^docid: .*row 1 has"):
+        rk.evaluate([1, 0], [1, 1], qid=[1, 1], docid=docid, measures="RR")
+
+
+@pytest.mark.parametrize(
+    "docid", [["x", "y", "x"], [7, 8, 7], np.array([2**63, 1, 2**63], dtype=np.uint64), pd.Series(["x", "y", "x"]), [1.5, 2.5, 1.5]]
+)
+def test_a_document_stands_once_in_a_query(docid):
+    """The card says duplicates='error'; the same document in two queries is no duplicate."""
+    assert rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 1, 2], docid=docid, measures="RR").n_queries == 2
+    for qid, rows in (([1, 2, 1], "rows 0 and 2"), ([1, 1, 1], "rows 0 and 2")):
+        with pytest.raises(InvalidInput, match=f"stands twice in query '1', in {rows}"):
+            rk.evaluate([1, 0, 1], [1, 2, 3], qid=qid, docid=docid, measures="RR")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval.collection.aspects import JoinedAspects
 from rankeval.collection.convention import Convention
 from rankeval.collection.frames import places_of
-from rankeval.collection.grouping import group_rows
+from rankeval.collection.grouping import Grouping, as_typed, comparable, group_rows
 from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.collection.ranking import rank_rows
 from rankeval.errors import InvalidInput
@@ -283,17 +283,18 @@ def join_arrays(
     y, score, qid : array of shape (n_rows,)
         Relevance, score and query of each row.
     docid : array of shape (n_rows,), optional
-        Document of each row; needed by ``ties="docid"`` only.
+        Document of each row; needed by ``ties="docid"`` only, and checked: none stands twice in a query.
     convention : Convention
         The rules.
 
     Raises
     ------
     InvalidInput
-        When the columns differ in length, are no numbers, or the convention asks for what arrays do not hold.
+        When the columns differ in length, are no numbers, ids are missing or of several types, or a document stands
+        twice in a query.
     """
     relevance, scores = _column("y_true", y), _column("y_score", score)
-    ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else np.asarray(qid)
+    ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else as_typed(qid)
     lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": len(ids)}
     if docid is not None:
         lengths["docid"] = len(docid)  # type: ignore[arg-type]
@@ -311,6 +312,8 @@ def join_arrays(
         # The ranked rows are all the judgments that arrays hold.
         convention=replace(convention, judgments="rows"),
         judged=relevance >= 0 if marks else None,
+    if docid is not None:
+        _refuse_twice(docid, grouping)
         docid=docid,
     )
 
@@ -325,5 +328,27 @@ def _column(name: str, values: ArrayLike) -> NDArray[Any]:
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"{name}: expected numbers, found {error}") from None
     if column.dtype.kind not in "biuf":
+def _refuse_twice(docid: ArrayLike, grouping: Grouping) -> None:
+    """Refuse a document that stands twice in a query, as in the files of a collection."""
+    ids, names = comparable(docid, "docid")
+    if not len(ids):
+        return
+    narrow = ids.dtype.kind in "iu" and int(ids.max()) - int(ids.min()) < 2**31
+    number = (ids - ids.min()).astype(np.int64) if narrow else np.unique(ids, return_inverse=True)[1]
+    number = number if grouping.order is None else number[grouping.order]
+    query = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
+    key = query * (int(number.max()) + 1) + number
+    ordered = np.sort(key)
+    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(twice):
+        places = np.flatnonzero(key == ordered[twice[0]])[:2]
+        rows = places if grouping.order is None else grouping.order[places]
+        document = ids[rows[0]] if names is None else names[ids[rows[0]]]
+        raise InvalidInput(
+            f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[places[0]]])!r}, in "
+            f"rows {rows[0]} and {rows[1]} ({len(twice)} such rows in all); keep one row for each document of a query"
+        )
+
+
         raise InvalidInput(f"{name}: expected numbers, found {column.dtype}")
     return column
