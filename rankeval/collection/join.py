@@ -18,7 +18,7 @@ from rankeval.collection.aspects import JoinedAspects
 from rankeval.collection.convention import Convention
 from rankeval.collection.frames import places_of
 from rankeval.collection.grouping import Grouping, as_typed, comparable, group_rows
-from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
+from rankeval.collection.judged import BELOW_ALL, NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.collection.ranking import rank_rows
 from rankeval.errors import InvalidInput
 
@@ -48,10 +48,15 @@ class Joined:
         Labels of judged documents that were not ranked, grouped by query.
     convention : Convention
         With its rule on judgments resolved.
+    lacking : ndarray of bool of shape (n_queries,), optional
+        Which of the queries the ranking lacks; None when it lacks none.
     docid : array, optional
         Documents of the input's rows, read for tied rows only.
     aspects : JoinedAspects, optional
         The judgments by aspect, where the qrels have such.
+    apart : bool
+        Give unjudged rows a level below all others, for measures to which a judged 0 is worth something; otherwise
+        they are of level 0 and known by `judged` alone.
     identity : ndarray of uint64 of shape (n_queries,), optional
         A sum over hashes of each query's judged documents, for the digest.
     excluded : mapping of str to tuple
@@ -69,8 +74,10 @@ class Joined:
     judged: NDArray[np.bool_] | None = None
     unretrieved: NDArray[Any] = field(default_factory=lambda: _NONE)
     unretrieved_offsets: Ints | None = None
+    lacking: NDArray[np.bool_] | None = None
     docid: Any | None = None
     aspects: JoinedAspects | None = None
+    apart: bool = False
     identity: NDArray[np.uint64] | None = None
     excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
@@ -102,6 +109,9 @@ class Joined:
             rest = self.unretrieved[upto[0] : upto[-1]]
             rest_query = np.repeat(np.arange(last - first), np.diff(upto))
         levels, code, rest_code = self._coded(labels, rest, rows)
+        if self.apart and judged is not None and self.convention.unjudged != "highest":
+            levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
+            code = np.where(judged | (labels < 0), code + 1, 0)  # below zero: pooled, which some measures count
 
         counts = _count_labels(code, offsets, len(levels), judged)
         if len(rest_code):
@@ -302,6 +312,8 @@ def join_arrays(
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
     grouping = group_rows(ids)
+    if docid is not None:
+        _refuse_twice(docid, grouping)
     marks = convention.negative == "unjudged" and bool((relevance < 0).any())
     return Joined(
         queries=grouping.queries,
@@ -312,22 +324,10 @@ def join_arrays(
         # The ranked rows are all the judgments that arrays hold.
         convention=replace(convention, judgments="rows"),
         judged=relevance >= 0 if marks else None,
-    if docid is not None:
-        _refuse_twice(docid, grouping)
         docid=docid,
     )
 
 
-def _column(name: str, values: ArrayLike) -> NDArray[Any]:
-    column = np.asarray(values)
-    if column.ndim != 1:
-        raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
-    if column.dtype.kind == "O":
-        try:
-            column = column.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{name}: expected numbers, found {error}") from None
-    if column.dtype.kind not in "biuf":
 def _refuse_twice(docid: ArrayLike, grouping: Grouping) -> None:
     """Refuse a document that stands twice in a query, as in the files of a collection."""
     ids, names = comparable(docid, "docid")
@@ -350,5 +350,15 @@ def _refuse_twice(docid: ArrayLike, grouping: Grouping) -> None:
         )
 
 
+def _column(name: str, values: ArrayLike) -> NDArray[Any]:
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
+    if column.dtype.kind == "O":
+        try:
+            column = column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{name}: expected numbers, found {error}") from None
+    if column.dtype.kind not in "biuf":
         raise InvalidInput(f"{name}: expected numbers, found {column.dtype}")
     return column

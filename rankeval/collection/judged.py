@@ -38,6 +38,9 @@ class Groups(NamedTuple):
     query: Ints
 
 
+BELOW_ALL = -(2**53)
+"""The level of unjudged rows where they are kept apart from those judged 0."""
+
 NO_GROUPS = Groups(*(np.empty(0, dtype=np.int64) for _ in range(3)))
 """No tied rows."""
 

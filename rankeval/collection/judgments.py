@@ -110,6 +110,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         judged=judged,
         unretrieved=qrels.relevance[rest][:0] if by_rows else qrels.relevance[rest],
         unretrieved_offsets=rest_offsets,
+        lacking=None if retrieved.all() else ~retrieved[numbers],
         docid=run.docid,
         aspects=aspects,
         identity=identity,

@@ -251,6 +251,8 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     bound = [one.bound(joined.convention.bind) for _, one in asked]
     for one in bound:
         one.refuse_bounds(joined.convention.ties, joined.convention.unjudged)
+    if any(map(_values_zero, bound)):
+        joined = replace(joined, apart=True)
     scores = np.empty((joined.n_queries, len(bound)))
     sampled = np.zeros(len(bound), dtype=np.int64)
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
@@ -268,6 +270,10 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         ranked.update(judged.code)
         for part in judged.groups:
             ranked.update(part.tobytes())
+    # What a run lacks counts as 0, whatever the measure gives for an empty list; counts of the judgments stay.
+    if joined.lacking is not None:
+        means = np.array([one.family.aggregate == "mean" for one in bound])
+        scores[np.ix_(joined.lacking, means)] = 0.0
     judgments = joined.digest_of_queries()
     judgments.update(identity if joined.identity is None else joined.identity)
 
@@ -288,6 +294,17 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         info=_note_samples(asked, sampled),
     )
     return _settle_undefined(evaluation)
+
+
+def _values_zero(one: Measure) -> bool:
+    """Whether a document judged 0 is worth something to a measure, where an unjudged one is not."""
+    given = {**one.family.defaults, **dict(one.parameters)}
+    gain = given.get("gain")
+    return (
+        (given.get("rel") is not None and given["rel"] <= 0)
+        or (isinstance(gain, tuple) and any(level == 0 and value != 0 for level, value in gain))
+        or any(isinstance(value, Measure) and _values_zero(value) for value in given.values())
+    )
 
 
 def _note_samples(asked: list[tuple[str, Measure]], sampled: NDArray[np.int64]) -> dict[str, str]:

@@ -26,10 +26,18 @@ from rankeval.measures.printing import Parameters
 
 Kernel = Callable[..., NDArray[np.float64]]
 
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    """Return the mean, added up one after the other as trec_eval does: by pairs the last digit printed may differ."""
+    if weights is not None:
+        return float(np.average(values, weights=weights))
+    return float(np.add.accumulate(values)[-1] / len(values))
+
+
 AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
-    "mean": lambda values, weights: float(np.average(values, weights=weights)),
+    "mean": _mean,
     "sum": lambda values, weights: float(values.sum() if weights is None else (values * weights).sum()),
-    "gmean": lambda values, weights: float(np.exp(np.average(values, weights=weights))),
+    "gmean": lambda values, weights: float(np.exp(_mean(values, weights))),
 }
 """How the values of queries become one number; the values of a geometric mean are logarithms already."""
 

@@ -39,14 +39,14 @@ DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_r
 
 def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
     """Return the gain of each label of a chunk."""
-    level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)  # below zero: judged, and of no use
+    level = np.asarray(judged.levels, dtype=np.float64)
     if isinstance(gain, str):
         if gain not in GAINS:
             raise unknown("gain", gain, GAINS)
-        return GAINS[gain](level)
+        return GAINS[gain](np.maximum(level, 0))  # below zero: judged, and of no use
     given = dict(gain)
     # A label that the map does not name gains itself, as in trec_eval's `-m ndcg.1=3.5`.
-    return np.array([given.get(one, one) for one in level.tolist()], dtype=np.float64)
+    return np.array([given.get(one, one) if one >= 0 else 0.0 for one in level.tolist()], dtype=np.float64)
 
 
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:

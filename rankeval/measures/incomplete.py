@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.judged import Groups, Ints, Judged
+from rankeval.collection.judged import BELOW_ALL, Groups, Ints, Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import Spelling, family
 
@@ -132,7 +132,8 @@ def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     found = judged.relevant(rel)
     known = judged_rows(judged)
     nonrelevant = before(known & (judged.code < first))
-    pooled = before(~known & (judged.code < judged.threshold(0)))
+    level = np.asarray(judged.levels)
+    pooled = before(~known & ((level < 0) & (level > BELOW_ALL))[judged.code])
     begin = judged.offsets[found.query]
     value = _precision_expected(
         (found.hits - 1).astype(np.float64),

@@ -1,0 +1,71 @@
+"""What trec_eval 9.0.4 printed by hand: level 0, gains of grade 0, missing topics, a mean near half a digit."""
+
+from __future__ import annotations
+
+import pytest
+
+import rankeval as rk
+from rankeval.trec_output import trec_rules, trec_text
+
+QRELS = {"q": {"a": 1, "b": 0}}
+RUN = {"q": {"x": 4.0, "a": 3.0, "y": 2.0, "b": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("map", 0.5),
+        ("set_recall", 1.0),
+        ("bpref", 1.0),
+        ("P.5", 0.4),
+        ("Rprec", 0.5),
+        ("infAP", 0.5),
+        ("num_rel", 2),
+        ("num_rel_ret", 2),
+    ],
+)
+def test_at_level_0_what_is_judged_0_is_relevant_and_what_is_not_judged_is_not(name, value):
+    """``trec_eval -l0``; unjudged documents stand at two of the four ranks."""
+    rules = trec_rules("trec_eval-9.0.8", level=0)
+    text = trec_text(rk.Qrels.from_dict(QRELS), rk.Run.from_dict(RUN), measures=[name], convention=rules)
+    assert float(text.split()[-1]) == value
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"), [("AP(rel=0)", 0.5), ("R(rel=0)", 1.0), ("Bpref(rel=0)", 1.0), ("P(rel=0)@5", 0.4)]
+)
+def test_unjudged_documents_are_relevant_at_no_level(spec, value):
+    for convention in ("rankeval", "trec_eval-9.0.8"):
+        assert rk.evaluate(QRELS, RUN, measures=[spec], convention=convention).scores[0, 0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("name", "printed"), [("ndcg.0=1", "0.6509"), ("G.0=1", "0.5655")])
+def test_a_gain_of_grade_0_is_for_what_was_judged_0(name, printed):
+    """``trec_eval -m ndcg.0=1``: unjudged documents gain nothing."""
+    text = trec_text(rk.Qrels.from_dict(QRELS), rk.Run.from_dict(RUN), measures=[name])
+    assert text.split()[-1] == printed
+
+
+def test_a_topic_that_the_run_lacks_counts_as_0_also_where_an_empty_list_does_not():
+    """YAAP of an empty list is -log(1 + R); with -c trec_eval adds 0 for the topic."""
+    qrels = {**QRELS, "r": {"a": 1}}
+    ev = rk.evaluate(qrels, RUN, measures=["YAAP", "Utility(c=-1)", "NumRel", "AP"], missing="zero")
+    alone = rk.evaluate(QRELS, RUN, measures=["YAAP", "Utility(c=-1)", "AP"])
+    assert ev.per_query.loc["r"].tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert ev.aggregate()[["YAAP", "Utility(c=-1)", "AP"]].tolist() == (alone.scores[0] / 2).tolist()
+    emptied = rk.evaluate(
+        {"q": {"a": 1}}, {"q": {"x": 1.0}}, measures="YAAP", convention=rk.Convention(unjudged="skip")
+    )
+    assert emptied.scores[0, 0] < 0, "a run of unjudged documents is no missing run"
+
+
+def test_means_are_added_up_in_the_order_of_topics():
+    """By pairs the sum of these P@20 is a last bit lower, and 0.1187 would be printed."""
+    hits = [0, 6, 5, 3, 0, 0, 2, 3]
+    qrels = {f"q{topic}": {f"d{place}": 1 for place in range(6)} for topic in range(8)}
+    run = {
+        f"q{topic}": {("d" if place < hits[topic] else "x") + str(place): 9.0 - place for place in range(7)}
+        for topic in range(8)
+    }
+    text = trec_text(rk.Qrels.from_dict(qrels), rk.Run.from_dict(run), measures=["P.20"])
+    assert text.split()[-1] == "0.1188"
