@@ -61,6 +61,7 @@ def tune(
     from sklearn.base import clone
     from sklearn.model_selection import GridSearchCV
 
+    from rankeval.model_selection.computable import computable, signs
     from rankeval.model_selection.ranker import QueryRanker
     from rankeval.model_selection.scorers import make_scorer
     from rankeval.model_selection.splitters import QueryKFold
@@ -69,6 +70,7 @@ def tune(
     started = time.perf_counter()
     folds = QueryKFold(config.cv.n_splits, shuffle=True, random_state=config.cv.seed)
     primary = config.all_measures[0]
+    sign = signs(computable(config.all_measures, config.convention))[primary]
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(
             QueryRanker(estimator),
@@ -93,18 +95,19 @@ def tune(
     scores = np.asarray(search.best_estimator_.predict(test.X), dtype=np.float64)
     return Tuned(
         params={name.removeprefix("estimator__"): value for name, value in search.best_params_.items()},
-        search=_search_frame(search.cv_results_, primary),
+        search=_search_frame(search.cv_results_, primary, sign),
         dev=validation.evaluation,
         scores=scores,
         seconds=time.perf_counter() - started,
     )
 
 
-def _search_frame(results: Mapping[str, Any], primary: str) -> pd.DataFrame:
+def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.DataFrame:
+    """Return the points of the grid; a scorer's value is negative where less is better, the mean shown is not."""
     points = pd.DataFrame(
         [{name.removeprefix("estimator__"): value for name, value in point.items()} for point in results["params"]]
     )
-    points[f"mean {primary}"] = results[f"mean_test_{primary}"]
+    points[f"mean {primary}"] = sign * results[f"mean_test_{primary}"]
     points["sd over folds"] = results[f"std_test_{primary}"]
     points["fit seconds"] = results["mean_fit_time"]
     return points
