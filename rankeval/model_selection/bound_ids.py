@@ -58,19 +58,22 @@ class BoundIds:
         labels = _labels(X, y)
         known = getattr(self.ids, "index", None)
         known = known if hasattr(known, "get_indexer") else None
-        by_position = known is None or labels is None
-        if by_position and rows != len(self.ids):
+        doubt = ""
+        if known is None or labels is None:
+            if rows != len(self.ids):
+                raise UnusableQueryIdsError(
+                    f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
+                    "pandas Series on the index of X, and give X or y with that index"
+                )
+            doubt = "there is no index"
+        elif _looks_reset(labels) and known.inferred_type == "integer":
+            doubt = f"the labels 0 to {rows - 1} may come from reset_index"
+        if doubt and self.y is None:
             raise UnusableQueryIdsError(
-                f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
-                "pandas Series on the index of X, and give X or y with that index"
-            )
-        if self.y is None and (by_position or (_looks_reset(labels) and known.inferred_type == "integer")):
-            reason = "there is no index" if by_position else f"the labels 0 to {rows - 1} may come from reset_index"
-            raise UnusableQueryIdsError(
-                f"{reason}, so that the bound qid may be that of other rows: bind y with the ids to have that checked, "
+                f"{doubt}, so that the bound qid may be that of other rows: bind y with the ids to have that checked, "
                 "make_scorer(..., qid=qid, y=y), or pass qid with the call"
             )
-        if by_position or known.equals(labels):
+        if known is None or labels is None or known.equals(labels):
             return np.arange(rows)
         if not known.is_unique:
             raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
