@@ -107,7 +107,7 @@ class _ByIds:
         return len(self.folds)
 
     def __repr__(self) -> str:
-        return f"_ByIds({len(self.folds)} folds)"
+        return f"_ByIds({[(sorted(train), sorted(test)) for train, test in self.folds]})"
 
 
 def _spelled(queries: Iterable[Any]) -> frozenset[str]:

@@ -192,7 +192,7 @@ class QuerySplit:
         return self
 
     def __repr__(self) -> str:
-        inner = repr(self.splitter)
+        inner = " ".join(repr(self.splitter).split())  # scikit-learn breaks long lines
         shown = [f"order={self.order!r}"] if self.order != "id" and type(self) is QuerySplit else []
         if self.stratum is not None:
             shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")

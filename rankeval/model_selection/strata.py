@@ -105,7 +105,7 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
     n_folds = _n_folds(splitter)
     least = n_folds or _least_of_draws(splitter, len(values))
     if len(values) < least:
-        raise InvalidInput(f"{splitter!r} needs {least} queries or more, and there are {len(values)}")
+        raise InvalidInput(f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}")
     sizes = np.bincount(codes)
     joined = _joined(sizes, least)
     # With one stratum nothing is balanced: folds can share out what is rarer than they are, if not to all of them.

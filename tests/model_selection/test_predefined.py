@@ -48,7 +48,13 @@ def test_letors_folds_are_found_by_their_ids(letor):
     train, test = next(without.split(X, qid=qid))
     assert sorted(set(qid[train])) == [1, 2, 3, 4, 5, 6]
     assert sorted(set(qid[test])) == [7, 8]
-    assert repr(cv) == "PredefinedFolds(5 folds)"
+
+
+def test_folds_print_as_they_are_made():
+    cv = rk.PredefinedFolds([(["b", "a"], ["c"]), ([1], np.array([2, 3]))])
+    assert repr(cv) == "PredefinedFolds([(['a', 'b'], ['c']), (['1'], ['2', '3'])])"
+    again = eval(repr(cv), {"PredefinedFolds": rk.PredefinedFolds})  # noqa: S307 - our own text
+    assert again.splitter.folds == cv.splitter.folds
 
 
 def test_cross_validation_takes_them(letor):

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -22,6 +23,7 @@ from sklearn.model_selection import (
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
+from rankeval.model_selection import splitters
 from rankeval.model_selection.splitters import (
     QueryKFold,
     QueryShuffleSplit,
@@ -142,6 +144,10 @@ def test_without_routing_groups_reach_the_splitter(ltr):
 def test_a_splitter_prints_as_it_is_made():
     assert repr(QueryKFold(4)).startswith("QueryKFold(n_splits=4")
     assert repr(clone(QuerySplit(KFold(3)), safe=False)).startswith("QuerySplit(KFold(n_splits=3")
+    names = {**vars(rk), **vars(splitters), **vars(sklearn.model_selection)}
+    for cv in SPLITTERS:
+        assert "\n" not in repr(cv)
+        assert repr(eval(repr(cv), names)) == repr(cv)  # noqa: S307 - our own text
     with pytest.raises(InvalidInput, match="no split method"):
         QuerySplit(5)
     with pytest.raises(UnknownName, match="order of queries"):
