@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from rankeval.collection.frames import is_records
 from rankeval.collection.grouping import sizes_to_ids
 from rankeval.collection.join import Joined, join_arrays
 from rankeval.collection.judged import Groups, Judged
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import FACTS
 from rankeval.measures import Measure
@@ -272,7 +273,7 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
             ranked.update(part.tobytes())
     # What a run lacks counts as 0, whatever the measure gives for an empty list; counts of the judgments stay.
     if joined.lacking is not None:
-        means = np.array([one.family.aggregate == "mean" for one in bound])
+        means = np.array([one.family.aggregate == "mean" and not one.family.nothing_is_an_answer for one in bound])
         scores[np.ix_(joined.lacking, means)] = 0.0
     judgments = joined.digest_of_queries()
     judgments.update(identity if joined.identity is None else joined.identity)
@@ -293,7 +294,16 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         name=name,
         info=_note_samples(asked, sampled),
     )
-    return _settle_undefined(evaluation)
+    settled = _settle_undefined(evaluation)
+    if not settled.n_queries:
+        reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in settled.excluded.items())
+        warnings.warn(
+            f"no query is left ({reasons}), so every mean is nan: the convention's rules missing= and no_relevant= say "
+            "which queries are left out",
+            RankevalWarning,
+            stacklevel=4,  # the caller of evaluate
+        )
+    return settled
 
 
 def _values_zero(one: Measure) -> bool:

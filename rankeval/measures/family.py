@@ -22,6 +22,7 @@ from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures import printing
 from rankeval.measures.orders import over_orders
+from rankeval.measures.parameters import checked, kinds
 from rankeval.measures.printing import Parameters
 
 Kernel = Callable[..., NDArray[np.float64]]
@@ -101,6 +102,8 @@ class Family:
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
     greater_is_better : bool
         Whether a better ranking has the greater value.
+    nothing_is_an_answer : bool
+        Whether a query that the ranking lacks has the value of an empty list, as in accuracy, and not 0.
     """
 
     name: str
@@ -117,12 +120,18 @@ class Family:
     needs: str = "grades"
     monotone: str = ""
     greater_is_better: bool = True
+    nothing_is_an_answer: bool = False
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """Parameters and their defaults, ``inspect.Parameter.empty`` where one must be given."""
         parameters = list(inspect.signature(self.kernel).parameters.values())[1:]
         return {parameter.name: parameter.default for parameter in parameters}
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of value of each parameter, by the kernel's annotations."""
+        return kinds(self.kernel)
 
     def with_parameters(self, **given: Any) -> Measure:
         """Return the measure with these parameters.
@@ -146,7 +155,7 @@ class Family:
             if default is inspect.Parameter.empty and name not in given and name not in _bound_somewhere(self.name):
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
                 raise InvalidInput(f"{self.name} needs {name}: write {form!r}, say")
-        kept = {name: _checked(self.name, name, value) for name, value in given.items()}
+        kept = {name: checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
         return Measure(
             self,
             tuple(
@@ -165,25 +174,6 @@ def _bound_somewhere(name: str) -> set[str]:
 
 def _same(default: Any, value: Any) -> bool:
     return type(default) is not bool and type(value) is not bool and bool(default == value)
-
-
-def _checked(family: str, name: str, value: Any) -> Any:
-    """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples."""
-    if name == "cutoff" and value is not None:
-        if isinstance(value, bool) or value != int(value) or value < 1:
-            raise InvalidInput(f"{family}@{value}: a cut-off is a rank, 1 or greater")
-        return int(value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, (list, tuple)) and not any(isinstance(part, tuple) for part in value):
-        return tuple(_checked(family, name, part) for part in value)
-    if isinstance(value, Mapping):
-        return tuple(
-            sorted((_checked(family, "level", level), _checked(family, "gain", g)) for level, g in value.items())
-        )
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 @dataclass(frozen=True)
@@ -323,6 +313,7 @@ def family(
     needs: str = "grades",
     monotone: str = "",
     greater_is_better: bool = True,
+    nothing_is_an_answer: bool = False,
 ) -> Callable[[Kernel], Kernel]:
     """Declare a measure: everything about it stands here and in the kernel below.
 
@@ -330,7 +321,7 @@ def family(
     ----------
     name, title, formula, source, doi, bounds, aggregate, linear, expected, spellings, needs, monotone
         As of `Family`.
-    greater_is_better
+    greater_is_better, nothing_is_an_answer
         As of `Family`.
 
     Returns
@@ -389,6 +380,7 @@ def family(
             needs,
             monotone,
             greater_is_better,
+            nothing_is_an_answer,
         )
         return kernel
 
