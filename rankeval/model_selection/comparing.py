@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, "CrossValidation"]
 
+TEST = "corrected_resampled_t"
+WHY = (
+    "scores of folds overlap and are no sample, so that a plain test over them claims a difference in half of the "
+    'cases without one. Leave test out, or ask question="models"'
+)
+
 
 def compare_models(results: Results, *, baseline: str | None = None, **options: Any) -> Comparison:
     """Compare fitted models by the queries they held out.
@@ -60,6 +66,7 @@ def compare_algorithms(
     *,
     baseline: str | None = None,
     measures: str | Measure | Sequence[str | Measure] | None = None,
+    test: str = TEST,
     correction: str = "holm",
     family: str = "all",
     confidence_level: float = 0.95,
@@ -75,6 +82,8 @@ def compare_algorithms(
         By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
         By default all that are means over queries.
+    test : str, default "corrected_resampled_t"
+        There is no other one of folds.
     correction : str, default "holm"
         "holm", "bonferroni", "bh" or "none".
     family, confidence_level, alternative
@@ -88,7 +97,7 @@ def compare_algorithms(
     Raises
     ------
     InvalidInput
-        Folds that differ, fewer than two of them, or a measure that is no mean over queries.
+        Folds that differ, fewer than two of them, a measure that is no mean over queries, or another test.
     ConventionMismatch
         Evaluations whose conventions or judgments differ.
     UnknownName
@@ -96,6 +105,8 @@ def compare_algorithms(
     """
     import pandas as pd
 
+    if test != TEST:
+        raise InvalidInput(f"algorithms are compared by the {TEST}, not by test={test!r}: {WHY}")
     _check_settings(results, baseline, correction, family, confidence_level)
     ratio = _refuse_unlike(results)
     labels = _chosen(results, measures)
@@ -138,7 +149,7 @@ def compare_algorithms(
     evaluations = {name: result.evaluation for name, result in results.items()}
     notes = (*tested.notes, *_notes(results, ratio))
     return Comparison(
-        table, evaluations, baseline, "corrected_resampled_t", correction, family, confidence_level, 0, size, notes,
+        table, evaluations, baseline, TEST, correction, family, confidence_level, 0, size, notes,
         alternative=alternative,
     )  # fmt: skip
 

@@ -27,6 +27,15 @@ EXACT_WILCOXON = 25
 FOLD = "fold"
 """Name of an index of folds: its values are known not to be a sample."""
 
+FOLD_COLUMNS = ({"fit_time", "score_time"}, {"fit_seconds", "score_seconds"})
+"""By which tables of folds are told that have lost their index: scikit-learn's, and ``CrossValidation.folds``."""
+
+NO_SAMPLE = (
+    "these are scores of folds, which overlap and are no sample: a t test over them claims a difference in half of the "
+    'cases without one. Use CrossValidation.compare(other, question="algorithms"), or the scores per query, '
+    "CrossValidation.evaluation"
+)
+
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
 
@@ -97,16 +106,13 @@ def refuse_fold_scores(table: Any) -> None:
     Parameters
     ----------
     table : object
-        Told by an index level "fold", as in ``CrossValidation.folds``, or by the columns of scikit-learn's
-        ``cross_validate``. Anything else passes.
+        Told by an index level "fold", as in ``CrossValidation.folds``, or by its columns of seconds or those of
+        scikit-learn's ``cross_validate``. Anything else passes.
     """
     levels = getattr(getattr(table, "index", None), "names", ())
-    if FOLD in levels or {"fit_time", "score_time"} <= set(getattr(table, "columns", ())):
-        raise InvalidInput(
-            "these are scores of folds, which overlap and are no sample: a t test over them claims a difference in "
-            'half of the cases without one. Use CrossValidation.compare(other, question="algorithms"), or the scores '
-            "per query, CrossValidation.evaluation"
-        )
+    columns = set(getattr(table, "columns", ()))
+    if FOLD in levels or any(theirs <= columns for theirs in FOLD_COLUMNS):
+        raise InvalidInput(NO_SAMPLE)
 
 
 def check_alternative(alternative: str) -> Alternative:

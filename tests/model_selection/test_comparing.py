@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -175,6 +176,21 @@ def test_fold_scores_are_refused_by_tests_of_queries(rivals):
         rk.compare({name: result.folds for name, result in rivals.items()})
     with pytest.raises(InvalidInput, match="scores of folds"):
         paired_t(rivals["last"].folds["AP"] - rivals["first"].folds["AP"])
+
+
+def test_fold_scores_are_known_without_their_index(rivals):
+    """By the other columns of their table, pandas' or polars'."""
+    folds = {name: result.folds.reset_index(drop=True) for name, result in rivals.items()}
+    for frames in (folds, {name: pl.from_pandas(frame) for name, frame in folds.items()}):
+        with pytest.raises(InvalidInput, match="scores of folds"):
+            rk.compare(frames)
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon"])
+def test_a_plain_test_of_algorithms_is_refused_and_says_why(test, rivals):
+    with pytest.raises(InvalidInput, match=f"not by test='{test}': scores of folds overlap"):
+        rivals.compare(question="algorithms", test=test)
+    assert rivals["last"].compare(rivals["first"], question="models", test=test).test == test
 
 
 def test_bad_mappings(ltr):
