@@ -4,84 +4,129 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
-from rankeval.errors import QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation import score_arrays
-from rankeval.measures import measures as find_measures
+from rankeval.measures import Measure
+from rankeval.model_selection.computable import computable
 from rankeval.model_selection.query_ids import from_sizes
-
-if TYPE_CHECKING:
-    from rankeval.measures import Measure
 
 
 @dataclass(frozen=True)
 class TrainingMetric:
     """Measures for a training loop; see `lightgbm_feval` and `xgboost_metric`."""
 
-    measures: tuple[Any, ...]
+    measures: tuple[Measure, ...]
     convention: str | Convention
 
-    def values(self, y: Any, score: Any, ids: NDArray[np.int64]) -> list[tuple[str, float]]:
-        """Return (name, value) of each measure."""
+    @property
+    def maximize(self) -> bool:
+        """Whether higher is better.
+
+        Raises
+        ------
+        InvalidInput
+            When that differs between the measures.
+        """
+        higher = {one.family.greater_is_better for one in self.measures}
+        if len(higher) > 1:
+            raise InvalidInput("of some of these measures more is better, of others less: stop by one of them")
+        return higher.pop()
+
+    def values(self, y: Any, score: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
+        """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
+        ids, weights = from_sizes(sizes, len(score)), None
+        if weight is not None and len(weight):
+            weights = np.asarray(weight, dtype=np.float64)
+            if len(weights) != len(sizes):  # of rows, not of queries
+                weights = np.bincount(ids, weights) / sizes
+            weights = weights[ids]
         evaluation = score_arrays(
-            y, np.asarray(score, np.float64), ids, measures=self.measures, convention=self.convention
+            y,
+            np.asarray(score, np.float64),
+            ids,
+            measures=self.measures,
+            convention=self.convention,
+            weights=weights,
         )
-        return [(str(name), float(value)) for name, value in evaluation.aggregate().items()]
+        return list(evaluation.aggregates().items())
 
 
 class LightGBMFeval(TrainingMetric):
-    """Called by LightGBM as ``feval(scores, dataset)``."""
+    """Called by LightGBM as ``feval(scores, dataset)``, or as scikit-learn's ``eval_metric(y, scores, weight, group)``.
 
-    def __call__(self, score: Any, dataset: Any) -> list[tuple[str, float, bool]]:
+    LightGBM counts the parameters: its scikit-learn classes give all four of them to a function of four.
+    """
+
+    def __call__(
+        self, score: Any, dataset: Any, weight: Any = None, group: Any = None
+    ) -> list[tuple[str, float, bool]]:
         """Return (name, value, higher is better) of each measure."""
-        sizes = dataset.get_group()
-        if sizes is None:
+        if hasattr(dataset, "get_group"):
+            y, weight, group = dataset.get_label(), dataset.get_weight(), dataset.get_group()
+        else:
+            y, score = score, dataset
+        if group is None:
             raise QueryIdError("this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries")
-        ids = from_sizes(np.asarray(sizes, dtype=np.int64), len(score))
-        return [(name, value, True) for name, value in self.values(dataset.get_label(), score, ids)]
+        values = self.values(y, score, np.asarray(group, dtype=np.int64), weight)
+        return [
+            (name, value, one.family.greater_is_better)
+            for (name, value), one in zip(values, self.measures, strict=True)
+        ]
 
 
 class XGBoostMetric(TrainingMetric):
     """Called by XGBoost as ``custom_metric(scores, matrix)``."""
 
-    def __call__(self, score: Any, matrix: Any) -> list[tuple[str, float]]:
+    __name__ = "xgboost_metric"
+    """XGBoost's scikit-learn classes ask for it before they call."""
+
+    def __call__(self, score: Any, matrix: Any, **_told: Any) -> list[tuple[str, float]]:
         """Return (name, value) of each measure."""
+        if not hasattr(matrix, "get_uint_info"):
+            raise InvalidInput(
+                "xgboost_metric is for xgboost.train and xgboost.cv: XGBRanker tells its eval_metric no queries; use "
+                "QueryRanker(XGBRanker(...), early_stopping_rounds=..., eval_measure=...)"
+            )
         bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
         if len(bounds) < 2:
             raise QueryIdError("this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)")
-        return self.values(matrix.get_label(), score, from_sizes(np.diff(bounds), len(score)))
+        return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
 
 
 def _training_metric(kind: type[Any], measures: Any, convention: str | Convention) -> Any:
-    return kind(tuple(one for _, one in find_measures(measures, convention)), convention)
+    return kind(tuple(one for _, one in computable(measures, convention)), convention)
 
 
 def lightgbm_feval(
     measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
 ) -> LightGBMFeval:
-    """Make an evaluation function of ranking measures for ``lightgbm.train`` and ``lightgbm.cv``.
+    """Make an evaluation function of ranking measures for LightGBM.
 
     Parameters
     ----------
     measures : str, Measure, or list of them
-        What to compute on each evaluation set; higher is better.
+        What to compute on each evaluation set; LightGBM is told of each whether higher is better.
     convention : str or Convention, default="rankeval"
         How rankings are held against labels.
 
     Returns
     -------
     LightGBMFeval
-        For ``feval=``; set ``params["metric"] = "None"`` to see no other measure.
+        For ``feval=``, or ``eval_metric=`` of ``LGBMRanker.fit``; set ``params["metric"] = "None"`` to see no other
+        measure. Weights of the Dataset weigh queries, as in LightGBM's own ndcg: each by the mean of its rows.
 
     Raises
     ------
     UnknownName
         When a measure does not exist.
+    InvalidInput
+        When a measure cannot be computed from rows.
     """
     metric: LightGBMFeval = _training_metric(LightGBMFeval, measures, convention)
     return metric
@@ -95,19 +140,23 @@ def xgboost_metric(
     Parameters
     ----------
     measures : str, Measure, or list of them
-        What to compute on each evaluation set; higher is better, which XGBoost is told by ``maximize=True``.
+        What to compute on each evaluation set.
     convention : str or Convention, default="rankeval"
         How rankings are held against labels.
 
     Returns
     -------
     XGBoostMetric
-        For ``custom_metric=``.
+        For ``custom_metric=``. XGBoost takes less for better, whatever the metric: to stop early, give
+        ``maximize=metric.maximize`` too (True for most, False for measures such as ARP). Weights of the DMatrix weigh
+        queries.
 
     Raises
     ------
     UnknownName
         When a measure does not exist.
+    InvalidInput
+        When a measure cannot be computed from rows.
     """
     metric: XGBoostMetric = _training_metric(XGBoostMetric, measures, convention)
     return metric
