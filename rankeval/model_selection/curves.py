@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput
-from rankeval.measures import measures as find_measures
-from rankeval.model_selection.fitting import Progress, fold_table, run_folds
+from rankeval.model_selection.computable import computable
+from rankeval.model_selection.fitting import Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.query_ids import encode
-from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.ranker import as_ranker
+from rankeval.model_selection.rows import numbered
 from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import query_folds
 from rankeval.seals.refusal import Seals
@@ -85,6 +85,9 @@ def learning_curve(
     *,
     qid: Any = None,
     group: Any = None,
+    docid: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
     cv: Any = 5,
     sizes: Sequence[float] = (0.1, 0.325, 0.55, 0.775, 1.0),
@@ -99,7 +102,7 @@ def learning_curve(
 
     Parameters
     ----------
-    estimator, X, y, qid, group, measures, cv, convention, n_jobs, progress
+    estimator, X, y, qid, group, docid, groups, sample_weight, measures, cv, convention, n_jobs, progress
         As of `cross_validate`, for one estimator.
     sizes : sequence of float or int
         Shares of the smallest training part, or numbers of queries.
@@ -116,7 +119,7 @@ def learning_curve(
     QueryIdError
         When the query of each row is not known.
     InvalidInput
-        When a size is out of range.
+        When a size is out of range, or as of `cross_validate`.
     GuardRefusal
         When the data is registered test content, before anything is fitted.
 
@@ -129,23 +132,23 @@ def learning_curve(
     """
     import pandas as pd
 
-    data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group)
-    labels = tuple(label for label, _ in find_measures(measures, convention))
-    rules = find_convention(convention)
+    data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid)
+    labels = tuple(label for label, _ in computable(measures, convention))
+    rules, ranker = find_convention(convention), as_ranker(estimator)
     Seals.current().refuse(data.X, data.y, data.qid, action="learning_curve")
-    codes, _ = encode(data.qid)
-    folds = query_folds(cv, data)
+    task = Task.of(data, groups, sample_weight)
+    codes = numbered(data.qid)
+    folds = query_folds(cv, task)
     generator = np.random.default_rng(rng)
     drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
     counts = _counts(sizes, min(map(len, drawn)))
-    ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
     jobs = [
         (ranker, _rows_of(queries[:count], train, codes), test)
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
-    done = run_folds(data, jobs, n_jobs=n_jobs, progress=progress)
-    table = fold_table(data, [test for _, _, test in jobs], done, {"measures": measures, "convention": rules})
+    done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
+    table = fold_table(task, [test for _, _, test in jobs], done, {"measures": measures, "convention": rules})
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
     return LearningCurve(table.set_axis(index), labels, rng)
 

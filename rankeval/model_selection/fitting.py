@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
-from rankeval.evaluation import score_arrays
+from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.model_selection import boosters
-from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.ranker import QueryRanker, takes_weight, what_was_chosen
+from rankeval.model_selection.rows import row_groups, row_weights
 from rankeval.model_selection.splitters import Rows
 from rankeval.significance.paired import FOLD
 
@@ -22,6 +23,51 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is fitted and scored by parts: rows, and perhaps the group and the weight of each row's query.
+
+    Attributes
+    ----------
+    data : RankingData
+        All rows.
+    groups : ndarray of shape (n_rows,), optional
+        Coarser units than queries, which no split cuts.
+    weight : ndarray of shape (n_rows,), optional
+        Weights of queries.
+    """
+
+    data: RankingData
+    groups: NDArray[Any] | None = None
+    weight: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, data: RankingData, groups: Any, sample_weight: Any) -> Task:
+        """Check groups and weights, and return the task."""
+        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, data.qid, len(data)))
+
+    def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
+        """Fit a copy of a ranker to these rows, with weights if it takes them."""
+        part, told = self.data.take(rows), {}
+        if self.groups is not None:
+            told["groups"] = self.groups[rows]
+        if self.weight is not None and takes_weight(ranker):
+            told["sample_weight"] = self.weight[rows]
+        return boosters.twin(ranker).fit(part.X, part.y, qid=part.qid, **told)  # type: ignore[no-any-return]
+
+    def score(self, rows: Rows, score: NDArray[np.float64], **scoring: Any) -> Evaluation:
+        """Evaluate the scores of these rows."""
+        data = self.data
+        return score_arrays(
+            data.y[rows],
+            score,
+            data.qid[rows],
+            docid=None if data.docid is None else data.docid[rows],
+            weights=None if self.weight is None else self.weight[rows],
+            **scoring,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +82,7 @@ class FittedFold:
 
 
 def run_folds(
-    data: RankingData,
+    task: Task,
     jobs: Sequence[tuple[QueryRanker, Rows, Rows]],
     *,
     n_jobs: int | None,
@@ -47,7 +93,7 @@ def run_folds(
 
     Parameters
     ----------
-    data : RankingData
+    task : Task
         All rows.
     jobs : sequence of (QueryRanker, ndarray, ndarray)
         What to fit to which rows, and which rows to predict.
@@ -60,46 +106,42 @@ def run_folds(
     done = []
     with _Bar(progress, len(jobs)) as bar:
         for fold in parallel(
-            joblib.delayed(_fit_fold)(ranker, data, train, test, keep) for ranker, train, test in jobs
+            joblib.delayed(_fit_fold)(ranker, task, train, test, keep) for ranker, train, test in jobs
         ):
             done.append(fold)
             bar.show(len(done))
     return done
 
 
-def _fit_fold(ranker: QueryRanker, data: RankingData, train: Rows, test: Rows, keep: bool) -> FittedFold:
-    fitted = boosters.twin(ranker)
-    part = data.take(train)
+def _fit_fold(ranker: QueryRanker, task: Task, train: Rows, test: Rows, keep: bool) -> FittedFold:
     started = time.perf_counter()
-    fitted.fit(part.X, part.y, qid=part.qid)
+    fitted = task.fit(ranker, train)
     between = time.perf_counter()
-    score = fitted.predict(data.take(test).X)
+    score = fitted.predict(task.data.take(test).X)
     seconds = between - started, time.perf_counter() - between
-    return FittedFold(score, *seconds, fitted if keep else None, getattr(fitted.estimator_, "best_params_", None))
+    return FittedFold(score, *seconds, fitted if keep else None, what_was_chosen(fitted))
 
 
-def fold_table(
-    data: RankingData, tests: Sequence[Rows], done: list[FittedFold], scoring: dict[str, Any]
-) -> pd.DataFrame:
+def fold_table(task: Task, tests: Sequence[Rows], done: list[FittedFold], scoring: dict[str, Any]) -> pd.DataFrame:
     """Return a row per fold: its queries, measures and seconds.
 
     Parameters
     ----------
-    data : RankingData
+    task : Task
         All rows.
     tests : sequence of ndarray
         The rows that each fold held out.
     done : list of FittedFold
         What the folds gave.
     scoring : dict
-        Options of `score_arrays`.
+        Measures and convention.
     """
     import pandas as pd
 
     rows = []
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
-        evaluation = score_arrays(data.y[test], fold.score, data.qid[test], **scoring)
+        evaluation = task.score(test, fold.score, **scoring)
         seconds = fold.score_seconds + time.perf_counter() - started
         values = {str(label): float(value) for label, value in evaluation.aggregate().items()}
         rows.append(

@@ -141,9 +141,12 @@ def as_ranking_data(
     if y is None:
         raise InvalidInput(f"{who} needs y, the relevance of each row")
     ids = require(X, y, who=who, qid=qid, group=group)
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
     features = without_ids(X)
     names = tuple(map(str, features.columns)) if hasattr(features, "columns") else None
-    return RankingData(features if hasattr(features, "shape") else np.asarray(features), y, ids, docid, names)
+    return RankingData(features if hasattr(features, "shape") else np.asarray(features), labels, ids, docid, names)
 
 
 def hashed_share(queries: NDArray[Any], salt: str) -> NDArray[np.float64]:

@@ -15,13 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankeval.collection.convention import Convention
+from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.computable import computable
 from rankeval.model_selection.holdout import hashed_share
-from rankeval.model_selection.query_ids import encode, find, id_array, n_rows, per_query, require, without_ids
-from rankeval.model_selection.rows import Rows, Watch
+from rankeval.model_selection.query_ids import encode, find, n_rows, require, without_ids
+from rankeval.model_selection.rows import Rows, Watch, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer, responses
 from rankeval.model_selection.stopping import in_search, stop
 from rankeval.seals.refusal import Seals
@@ -55,7 +56,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     eval_measure : str or Measure, optional
         What is watched, nDCG@10 if not given; of a measure such as ARP, less is better.
     eval_convention : str or Convention, default="rankeval"
-        How rankings are held against labels there.
+        How rankings are held against labels there, and names of measures read. Ties that it breaks by document are
+        ``ties="expected"`` here, where documents are not known.
     single_query : bool, default=False
         Rows that come without ids are one query, and their weights are their own. Otherwise forgotten ids are an
         error, so that only with this `sklearn.utils.estimator_checks.check_estimator`, which knows no ids, passes.
@@ -146,10 +148,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
         ids = self._ids(X, y, qid, group)
-        weights = _row_weights(sample_weight, ids, len(labels))
+        weights = row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
         Seals.current().refuse(features, labels, ids, action="fit")
-        rows, watch = self._hold_out(Rows.of(features, labels, ids, weights, _groups(groups, ids)))
+        rows, watch = self._hold_out(Rows.of(features, labels, ids, weights, row_groups(groups, ids)))
         self.estimator_, self.n_iterations_ = nesting.fitted(boosters.twin(self.estimator), rows, watch)
         self.validation_score_ = None if watch is None else watch.best
         return self
@@ -285,16 +287,17 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(
                 f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out"
             )
-        measure = self._eval_measure()
+        measure, rules = self._watched()
         of_row = self._held_out(rows)
         watched = rows.take(np.flatnonzero(of_row)).in_blocks()
-        return rows.take(np.flatnonzero(~of_row)), Watch(measure, int(rounds), watched, self.eval_convention)
+        return rows.take(np.flatnonzero(~of_row)), Watch(measure, int(rounds), watched, rules)
 
-    def _eval_measure(self) -> Measure:
+    def _watched(self) -> tuple[Measure, Convention]:
         found = computable(SCORE if self.eval_measure is None else self.eval_measure, self.eval_convention)
         if len(found) > 1:
             raise InvalidInput(f"eval_measure is {self.eval_measure!r}; give one measure, which can be stopped by")
-        return found[0][1]
+        rules = find_convention(self.eval_convention)
+        return found[0][1], rules.with_rules(ties="expected") if rules.ties == "docid" else rules
 
     def _held_out(self, rows: Rows) -> NDArray[np.bool_]:
         """Mark the rows of the queries, or of the groups, that are held out."""
@@ -336,33 +339,6 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     for size, what in zip(shape, ("sample", "feature"), strict=True):
         if size == 0:
             raise InvalidInput(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
-
-
-def _row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDArray[np.float64] | None:
-    """Check that weights are those of queries, if there are several, and return them by row."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one a row")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidInput(f"sample_weight is {weights[row]} in row {row}: give finite weights, none below 0")
-    if not weights.any():
-        raise InvalidInput("sample_weight is zero in every row: nothing would be learnt")
-    if ids is not None:
-        per_query(weights, encode(ids)[0], "sample_weight")
-    return weights
-
-
-def _groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
-    """Check that groups are made of whole queries, and return them by row."""
-    if groups is None:
-        return None
-    units = id_array(groups, len(ids), "groups")
-    per_query(encode(units)[0], encode(ids)[0], "groups")
-    return units
 
 
 def as_ranker(estimator: Any) -> QueryRanker:

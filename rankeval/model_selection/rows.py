@@ -13,7 +13,7 @@ from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import score_arrays
 from rankeval.measures import Measure
-from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.query_ids import encode, id_array, per_query
 from rankeval.model_selection.splitters import ascending
 
 
@@ -79,6 +79,63 @@ def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     place = np.empty(len(queries), dtype=np.int64)
     place[ascending(queries)] = np.arange(len(queries))
     return place[codes]
+
+
+def row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDArray[np.float64] | None:
+    """Check that weights are those of queries, if there are several, and return them by row.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_rows,) or None
+        Weights.
+    ids : ndarray of shape (n_rows,) or None
+        The query of each row; None for a single query.
+    rows : int
+        How many there are.
+
+    Raises
+    ------
+    InvalidInput
+        When there is not one a row, finite and not negative, or all are 0, or those of a query differ.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one a row")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidInput(f"sample_weight is {weights[row]} in row {row}: give finite weights, none below 0")
+    if not weights.any():
+        raise InvalidInput("sample_weight is zero in every row: nothing would be learnt")
+    if ids is not None:
+        per_query(weights, encode(ids)[0], "sample_weight")
+    return weights
+
+
+def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
+    """Check that groups are made of whole queries, and return them by row.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_rows,) or None
+        Coarser units than queries.
+    ids : ndarray of shape (n_rows,)
+        The query of each row.
+
+    Raises
+    ------
+    InvalidInput
+        When rows of one query are in several groups.
+    QueryIdError
+        When there is not one a row.
+    """
+    if groups is None:
+        return None
+    units = id_array(groups, len(ids), "groups")
+    per_query(encode(units)[0], encode(ids)[0], "groups")
+    return units
 
 
 @dataclass

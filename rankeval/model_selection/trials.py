@@ -15,13 +15,12 @@ import numpy as np
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, Refusal
-from rankeval.evaluation import score_arrays
-from rankeval.measures import measure as find_measure
 from rankeval.model_selection import boosters
+from rankeval.model_selection.computable import computable
+from rankeval.model_selection.fitting import Task
 from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.ranker import QueryRanker, as_ranker
 from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import query_folds
 from rankeval.seals.refusal import Seals
@@ -34,7 +33,7 @@ Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class OptunaObjective:
-    """What a study maximises: a measure's mean over folds; see `optuna_objective`.
+    """What a study optimises: a measure's mean over folds; see `optuna_objective`.
 
     Attributes
     ----------
@@ -42,22 +41,27 @@ class OptunaObjective:
         What is fitted, with each trial's parameters.
     space : callable or mapping
         Where the parameters come from.
-    data : RankingData
-        The rows.
+    task : Task
+        The rows, and perhaps the group and the weight of each row's query.
     folds : list of (ndarray, ndarray)
         Training and test rows of each fold, the same for all trials.
     measure : Measure
-        What is maximised.
+        What is optimised.
     convention : Convention
         How rankings are held against labels.
     """
 
     estimator: Any
     space: Space
-    data: RankingData
+    task: Task
     folds: list[tuple[Rows, Rows]]
     measure: Measure
     convention: Convention
+
+    @property
+    def direction(self) -> str:
+        """Of the study: "maximize", or "minimize" where less is better, as for ARP."""
+        return "maximize" if self.measure.family.greater_is_better else "minimize"
 
     def __call__(self, trial: Any) -> float:
         """Return the mean over folds.
@@ -72,15 +76,17 @@ class OptunaObjective:
         TrialPruned
             When the pruner says so.
         InvalidInput
-            When the study does not maximise.
+            When the study goes in another direction.
         Refusal
             When the data has become registered test content; the trial has failed and the study is stopped then.
         """
         import optuna
 
         study = getattr(trial, "study", None)
-        if study is not None and list(study.directions) != [optuna.study.StudyDirection.MAXIMIZE]:
-            raise InvalidInput(f'{self.measure} is to be maximised: optuna.create_study(direction="maximize")')
+        if study is not None and [one.name.lower() for one in study.directions] != [self.direction]:
+            raise InvalidInput(
+                f'{self.measure} is to be {self.direction}d: optuna.create_study(direction="{self.direction}")'
+            )
         try:
             ranker = self.ranker(trial)
             values: list[float] = []
@@ -104,13 +110,11 @@ class OptunaObjective:
             ``study.best_trial`` gives the ranker to fit to all of the data.
         """
         params = self.space(trial) if callable(self.space) else _suggested(trial, self.space)
-        estimator = boosters.twin(self.estimator).set_params(**params)
-        return estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
+        return as_ranker(boosters.twin(self.estimator).set_params(**params))
 
     def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
-        part, held_out = self.data.take(train), self.data.take(test)
-        score = boosters.twin(ranker).fit(part.X, part.y, qid=part.qid).predict(held_out.X)
-        scored = score_arrays(held_out.y, score, held_out.qid, measures=[self.measure], convention=self.convention)
+        score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
+        scored = self.task.score(test, score, measures=[self.measure], convention=self.convention)
         return float(scored.aggregate().iloc[0])
 
     def __repr__(self) -> str:
@@ -125,11 +129,16 @@ def optuna_objective(
     *,
     qid: Any = None,
     group: Any = None,
+    docid: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
     measure: str | Measure = "nDCG@10",
     cv: Any = 5,
     convention: str | Convention = "rankeval",
 ) -> OptunaObjective:
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
+
+    Of a measure of which less is better, such as ARP, the direction is "minimize"; ``objective.direction`` says it.
 
     Folds are fitted one after the other, and each fold's mean is reported under its number, so that the study's pruner
     can end a trial between folds. Processes come from Optuna: ``optimize(..., n_jobs=)`` or several on one storage.
@@ -141,10 +150,10 @@ def optuna_objective(
     space : callable or mapping
         ``trial -> parameters of the estimator``; or parameter -> distribution of ``optuna.distributions``, or a
         list of choices.
-    X, y, qid, group, cv, convention
+    X, y, qid, group, docid, groups, sample_weight, cv, convention
         As of `cross_validate`; all trials are scored on the same folds.
     measure : str or Measure, default="nDCG@10"
-        What is maximised.
+        What is optimised, one measure; its name is read under the convention.
 
     Returns
     -------
@@ -156,7 +165,7 @@ def optuna_objective(
     QueryIdError
         When the query of each row is not known.
     InvalidInput
-        When the space is neither, or a split cuts a query.
+        When the space is neither, there are several measures, or as of `cross_validate`.
     GuardRefusal
         When the data is registered test content.
     """
@@ -165,10 +174,14 @@ def optuna_objective(
             f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
             "optuna.distributions or lists of choices"
         )
-    data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group)
-    found, rules = find_measure(measure), find_convention(convention)
+    data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid)
+    found, rules = computable(measure, convention), find_convention(convention)
+    if len(found) > 1:
+        raise InvalidInput(f"measure is {measure!r}; give one, which a study can optimise")
+    as_ranker(estimator)
     Seals.current().refuse(data.X, data.y, data.qid, action="optimise")
-    return OptunaObjective(estimator, space, data, query_folds(cv, data), found, rules)
+    task = Task.of(data, groups, sample_weight)
+    return OptunaObjective(estimator, space, task, query_folds(cv, task), found[0][1], rules)
 
 
 def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:

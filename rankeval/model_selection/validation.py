@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -11,12 +12,11 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import score_arrays
-from rankeval.measures import measures as find_measures
-from rankeval.model_selection.fitting import FittedFold, Progress, fold_table, run_folds
+from rankeval.model_selection.computable import computable
+from rankeval.model_selection.fitting import FittedFold, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
-from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
 from rankeval.seals.refusal import Seals
@@ -38,6 +38,9 @@ def cross_validate(
     *,
     qid: Any = None,
     group: Any = None,
+    docid: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ...,
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -56,6 +59,9 @@ def cross_validate(
     *,
     qid: Any = None,
     group: Any = None,
+    docid: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ...,
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -73,6 +79,9 @@ def cross_validate(
     *,
     qid: Any = None,
     group: Any = None,
+    docid: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -96,10 +105,17 @@ def cross_validate(
         The relevance of each row; that of the RankingData if X is one.
     qid, group : array-like, optional
         The query of each row, or sizes of consecutive queries; or an index level or a column of X named "qid".
+    docid : array-like of shape (n_rows,), optional
+        The document of each row; only ``ties="docid"`` reads it.
+    groups : array-like of shape (n_rows,), optional
+        A coarser unit than the query, such as its author: whole groups are split, here, in the folds of a search and
+        where queries are held out for early stopping.
+    sample_weight : array-like of shape (n_rows,), optional
+        The weight of each row's query: in the means of every measure, and in fitting where the estimator takes weights.
     measures : str, Measure, or list of them
         What to compute from the one prediction of each fold.
     cv : int, splitter or iterable of (train, test), default=5
-        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or rows of each split.
+        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or rows of each split. None is 5.
     convention : str or Convention, default="rankeval"
         How the ranking is held against the labels.
     n_jobs : int, optional
@@ -121,7 +137,7 @@ def cross_validate(
     QueryIdError
         When the query of each row is not known.
     InvalidInput
-        When a split has rows of one query on both sides.
+        When a split has rows of one query on both sides, there is no split, or a measure cannot be computed from rows.
     GuardRefusal
         When the data is registered test content, before anything is fitted.
 
@@ -131,20 +147,22 @@ def cross_validate(
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
     CrossValidation(2 folds, 2 queries out of fold: AP=1.0000)
     """
-    data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group)
-    find_measures(measures, convention)
+    data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid)
+    computable(measures, convention)
     rules = find_convention(convention)
-    Seals.current().refuse(data.X, data.y, data.qid, action="cross_validate")
-    folds = query_folds(cv, data)
     named = _named(estimator, name)
-    jobs = [(_as_ranker(one), train, test) for one in named.values() for train, test in folds]
-    done = run_folds(data, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
+    rankers = [as_ranker(one) for one in named.values()]
+    Seals.current().refuse(data.X, data.y, data.qid, action="cross_validate")
+    task = Task.of(data, groups, sample_weight)
+    folds = query_folds(cv, task)
+    jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
+    done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
     splits = tuple(Split.of(data.qid[train], data.qid[test]) for train, test in folds)
     results = {}
     for place, system in enumerate(named):
         scoring: dict[str, Any] = {"measures": measures, "convention": rules, "name": system}
         own = done[place * len(folds) : (place + 1) * len(folds)]
-        results[system] = _collect(data, folds, own, scoring, splits, keep=return_estimators)
+        results[system] = _collect(task, folds, own, scoring, splits, keep=return_estimators)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -160,12 +178,8 @@ def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
     return {str(key): one for key, one in estimator.items()}
 
 
-def _as_ranker(estimator: Any) -> QueryRanker:
-    return estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
-
-
 def _collect(
-    data: RankingData,
+    task: Task,
     folds: Folds,
     done: list[FittedFold],
     scoring: dict[str, Any],
@@ -174,11 +188,11 @@ def _collect(
     keep: bool,
 ) -> CrossValidation:
     """Put one estimator's folds together, the first ones last, since of repeats the first counts."""
-    predictions, held_out = np.full(len(data), np.nan), np.zeros(len(data), dtype=bool)
+    predictions, held_out = np.full(len(task.data), np.nan), np.zeros(len(task.data), dtype=bool)
     for (_, test), fold in reversed(list(zip(folds, done, strict=True))):
         predictions[test], held_out[test] = fold.score, True
-    evaluation = score_arrays(data.y[held_out], predictions[held_out], data.qid[held_out], **scoring)
-    table = fold_table(data, [test for _, test in folds], done, scoring)
+    evaluation = task.score(np.flatnonzero(held_out), predictions[held_out], **scoring)
+    table = fold_table(task, [test for _, test in folds], done, scoring)
     estimators = tuple(fold.estimator for fold in done) if keep else None
     return CrossValidation(evaluation, table, predictions, estimators, splits, _chosen(done))
 
@@ -192,29 +206,44 @@ def _chosen(done: list[FittedFold]) -> pd.DataFrame | None:
     return pd.DataFrame([fold.best_params for fold in done], index=pd.RangeIndex(len(done), name=FOLD))
 
 
-def query_folds(cv: Any, data: RankingData) -> Folds:
+def query_folds(cv: Any, task: Task) -> Folds:
     """Return the rows of each split, none of which cuts a query.
 
     Parameters
     ----------
     cv : int, splitter or iterable of (train, test)
         As of `cross_validate`.
-    data : RankingData
+    task : Task
         What to split.
 
     Raises
     ------
     InvalidInput
-        When rows that were given as splits cut a query, or hold out a part of one.
+        When there is no split, one has an empty side, or rows that were given as splits cut a query.
     """
-    if isinstance(cv, int):
-        cv = QueryKFold(cv)
+    data = task.data
+    if cv is None or isinstance(cv, Integral):
+        cv = QueryKFold(5 if cv is None else int(cv))
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise InvalidInput(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
     if hasattr(cv, "split"):
         cv = cv if isinstance(cv, QuerySplit) else QuerySplit(cv)
-        return list(cv.split(data.X, data.y, qid=data.qid))
-    folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in cv]
+        folds = list(cv.split(data.X, data.y, task.groups, qid=data.qid))
+    elif task.groups is not None:
+        raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
+    else:
+        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in cv]
+        _refuse_cuts(folds, data)
+    if not folds:
+        raise InvalidInput("cv has no splits; an iterator that was used up gives none again: pass a list or a splitter")
+    for number, sides in enumerate(folds):
+        for side, rows in zip(("trains on", "holds out"), sides, strict=True):
+            if not len(rows):
+                raise InvalidInput(f"split {number} of cv {side} no rows: give both sides at least one query")
+    return folds
+
+
+def _refuse_cuts(folds: Folds, data: RankingData) -> None:
     codes, queries = encode(data.qid)
     sizes = np.bincount(codes)
     for number, (train, test) in enumerate(folds):
@@ -226,9 +255,9 @@ def query_folds(cv: Any, data: RankingData) -> Folds:
                 f"split {number} of cv cuts query {queries[np.argmax(cut)]!r}: hold out all of its rows, or none; a "
                 "splitter given as cv is applied to queries"
             )
-    return folds
 
 
 def _positions(rows: Any, n_rows: int) -> Rows:
     chosen = np.asarray(rows)
-    return np.flatnonzero(chosen) if chosen.dtype == bool else np.arange(n_rows)[chosen]
+    # An empty list is an array of floats, which are no places.
+    return np.flatnonzero(chosen) if chosen.dtype == bool or not len(chosen) else np.arange(n_rows)[chosen]

@@ -10,9 +10,11 @@ import pytest
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut
-from sklearn.pipeline import make_pipeline
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
@@ -201,3 +203,169 @@ def test_registered_content_is_refused_before_anything_is_fitted(sealed, ltr):
     with pytest.raises(GuardRefusal, match="score"):
         rk.make_scorer("AP")(Ridge().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
     assert sealed == [("cross_validate", 360, False), ("fit", 360, False), ("score", 360, True)]
+
+
+def test_groups_are_split_whole_at_every_level(ltr):
+    """By author, say, while the ranking is by query: outer folds, the folds of a search, early stopping."""
+    author = np.array([int(query[1:]) % 7 for query in ltr.qid])
+    X = np.column_stack([ltr.X, author])
+    seen = []
+
+    class Authors(Ridge):
+        def fit(self, X, y):
+            seen.append(set(X[:, -1]))
+            return super().fit(X, y)
+
+        def predict(self, X):
+            assert not set(X[:, -1]) & seen[-1]
+            return super().predict(X)
+
+    told = {"qid": ltr.qid, "groups": author, "measures": "AP"}
+    result = rk.cross_validate(Authors(), X, ltr.y, cv=3, **told)
+    for cv in (GroupKFold(3), LeaveOneOut(), QueryKFold(3, shuffle=True, random_state=0)):
+        rk.cross_validate(Authors(), X, ltr.y, cv=cv, **told)
+    assert result.evaluation.n_queries == 30
+    search = GridSearchCV(
+        rk.QueryRanker(Authors()), {"estimator__alpha": [1, 2]}, scoring=rk.make_scorer("AP"), cv=2, refit=True
+    )
+    rk.cross_validate(search.set_params(error_score="raise"), X, ltr.y, cv=3, **told)
+    rk.learning_curve(Authors(), X, ltr.y, cv=3, sizes=[3, 1.0], **told)
+    ranker = rk.QueryRanker(LGBM, early_stopping_rounds=3, validation_fraction=0.3).fit(
+        X, ltr.y, qid=ltr.qid, groups=author
+    )
+    assert ranker.n_iterations_ > 0
+    with pytest.raises(InvalidInput, match="groups differs within the query"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=np.arange(len(ltr.y)))
+    with pytest.raises(InvalidInput, match="groups are split by a splitter"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=author, cv=[([0], [1])])
+
+
+def query_weights(ltr):
+    return np.array([1.0 + int(query[1:]) % 5 for query in ltr.qid])
+
+
+def test_weights_count_in_fitting_and_in_every_mean(ltr):
+    weight = query_weights(ltr)
+    result = rk.cross_validate(LGBM, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight, measures=["AP", "RR"])
+    for fold, (train, test) in enumerate(QueryKFold(3).split(ltr.X, qid=ltr.qid)):
+        ranker = rk.QueryRanker(LGBM).fit(ltr.X[train], ltr.y[train], qid=ltr.qid[train], sample_weight=weight[train])
+        score = ranker.predict(ltr.X[test])
+        np.testing.assert_array_equal(result.predictions[test], score)
+        expected = rk.evaluate(ltr.y[test], score, qid=ltr.qid[test], weights=weight[test], measures="AP")
+        assert result.folds["AP"][fold] == pytest.approx(expected.aggregate()["AP"], abs=1e-12)
+    whole = rk.evaluate(ltr.y, result.predictions, qid=ltr.qid, weights=weight, measures="AP")
+    assert result.evaluation.aggregate()["AP"] == pytest.approx(whole.aggregate()["AP"], abs=1e-12)
+    curve = rk.learning_curve(
+        LGBM, ltr.X, ltr.y, qid=ltr.qid, cv=3, sizes=[1.0], sample_weight=weight, measures=["AP", "RR"]
+    )
+    assert curve.table["AP"].tolist() == pytest.approx(result.folds["AP"].tolist(), abs=1e-12)
+
+
+def test_weights_count_in_means_only_where_the_estimator_takes_none(ltr):
+    weight = query_weights(ltr)
+    result = rk.cross_validate(
+        make_pipeline(StandardScaler(), KNeighborsRegressor()), ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight
+    )
+    plain = rk.cross_validate(make_pipeline(StandardScaler(), KNeighborsRegressor()), ltr.X, ltr.y, qid=ltr.qid, cv=3)
+    np.testing.assert_array_equal(result.predictions, plain.predictions)
+    assert (result.evaluation.aggregate() != plain.evaluation.aggregate()).all()
+
+
+@pytest.mark.parametrize(
+    "inner", [Ridge(), make_pipeline(StandardScaler(), rk.QueryRanker(Ridge()))], ids=["Ridge", "Pipeline"]
+)
+@pytest.mark.parametrize("scoring", ["AP", None])
+def test_weights_reach_through_a_search(inner, scoring, ltr):
+    """Nested cross-validation, whatever was said to scikit-learn's routing: nothing."""
+    if scoring is None and isinstance(inner, Ridge):
+        inner = rk.QueryRanker(inner)
+    scorer = None if scoring is None else rk.make_scorer(scoring)
+    search = GridSearchCV(inner, {}, scoring=scorer, cv=2, error_score="raise")
+    weight = query_weights(ltr)
+    found = rk.cross_validate(search, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight)
+    plain = make_pipeline(StandardScaler(), Ridge()) if isinstance(inner, Pipeline) else Ridge()
+    expected = rk.cross_validate(plain, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight)
+    np.testing.assert_allclose(found.predictions, expected.predictions, rtol=0, atol=1e-12)
+
+
+def test_documents_break_ties_where_the_convention_says_so(ltr):
+    """docid= of the call, or those of a RankingData."""
+    docid = np.array([f"d{number:04d}" for number in np.random.default_rng(0).permutation(len(ltr.y))])
+    told = {"cv": 3, "measures": "AP", "convention": "trec_eval-9.0.8"}
+    result = rk.cross_validate(DummyRegressor(), ltr.X, ltr.y, qid=ltr.qid, docid=docid, **told)
+    data = rk.RankingData(ltr.X, ltr.y, ltr.qid, docid)
+    assert rk.cross_validate(DummyRegressor(), data, **told).folds["AP"].equals(result.folds["AP"])
+    expected = rk.evaluate(
+        ltr.y, np.zeros(len(ltr.y)), qid=ltr.qid, docid=docid, measures="AP", convention=told["convention"]
+    )
+    assert result.evaluation.aggregate()["AP"] == pytest.approx(expected.aggregate()["AP"], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "cv", [[], iter([]), [([], [0, 1])], [(np.arange(3), [])]], ids=["empty", "used up", "no training", "no test"]
+)
+def test_splits_that_split_nothing_are_refused(cv, ltr):
+    told = {"qid": np.arange(len(ltr.y)), "cv": cv}
+    with pytest.raises(InvalidInput, match=r"cv has no splits|split 0 of cv (trains on|holds out) no rows"):
+        rk.cross_validate(Ridge(), ltr.X, ltr.y, **told)
+
+
+def test_numbers_of_folds_are_read_as_in_scikit_learn(ltr):
+    for cv, folds in ((None, 5), (np.int64(3), 3), (np.uint8(2), 2)):
+        assert len(rk.cross_validate(Ridge(), ltr.X, ltr.y, qid=ltr.qid, cv=cv).folds) == folds
+        search = GridSearchCV(rk.QueryRanker(Ridge()), {}, cv=cv, error_score="raise")
+        assert rk.cross_validate(search, ltr.X, ltr.y, qid=ltr.qid, cv=2).evaluation.n_queries == 30
+
+
+def test_labels_in_one_column_are_a_column(ltr):
+    expected = rk.cross_validate(Ridge(), ltr.X, ltr.y, qid=ltr.qid).predictions
+    for y in (ltr.y.reshape(-1, 1), pd.DataFrame({"y": ltr.y})):
+        np.testing.assert_array_equal(rk.cross_validate(Ridge(), ltr.X, y, qid=ltr.qid).predictions, expected)
+    by_index = pd.DataFrame({"y": ltr.y}, index=pd.Index(ltr.qid, name="qid"))
+    np.testing.assert_array_equal(rk.cross_validate(Ridge(), ltr.X, by_index).predictions, expected)
+
+
+class Never(Ridge):
+    """Fails the test when it is fitted."""
+
+    def fit(self, X, y):
+        pytest.fail("was fitted")
+
+
+@pytest.mark.parametrize("measure", ["ERR@10", "alpha_nDCG@10"])
+def test_what_cannot_be_computed_is_refused_before_anything_is_fitted(measure, ltr):
+    told = {"qid": ltr.qid}
+    for run in (
+        lambda: rk.cross_validate(Never(), ltr.X, ltr.y, measures=["AP", measure], **told),
+        lambda: rk.learning_curve(Never(), ltr.X, ltr.y, measures=measure, **told),
+        lambda: rk.optuna_objective(Never(), {}, ltr.X, ltr.y, measure=measure, **told),
+        lambda: rk.QueryRanker(LGBM, early_stopping_rounds=3, eval_measure=measure).fit(ltr.X, ltr.y, **told),
+        lambda: rk.lightgbm_feval(measure),
+        lambda: rk.xgboost_metric(measure),
+    ):
+        with pytest.raises(InvalidInput, match=measure[:3]):
+            run()
+
+
+def test_estimators_that_cannot_be_fitted_are_refused_at_once(ltr):
+    grid = {"num_leaves": [2, 4]}
+    for estimator, words in (
+        ("lightgbm", "estimator is 'lightgbm'"),
+        (LGBMRanker, "estimator is the class LGBMRanker"),
+        (None, "estimator is None"),
+        (GridSearchCV(LGBM, grid, scoring=rk.make_scorer("AP")), r"GridSearchCV\(QueryRanker\(LGBMRanker"),
+        (make_pipeline(StandardScaler(), GridSearchCV(LGBM, grid)), r"GridSearchCV\(QueryRanker\(LGBMRanker"),
+        (GridSearchCV(rk.QueryRanker(Ridge()), {}, refit=False), r"refit=False"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            rk.cross_validate({"good": Never(), "bad": estimator}, ltr.X, ltr.y, qid=ltr.qid)
+        with pytest.raises(InvalidInput, match=words):
+            rk.QueryRanker(estimator).fit(ltr.X, ltr.y, qid=ltr.qid)
+
+
+def test_a_search_at_the_end_of_a_pipeline_tells_what_it_chose(ltr):
+    search = GridSearchCV(rk.QueryRanker(Ridge()), {"estimator__alpha": [0.1, 1e5]}, scoring=rk.make_scorer("AP"), cv=2)
+    expected = rk.cross_validate(search, ltr.X, ltr.y, qid=ltr.qid, cv=3).best_params
+    for around in (make_pipeline("passthrough", search), make_pipeline("passthrough", rk.QueryRanker(search))):
+        found = rk.cross_validate(around, ltr.X, ltr.y, qid=ltr.qid, cv=3).best_params
+        pd.testing.assert_frame_equal(found, expected)

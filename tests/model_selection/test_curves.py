@@ -52,6 +52,15 @@ def test_the_last_point_is_cross_validation(ltr):
     assert again.table[MANY].equals(curve.table[MANY])
 
 
+def test_the_order_of_queries_does_not_matter(ltr):
+    """Which queries are drawn depends on their ids and the seed."""
+    order = np.argsort(ltr.qid, kind="stable")[::-1]
+    told = {"cv": 3, "sizes": [4, 9], "measures": "AP"}
+    curve = rk.learning_curve(Ridge(), ltr.X, ltr.y, qid=ltr.qid, **told)
+    moved = rk.learning_curve(Ridge(), ltr.X[order], ltr.y[order], qid=ltr.qid[order], **told)
+    np.testing.assert_allclose(moved.table["AP"], curve.table["AP"], rtol=0, atol=1e-9)
+
+
 def test_it_is_drawn(ltr):
     curve = rk.learning_curve(Ridge(), ltr.X, ltr.y, qid=ltr.qid, cv=3, sizes=[4, 8], measures=MANY)
     axes = curve.plot("AP").axes[0]

@@ -11,6 +11,7 @@ from catboost import CatBoostRanker, CatBoostRegressor
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.feature_selection import RFECV
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -21,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, MissingQueryIds, QueryIdError
+from rankeval.errors import AmbiguousName, InvalidInput, MissingQueryIds, QueryIdError
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.splitters import QueryKFold
 
@@ -33,6 +34,7 @@ BOOSTERS = {
         iterations=TREES, thread_count=1, random_seed=0, verbose=False, allow_writing_files=False
     ),
 }
+CATBOOST = {"iterations": 60, "thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
 MANY_TREES = {"lightgbm": "n_estimators", "xgboost": "n_estimators", "catboost": "iterations"}
 
 
@@ -116,20 +118,26 @@ def test_sizes_stand_for_ids(booster, ltr):
     np.testing.assert_array_equal(sized.predict(X), told.predict(X))
 
 
-def test_early_stopping_watches_the_measure_on_held_out_queries(booster, ltr):
-    """The kept trees are those whose measure on the held-out queries is best, within the rounds waited for."""
+@pytest.mark.parametrize("measure", ["AP", "ARP"])
+def test_early_stopping_watches_the_measure_on_held_out_queries(measure, booster, ltr):
+    """The kept trees are those whose measure on the held-out queries is best, within the rounds waited for.
+
+    Of ARP, the mean rank, less is better.
+    """
     name = MANY_TREES[type(booster).__module__.partition(".")[0]]
     booster.set_params(**{name: 60})
-    ranker = rk.QueryRanker(booster, early_stopping_rounds=4, validation_fraction=0.3, eval_measure="AP")
+    ranker = rk.QueryRanker(booster, early_stopping_rounds=4, validation_fraction=0.3, eval_measure=measure)
     ranker.fit(ltr.X, ltr.y, qid=ltr.qid)
     assert 0 < ranker.n_iterations_ < 60
     X, y, qid, rest = held_out(ranker, ltr)
-    value = rk.evaluate(y, ranker.predict(X), qid=qid, measures="AP").aggregate()["AP"]
+    value = rk.evaluate(y, ranker.predict(X), qid=qid, measures=measure).aggregate()[measure]
     assert value == pytest.approx(ranker.validation_score_, abs=1e-12)
+    sign = 1 if measure == "AP" else -1
     for n_trees in range(1, ranker.n_iterations_):
         fewer = clone(booster).set_params(**{name: n_trees})
         refit = rk.QueryRanker(fewer).fit(ltr.X[rest], ltr.y[rest], qid=ltr.qid[rest])
-        assert rk.evaluate(y, refit.predict(X), qid=qid, measures="AP").aggregate()["AP"] < value + 1e-12
+        found = rk.evaluate(y, refit.predict(X), qid=qid, measures=measure).aggregate()[measure]
+        assert sign * found < sign * value + 1e-12
     assert pickle.loads(pickle.dumps(ranker)).predict(X).tolist() == ranker.predict(X).tolist()
     assert len(pickle.dumps(ranker)) < 200_000
 
@@ -160,12 +168,58 @@ def test_a_pipeline_holds_out_before_its_first_step(ltr):
     assert ranker.n_iterations_ is not None
 
 
-def test_the_boosters_own_early_stopping_is_given_rows_to_stop_on(ltr):
-    """XGBoost by itself asks for an eval_set, which a search cannot give."""
-    own = rk.QueryRanker(XGBRanker(n_estimators=60, early_stopping_rounds=4, n_jobs=1)).fit(ltr.X, ltr.y, qid=ltr.qid)
-    ours = rk.QueryRanker(XGBRanker(n_estimators=60, n_jobs=1), early_stopping_rounds=4).fit(ltr.X, ltr.y, qid=ltr.qid)
-    assert own.predict(ltr.X).tolist() == ours.predict(ltr.X).tolist()
-    assert own.estimator_.early_stopping_rounds == 4
+@pytest.mark.parametrize(
+    ("kind", "plain", "own", "rounds"),
+    [
+        (XGBRanker, {"n_estimators": 60, "n_jobs": 1}, {"early_stopping_rounds": 4}, 4),
+        (LGBMRanker, {"n_estimators": 60, "n_jobs": 1, "verbose": -1}, {"early_stopping_round": 4}, 4),
+        (LGBMRanker, {"n_estimators": 60, "n_jobs": 1, "verbose": -1}, {"n_iter_no_change": 4}, 4),
+        (CatBoostRanker, CATBOOST, {"early_stopping_rounds": 4}, 4),
+        (CatBoostRanker, CATBOOST, {"od_type": "Iter", "od_wait": 4}, 4),
+        (CatBoostRanker, CATBOOST, {"od_wait": 4}, 4),
+        (CatBoostRanker, CATBOOST, {"od_type": "Iter"}, 20),
+    ],
+    ids=str,
+)
+def test_the_boosters_own_early_stopping_is_given_rows_to_stop_on(kind, plain, own, rounds, ltr):
+    """By themselves they would ask for an eval_set, which a search cannot give, or not stop."""
+    theirs = rk.QueryRanker(kind(**plain, **own)).fit(ltr.X, ltr.y, qid=ltr.qid)
+    ours = rk.QueryRanker(kind(**plain), early_stopping_rounds=rounds).fit(ltr.X, ltr.y, qid=ltr.qid)
+    assert theirs.n_iterations_ == ours.n_iterations_ < 60
+    assert theirs.predict(ltr.X).tolist() == ours.predict(ltr.X).tolist()
+    assert own.items() <= theirs.estimator_.get_params().items()
+
+
+@pytest.mark.parametrize("own", [{"early_stopping_round": 0}, {"early_stopping_round": -1}])
+def test_lightgbms_patience_of_none_is_no_early_stopping(own, ltr):
+    ranker = rk.QueryRanker(LGBMRanker(n_estimators=5, n_jobs=1, verbose=-1, **own)).fit(ltr.X, ltr.y, qid=ltr.qid)
+    assert ranker.n_iterations_ is None
+
+
+def test_the_rankers_patience_comes_before_the_boosters(ltr):
+    own = LGBMRanker(n_estimators=60, n_jobs=1, verbose=-1, early_stopping_round=1)
+    patient = rk.QueryRanker(own, early_stopping_rounds=8).fit(ltr.X, ltr.y, qid=ltr.qid)
+    plain = LGBMRanker(n_estimators=60, n_jobs=1, verbose=-1)
+    expected = rk.QueryRanker(plain, early_stopping_rounds=8).fit(ltr.X, ltr.y, qid=ltr.qid)
+    assert patient.n_iterations_ == expected.n_iterations_
+
+
+def test_a_detector_of_catboosts_own_cannot_be_honoured(ltr):
+    with pytest.raises(InvalidInput, match="od_pval cannot be honoured"):
+        rk.QueryRanker(CatBoostRanker(**CATBOOST, od_pval=0.01)).fit(ltr.X, ltr.y, qid=ltr.qid)
+
+
+def test_the_eval_measure_is_read_under_its_convention(ltr):
+    """11pt_avg means two things, of which trec_eval 9 means one."""
+    told = {"early_stopping_rounds": 3, "eval_measure": "11pt_avg"}
+    ranker = rk.QueryRanker(BOOSTERS["lightgbm"], **told, eval_convention="trec_eval-9.0.8")
+    assert 0 < ranker.fit(ltr.X, ltr.y, qid=ltr.qid).validation_score_ <= 1
+    with pytest.raises(AmbiguousName):
+        rk.QueryRanker(BOOSTERS["lightgbm"], **told).fit(ltr.X, ltr.y, qid=ltr.qid)
+    with pytest.raises(InvalidInput, match="give one measure"):
+        rk.QueryRanker(BOOSTERS["lightgbm"], early_stopping_rounds=3, eval_measure="P.5,10").fit(
+            ltr.X, ltr.y, qid=ltr.qid
+        )
 
 
 @pytest.mark.parametrize(
@@ -189,6 +243,9 @@ def test_boosted_regressors_stop_by_a_ranking_measure_too(regressor, ltr):
         ({"early_stopping_rounds": 3, "validation_fraction": 1.5}, "share of the queries"),
         ({"early_stopping_rounds": 3, "validation_fraction": 0.99}, "too few"),
         ({"early_stopping_rounds": 3}, "not for Ridge"),
+        ({"early_stopping_rounds": 0}, "early_stopping_rounds is 0"),
+        ({"early_stopping_rounds": -1}, "early_stopping_rounds is -1"),
+        ({"early_stopping_rounds": 2.5}, "early_stopping_rounds is 2.5"),
     ],
 )
 def test_early_stopping_that_cannot_be_is_an_error(options, message, ltr):
@@ -205,6 +262,14 @@ def test_weights_are_those_of_queries(booster, ltr):
     assert (plain != heavy).any()
     with pytest.raises(InvalidInput, match="belongs to the query"):
         ranker.fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=np.arange(len(ltr.y)))
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_weights_that_are_none_are_refused(bad, ltr):
+    weight = np.where(ltr.qid == ltr.qid[3], bad, 1.0)
+    row = int(np.flatnonzero(ltr.qid == ltr.qid[3])[0])
+    with pytest.raises(InvalidInput, match=f"sample_weight is {bad} in row {row}"):
+        rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
 
 
 def test_pointwise_weights_reach_the_estimator_or_are_refused(ltr):
@@ -229,6 +294,34 @@ def test_a_classifier_ranks_by_its_confidence(classifier, ltr):
     ranker = rk.QueryRanker(classifier).fit(ltr.X, (ltr.y > 0).astype(int), qid=ltr.qid)
     assert len(np.unique(ranker.predict(ltr.X))) > 10
     assert ranker.score(ltr.X, (ltr.y > 0).astype(int), qid=ltr.qid) > 0.7
+
+
+def test_what_a_classifier_has_is_passed_on(ltr):
+    """In the caller's row order, so that scorers with another response method work; others have none of it."""
+    y = (ltr.y > 0).astype(int)
+    ranker, plain = rk.QueryRanker(LogisticRegression()).fit(ltr.X, y, qid=ltr.qid), LogisticRegression().fit(ltr.X, y)
+    np.testing.assert_array_equal(ranker.classes_, plain.classes_)
+    for method in ("predict_proba", "decision_function"):
+        np.testing.assert_array_equal(getattr(ranker, method)(ltr.X), getattr(plain, method)(ltr.X))
+        score = cross_val_score(
+            rk.QueryRanker(LogisticRegression()),
+            ltr.X,
+            (ltr.y_indexed > 0).astype(int),
+            scoring=rk.make_scorer("AP", response_method=method),
+            cv=QueryKFold(3),
+            error_score="raise",
+        )
+        assert (score > 0.5).all()
+    assert rk.make_scorer("AP")(ranker, ltr.X, y, qid=ltr.qid) == rk.make_scorer("AP", response_method="predict_proba")(
+        ranker, ltr.X, y, qid=ltr.qid
+    )
+    several = rk.QueryRanker(LogisticRegression()).fit(ltr.X, ltr.y, qid=ltr.qid)
+    scorer = rk.make_scorer("AP", response_method="predict_proba")
+    assert scorer(several, ltr.X, ltr.y, qid=ltr.qid) == rk.make_scorer("AP")(several, ltr.X, ltr.y, qid=ltr.qid)
+    for other in (Ridge(), BOOSTERS["lightgbm"], rk.QueryRanker(Ridge())):
+        assert not any(
+            hasattr(rk.QueryRanker(other), name) for name in ("predict_proba", "decision_function", "classes_")
+        )
 
 
 def test_an_estimator_of_ones_own_is_told_qid_if_it_asks(ltr):
@@ -271,12 +364,32 @@ def test_parameters_reach_through_and_copies_are_unfitted(booster, ltr):
     assert clone(ranker).estimator is not ranker.estimator
     assert clone(ranker).get_metadata_routing().fit.requests == ranker.get_metadata_routing().fit.requests
     assert not hasattr(clone(ranker.fit(ltr.X, ltr.y, qid=ltr.qid)), "estimator_")
-    listed = rk.QueryRanker(CatBoostRanker(monotone_constraints=[0, 0, 0, 0, 1]))
-    assert clone(listed).estimator.get_params()["monotone_constraints"] == [0, 0, 0, 0, 1]
 
 
+def test_catboost_with_lists_among_its_parameters_is_copied_wherever_it_stands(ltr):
+    """By itself, in Pipelines, in searches over them."""
+    listed = BOOSTERS["catboost"].copy().set_params(ignored_features=[0, 1])
+    scaled = make_pipeline(StandardScaler(), listed)
+    for estimator in (listed, scaled, make_pipeline("passthrough", scaled)):
+        ranker = clone(rk.QueryRanker(estimator)).fit(ltr.X, ltr.y, qid=ltr.qid)
+        assert (ranker.feature_importances_[:2] == 0).all()
+        assert (ranker.feature_importances_[2:] > 0).any()
+        cross_val_score(
+            make_pipeline("passthrough", rk.QueryRanker(estimator)), ltr.X, ltr.y_indexed, cv=2, error_score="raise"
+        )
+    search = GridSearchCV(rk.QueryRanker(scaled), {"estimator__catboostranker__depth": [2, 3]}, cv=2)
+    search = search.set_params(scoring=rk.make_scorer("AP"), error_score="raise")
+    assert rk.cross_validate(search, ltr.X, ltr.y, qid=ltr.qid, cv=2).evaluation.n_queries == 30
+    assert scaled[-1].get_params()["ignored_features"] == [0, 1]
+
+
+@pytest.mark.usefixtures("routing")
 def test_importances_and_coefficients_are_those_of_the_estimator(ltr):
-    assert rk.QueryRanker(BOOSTERS["xgboost"]).fit(ltr.X, ltr.y, qid=ltr.qid).feature_importances_.argmax() == 0
+    for booster in BOOSTERS.values():
+        ranker = rk.QueryRanker(booster).fit(ltr.X, ltr.y, qid=ltr.qid)
+        assert ranker.feature_importances_.argmax() == 0
+        selector = RFECV(ranker, cv=QueryKFold(2), scoring=rk.make_scorer("AP")).fit(ltr.X, ltr.y, qid=ltr.qid)
+        assert np.isfinite(selector.cv_results_["mean_test_score"]).all()
     ridge = rk.QueryRanker(make_pipeline(StandardScaler(), Ridge())).fit(ltr.X, ltr.y, qid=ltr.qid)
     assert ridge.coef_.argmax() == 0
     assert not hasattr(ridge, "feature_importances_")

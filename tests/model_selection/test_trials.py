@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
-from rankeval.errors import GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError, UnknownName
+from rankeval.errors import AmbiguousName, GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError, UnknownName
 from rankeval.seals.refusal import Seals
 
 SPACE = {"alpha": FloatDistribution(1e-2, 1e5, log=True)}
@@ -141,7 +141,39 @@ def test_registered_content_is_refused_before_there_is_a_study(ltr, monkeypatch)
         objective(ltr)
 
 
+def test_a_measure_of_which_less_is_better_is_minimised(ltr):
+    asked = objective(ltr, measure="ARP")
+    assert (asked.direction, objective(ltr).direction) == ("minimize", "maximize")
+    study = optuna.create_study(direction=asked.direction)
+    study.optimize(asked, n_trials=3)
+    assert study.best_value == min(trial.value for trial in study.trials)
+    with pytest.raises(InvalidInput, match=r'ARP is to be minimized: .*direction="minimize"'):
+        new_study().optimize(asked, n_trials=1)
+    with pytest.raises(InvalidInput, match='direction="maximize"'):
+        optuna.create_study(directions=["maximize", "maximize"]).optimize(objective(ltr), n_trials=1)
+
+
+def test_the_measure_is_read_under_the_convention(ltr):
+    """And documents, weights and groups are those of cross_validate."""
+    told = {
+        "docid": np.arange(len(ltr.y)),
+        "sample_weight": np.array([1.0 + int(query[1:]) % 3 for query in ltr.qid]),
+        "groups": np.array([int(query[1:]) % 8 for query in ltr.qid]),
+        "convention": "trec_eval-9.0.8",
+        "cv": 3,
+    }
+    value = objective(ltr, measure="11pt_avg", **told)(optuna.trial.FixedTrial({"alpha": 1.0}))
+    found = rk.cross_validate(Ridge(alpha=1.0), ltr.X, ltr.y, qid=ltr.qid, measures="11pt_avg", **told)
+    assert value == pytest.approx(found.folds["11pt_avg"].mean(), abs=1e-12)
+    with pytest.raises(AmbiguousName):
+        objective(ltr, measure="11pt_avg")
+
+
 def test_bad_use(ltr):
+    with pytest.raises(InvalidInput, match="give one, which a study can optimise"):
+        objective(ltr, measure=["AP", "RR"])
+    with pytest.raises(InvalidInput, match="estimator is 'ridge'"):
+        objective(ltr, "ridge")
     with pytest.raises(InvalidInput, match='direction="maximize"'):
         optuna.create_study().optimize(objective(ltr), n_trials=1)
     with pytest.raises(InvalidInput, match="space is 3"):
