@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
@@ -60,7 +61,8 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     Raises
     ------
     InvalidInput
-        When p is not between 0 and 1, or the runs have no query in common.
+        When p is not between 0 and 1, one run's ids are numbers and the other's texts, or the runs have no query in
+        common.
 
     Examples
     --------
@@ -70,15 +72,28 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     """
     import pandas as pd
 
-    if not 0 < p < 1:
-        raise InvalidInput(f"p, the chance to look at the next rank, is above 0 and below 1 (found {p})")
-    first, second = _lists(as_run(run)), _lists(as_run(other))
+    if not isinstance(p, (float, int, np.number)) or not 0 < p < 1:
+        raise InvalidInput(f"p, the chance to look at the next rank, is a number above 0 and below 1 (found {p!r})")
+    one, two = as_run(run), as_run(other)
+    _refuse_unlike(one, two)
+    first, second = _lists(one), _lists(two)
     common = [query for query in first if query in second]
     if not common:
         raise InvalidInput(f"the runs have no query in common: {list(first)[:3]} ... and {list(second)[:3]} ...")
     rows = {query: _overlap(first[query], second[query], p) for query in common}
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["rbo", "rbo_min", "residual"]).rename_axis("qid")
     return Overlap(table, p, tuple(query for query in {**first, **second} if not (query in first and query in second)))
+
+
+def _refuse_unlike(one: Run, two: Run) -> None:
+    """Refuse to hold 1 against "1": nothing would be in common, and 0.0 would look like a finding."""
+    for name in ("qid", "docid"):
+        kinds = ["integer" if pa.types.is_integer(getattr(run, name).type) else "string" for run in (one, two)]
+        if len(one) and len(two) and kinds[0] != kinds[1]:
+            raise InvalidInput(
+                f"{name}: the first run has {kinds[0]} ids, the other {kinds[1]} ids, and 1 is not '1'; "
+                "give both as one type"
+            )
 
 
 def _lists(run: Run) -> dict[Any, list[Any]]:

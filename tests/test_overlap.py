@@ -65,3 +65,14 @@ def test_what_cannot_be_compared_is_said():
         rk.rank_biased_overlap({"a": {"d": 1.0}}, {"a": {"d": 1.0}}, p=1)
     both = rk.rank_biased_overlap({"a": {"d": 1.0}, "b": {"d": 1.0}}, {"a": {"d": 1.0}})
     assert both.only_in_one == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "column"), [({1: {"d": 1}}, {"1": {"d": 1}}, "qid"), ({"q": {5: 1}}, {"q": {"5": 1}}, "docid")]
+)
+def test_numbers_and_texts_are_not_held_against_each_other(one, two, column):
+    """Document 5 is not document "5": an overlap of 0.0 would hide that they were given differently."""
+    with pytest.raises(InvalidInput, match=f"^{column}: the first run has integer ids, the other string ids"):
+        rk.rank_biased_overlap(one, two)
+    with pytest.raises(InvalidInput, match=r"a number above 0 and below 1 \(found '.9'\)"):
+        rk.rank_biased_overlap(one, one, p=".9")
