@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, check_count
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
@@ -192,6 +192,8 @@ def roc(
     """
     import pandas as pd
 
+    if collection_size is not None:
+        check_count("collection_size", collection_size)
     joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")
     if joined.unretrieved_offsets is not None and collection_size is None:
         raise InvalidInput(

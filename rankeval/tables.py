@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, check_count
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.joining import join
 from rankeval.measures.contingency import false_and_missed
@@ -119,8 +119,9 @@ def contingency_table(
     """
     import pandas as pd
 
-    if cutoff is not None and cutoff < 1:
-        raise InvalidInput(f"a cut-off is a rank, 1 or greater (found {cutoff})")
+    for name, value in (("cutoff", cutoff), ("collection_size", collection_size)):
+        if value is not None:
+            check_count(name, value)
     joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="contingency_table")
     parts = []
     for queries, judged, _ in joined.chunks():

@@ -63,6 +63,23 @@ def test_evaluate_prints_what_evaluate_returns(rankeval):
 
 
 @pytest.mark.usefixtures("files")
+def test_the_convention_and_missing_queries_are_said_with_the_numbers(rankeval):
+    """Below a table; on stderr where stdout is for programs."""
+    Path("half.run").write_text(GOOD[: GOOD.index("q2")])
+    card = "convention rankeval: ties expected, judgments qrels, missing zero, no_relevant zero"
+    missing = "1 query missing from the run: counted as 0"
+    code, out, err = rankeval("evaluate", "qrels", "half.run", "-m", "RR")
+    assert (code, out.splitlines()[-2:], err) == (0, [card, missing], "")
+    code, out, err = rankeval("evaluate", "qrels", "good.run", "half.run", "-m", "RR")
+    assert out.splitlines()[-2:] == [card, f"half.run: {missing}"]
+    code, out, err = rankeval("evaluate", "qrels", "half.run", "-m", "RR", "--format", "csv")
+    assert (code, out) == (0, "run,RR\nhalf.run,0.5\n")
+    assert err.splitlines() == [f"note: {card}", f"note: {missing}"]
+    code, out, err = rankeval("evaluate", "qrels", "half.run", "-m", "recip_rank", "--format", "trec")
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.usefixtures("files")
 def test_runs_of_one_name_in_two_folders_are_told_apart(rankeval):
     Path("other").mkdir()
     Path("other/good.run").write_text(BAD)

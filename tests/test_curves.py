@@ -125,3 +125,20 @@ def test_registered_content_is_refused_before_anything_is_computed(call, monkeyp
         call({"q": {"d": 1}}, {"q": {"d": 1.0}})
     with pytest.raises(QueryIdError, match="qid= is missing"):
         call([1, 0], [2.0, 1.0])
+
+
+@pytest.mark.parametrize("size", ["10", 2.5, True, 0, -1])
+def test_the_size_of_a_collection_is_a_count(size):
+    """Anything else is told in one line, before anything is computed."""
+    for call in (roc, rk.contingency_table):
+        with pytest.raises(InvalidInput, match=f"^collection_size is {size!r}; expected a whole number"):
+            call({"q": {"a": 1}}, {"q": {"b": 1.0}}, collection_size=size)
+    with pytest.raises(InvalidInput, match=r"^cutoff is 2\.5; expected a whole number"):
+        rk.contingency_table([1], [1], qid=[1], cutoff=2.5)
+
+
+def test_nothing_has_no_curve_and_no_table():
+    """Empty arrays are refused, as by evaluate."""
+    for call in (roc, precision_recall, rk.contingency_table):
+        with pytest.raises(InvalidInput, match="are empty"):
+            call([], [], qid=[])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, QueryIdError, UnknownName
+from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning, UnknownName
 
 QRELS = {"a": {"d1": 1, "d2": 0, "d3": 2}, "b": {"d1": 1}, "c": {"d4": 0}}
 RUN = {"a": {"d1": 3.0, "d9": 2.0, "d3": 1.0}, "c": {"d4": 1.0}, "z": {"d1": 1.0}}
@@ -285,7 +285,14 @@ def test_documents_are_held_to_the_same(docid):
 
 
 @pytest.mark.parametrize(
-    "docid", [["x", "y", "x"], [7, 8, 7], np.array([2**63, 1, 2**63], dtype=np.uint64), pd.Series(["x", "y", "x"]), [1.5, 2.5, 1.5]]
+    "docid",
+    [
+        ["x", "y", "x"],
+        [7, 8, 7],
+        np.array([2**63, 1, 2**63], dtype=np.uint64),
+        pd.Series(["x", "y", "x"]),
+        [1.5, 2.5, 1.5],
+    ],
 )
 def test_a_document_stands_once_in_a_query(docid):
     """The card says duplicates='error'; the same document in two queries is no duplicate."""
@@ -293,3 +300,58 @@ def test_a_document_stands_once_in_a_query(docid):
     for qid, rows in (([1, 2, 1], "rows 0 and 2"), ([1, 1, 1], "rows 0 and 2")):
         with pytest.raises(InvalidInput, match=f"stands twice in query '1', in {rows}"):
             rk.evaluate([1, 0, 1], [1, 2, 3], qid=qid, docid=docid, measures="RR")
+
+
+def test_nothing_to_evaluate_is_refused():
+    """Empty arrays and empty judgments are a mistake before, not a mean of nan."""
+    empty = pd.DataFrame({"qid": [], "docid": [], "relevance": []})
+    with pytest.raises(InvalidInput, match="y_true, y_score and qid are empty"):
+        rk.evaluate([], [], qid=[])
+    with pytest.raises(InvalidInput, match="the qrels are empty"):
+        rk.evaluate(empty, empty.rename(columns={"relevance": "score"}))
+    with pytest.raises(InvalidInput, match="the qrels are empty"):
+        rk.evaluate({"q": {}}, RUN)
+
+
+def test_a_mean_over_no_query_is_said():
+    """Where a rule leaves out every query, a warning says why the means are nan."""
+    with pytest.warns(RankevalWarning, match=r"no query is left \(1 by 'no relevant document'\), so every mean is nan"):
+        ev = rk.evaluate([0, 0], [1, 2], qid=[1, 1], measures="AP", no_relevant="skip")
+    assert ev.aggregate().isna().all()
+    with pytest.warns(RankevalWarning, match=r"3 by 'missing from the run'"):
+        rk.evaluate(QRELS, {}, measures="AP", missing="skip")
+
+
+def test_what_counts_as_zero_is_shown_with_the_numbers():
+    """Queries that the run lacks, and those left out, stand in repr and HTML."""
+    ev = rk.evaluate(QRELS, RUN, measures="AP")
+    assert ev.notes == (
+        "1 query missing from the run: counted as 0",
+        "1 query left out: no judgments",
+        "1 query without a relevant document: 0/0 counted as 0",
+    )
+    for shown in (repr(ev), ev._repr_html_()):
+        assert all(note in shown for note in ev.notes)
+    left_out = rk.evaluate(QRELS, RUN, measures="AP", missing="skip", no_relevant="skip")
+    assert left_out.notes == (
+        "1 query left out: no judgments",
+        "1 query left out: missing from the run",
+        "1 query left out: no relevant document",
+    )
+    assert rk.evaluate([1], [1], qid=[1], measures="AP").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"bind": 5}, r"^bind is 5; expected families' parameters: \{'nDCG': \{'gain': 'exp'\}\}$"),
+        ({"bind": {"nDCG": "exp"}}, "^bind is"),
+        ({"depth": 2.5, "ties": "docid"}, "^depth is 2.5; expected a whole number, 1 or greater$"),
+        ({"depth": "5", "ties": "docid"}, "^depth is '5'; expected a whole number"),
+        ({"depth": 0, "ties": "docid"}, "^depth is 0; expected a whole number"),
+    ],
+)
+def test_a_convention_that_cannot_be_is_refused_when_it_is_made(rules, said):
+    """Not later, by a TypeError, or never."""
+    with pytest.raises(InvalidInput, match=said):
+        rk.Convention(**rules)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from rankeval.experiment import ExperimentResult
 
 
+CARD = ("ties", "judgments", "missing", "no_relevant")
+"""The rules that change numbers most: said below every table."""
+
+
 class Format(StrEnum):
     """How a table is printed."""
 
@@ -107,6 +111,21 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
         else:
             rows.append((name, *total))
     print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
+    for note in _notes(evaluations):
+        if output is Format.table:
+            typer.echo(note)
+        else:  # what is read by a program holds numbers only
+            say(f"note: {note}")
+
+
+def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
+    """Say the convention, and what a reader of each run's numbers must know; what holds for all runs is said once."""
+    first, *others = evaluations.values()
+    card = {rule: value for rule, value in first.convention.card().items() if rule in CARD}
+    notes = [f"convention {first.convention.name}: {', '.join(f'{rule} {value}' for rule, value in card.items())}"]
+    if all(other.notes == first.notes for other in others):
+        return notes + list(first.notes)
+    return notes + [f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes]
 
 
 def print_frame(frame: pd.DataFrame, output: Format) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral
 from typing import Any
 
 from rankeval._registry import unknown
@@ -78,8 +79,10 @@ class Convention:
         for rule, choices in CHOICES.items():
             if getattr(self, rule) not in choices:
                 raise unknown(f"value of the rule {rule}", str(getattr(self, rule)), choices)
-        if self.depth is not None and self.depth < 1:
-            raise InvalidInput(f"depth is {self.depth}; a ranking is cut at rank 1 or later")
+        if self.depth is not None:
+            check_count("depth", self.depth)
+        if not isinstance(self.bind, Mapping) or not all(isinstance(bound, Mapping) for bound in self.bind.values()):
+            raise InvalidInput(f"bind is {self.bind!r}; expected families' parameters: {{'nDCG': {{'gain': 'exp'}}}}")
         if self.depth is not None and self.ties == "expected":
             raise InvalidInput("depth cuts a ranking in which ties are broken: choose ties='docid' or 'stable' with it")
 
@@ -105,6 +108,25 @@ class Convention:
             else getattr(self, part.name)
             for part in fields(self)
         }
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no whole number of 1 or greater, as a rank or the size of a collection is.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : object
+        What it was given.
+
+    Raises
+    ------
+    InvalidInput
+        With both.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InvalidInput(f"{name} is {value!r}; expected a whole number, 1 or greater")
 
 
 PRESETS: dict[str, Convention] = {

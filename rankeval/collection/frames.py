@@ -288,7 +288,7 @@ def id_column(values: Any, name: str) -> pa.Array:
         For missing or empty ids, mixed types, and ids that are neither text nor integers.
     """
     array = _arrow(values, name)
-    if len(array) == 0 and pa.types.is_null(array.type):
+    if len(array) == 0 and not pa.types.is_integer(array.type):  # whatever type a library gives to nothing
         return pa.array([], pa.string())
     if array.null_count:
         row = pc.index(pc.is_null(array), True).as_py()

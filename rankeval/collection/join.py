@@ -300,8 +300,8 @@ def join_arrays(
     Raises
     ------
     InvalidInput
-        When the columns differ in length, are no numbers, ids are missing or of several types, or a document stands
-        twice in a query.
+        When the columns are empty, differ in length or are no numbers, ids are missing or of several types, or a
+        document stands twice in a query.
     """
     relevance, scores = _column("y_true", y), _column("y_score", score)
     ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else as_typed(qid)
@@ -311,6 +311,8 @@ def join_arrays(
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
+    if not len(relevance):
+        raise InvalidInput("y_true, y_score and qid are empty: give a row for each ranked document")
     grouping = group_rows(ids)
     if docid is not None:
         _refuse_twice(docid, grouping)

@@ -45,9 +45,11 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     Raises
     ------
     InvalidInput
-        When ids are of different types, a document stands twice in a ranking or in the judgments of a query, no
-        query is common, or queries are missing that the convention does not let be missing.
+        When there are no judgments, ids are of different types, a document stands twice in a ranking or in the
+        judgments of a query, no query is common, or queries are missing that the convention does not let be missing.
     """
+    if not len(qrels):
+        raise InvalidInput("the qrels are empty: no query can be scored; give a row for each judged document")
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = replace(convention, judgments="qrels") if convention.judgments == "given" else convention

@@ -168,6 +168,20 @@ class Evaluation:
         retrieved = int(self.facts["retrieved"].sum())
         return float(self.facts[fact].sum() / retrieved) if retrieved else 0.0
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know: queries that count though nothing was ranked, and those left out."""
+        said = []
+        missing = self.touched.get("missing", 0)
+        if missing and self.convention.missing == "zero":
+            said.append(f"{_queries(missing)} missing from the run: counted as 0")
+        said += [f"{_queries(len(ids))} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
+        barren = self.touched.get("no_relevant", 0)
+        if barren and self.convention.no_relevant != "skip":
+            value = {"zero": 0, "one": 1}[self.convention.no_relevant]
+            said.append(f"{_queries(barren)} without a relevant document: 0/0 counted as {value}")
+        return (*said, *self.info.values())
+
     def renamed(self, name: str | None) -> Evaluation:
         """Return the evaluation under another system name."""
         return replace(self, name=name)
@@ -258,7 +272,8 @@ class Evaluation:
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())
         name = f"{self.name!r}, " if self.name else ""
-        return f"Evaluation({name}{self.n_queries} queries, {values}; {self.convention.name})"
+        said = "; ".join((self.convention.name, *self.notes))
+        return f"Evaluation({name}{_queries(self.n_queries)}, {values}; {said})"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -268,12 +283,15 @@ class Evaluation:
             for label, value in self.aggregate().items()
         )
         notes = [
-            f"{self.n_queries} queries",
+            _queries(self.n_queries),
             f"convention {self.convention.name}",
             f"{self.tied_share:.1%} of rows tied",
         ]
-        notes += [f"{len(ids)} queries left out: {reason}" for reason, ids in self.excluded.items()]
-        notes += [f"{label}: {number} queries 0/0" for label, number in self.undefined.items() if number]
-        notes += self.info.values()
+        notes += [f"{label}: {_queries(number)} 0/0" for label, number in self.undefined.items() if number]
+        notes += self.notes
         caption = escape("; ".join(notes))
         return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"
+
+
+def _queries(number: int) -> str:
+    return f"{number} query" if number == 1 else f"{number} queries"

@@ -276,6 +276,9 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         if len(queries):
             shown = ", ".join(map(str, queries[:5])) + (", ..." if len(queries) > 5 else "")
             said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
+    missing = evaluation.touched.get("missing", 0)
+    if missing and evaluation.convention.missing == "zero":
+        said.append(f"{count(missing, 'query')} missing from the run: counted as 0.")
     said += [
         f"{measure}: {count(n, 'query')} where the value is 0/0 and counts as the convention says."
         for measure, n in evaluation.undefined.items()
