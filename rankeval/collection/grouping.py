@@ -100,6 +100,8 @@ def group_rows(qid: ArrayLike) -> Grouping:
         queries, order = block, None
     else:
         order = order_of(ids)
+        if names is not None:  # numbers, of which each occurs
+            return Grouping(names, np.append(0, np.cumsum(np.bincount(ids, minlength=len(names)))), order)
         ids = ids[order]
         starts = _starts(ids)
         queries = ids[starts]
@@ -158,6 +160,10 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
     InvalidInput
         When an id is missing, or ids of several types are mixed; a `QueryIdError` for those of queries.
     """
+    shared = _shared(column)
+    if shared is not None:
+        rank, names = comparable(shared[1], what)
+        return rank[shared[0]], names
     strings = _strings(column, what)
     if strings is not None:
         coded = strings.dictionary_encode()
@@ -221,6 +227,41 @@ _NOUNS = {"qid": "query", "docid": "document"}
 
 def _wrong(what: str, message: str) -> InvalidInput:
     return (QueryIdError if what == "qid" else InvalidInput)(f"{what}: {message}")
+
+
+_SAMPLE = 4096
+"""How many rows are looked at to see whether they share their strings."""
+
+
+def _shared(column: Any) -> tuple[Ints, list[str]] | None:
+    """Return the number of each row's string, and the strings, if rows share them as a category's or np.repeat's do.
+
+    Addresses are hashed much faster than strings are read. Equal strings may be several objects: what they say is left
+    to be compared.
+    """
+    kind = getattr(getattr(column, "dtype", None), "name", "")
+    if kind not in {"object", "category"} or getattr(column, "ndim", 1) != 1 or len(column) < _SAMPLE:
+        return None
+    if kind == "category":
+        coded = getattr(column, "cat", column)
+        number, objects = np.asarray(coded.codes, dtype=np.int64), np.asarray(coded.categories, dtype=object)
+        if (number < 0).any():
+            return None
+        used = np.bincount(number, minlength=len(objects)) > 0
+        number, objects = (np.cumsum(used) - 1)[number], objects[used]
+    else:
+        ids = np.ascontiguousarray(np.asarray(column))
+        address: Ints = np.ndarray(ids.shape, dtype=np.intp, buffer=ids)
+        some = np.concatenate((address[: _SAMPLE // 2], address[:: len(address) // (_SAMPLE // 2)]))
+        if len(np.unique(some)) > 0.98 * len(some):
+            return None
+        hashed = pa.Array.from_buffers(pa.int64(), len(address), [None, pa.py_buffer(address)]).dictionary_encode()
+        number = numbers_of(hashed.indices)
+        row = np.empty(len(hashed.dictionary), dtype=np.int64)
+        row[number] = np.arange(len(number))
+        objects = ids[row]
+    strings = objects.tolist()
+    return (number, strings) if all(type(one) is str for one in strings) else None
 
 
 def _strings(qid: Any, what: str) -> pa.Array | None:

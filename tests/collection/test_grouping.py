@@ -116,3 +116,40 @@ def test_what_is_no_size_is_refused_in_one_line(sizes, message):
         with pytest.raises(QueryIdError, match=message) as caught:
             take(sizes, 3)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda names, of_row: names[of_row],
+        lambda names, of_row: pd.Series(names[of_row], dtype=object),
+        lambda names, of_row: pd.Series(names[of_row]).astype("category"),
+        lambda names, of_row: pd.Categorical(names[of_row], categories=["unused", *np.unique(names)[::-1]]),
+        lambda names, of_row: np.repeat(names[of_row], 2)[::2],
+        lambda names, of_row: names[np.sort(of_row)],
+    ],
+    ids=["objects", "series", "category", "unused category", "not contiguous", "sorted"],
+)
+def test_rows_that_share_their_strings_are_grouped_by_what_these_say(make):
+    """Names that are equal, but other objects, are one query."""
+    rng = np.random.default_rng(3)
+    names = np.array([f"q{number % 300}" for number in range(400)], dtype=object)
+    column = make(names, rng.integers(0, 400, 6000))
+    shared, plain = group_rows(column), group_rows(np.asarray(column).astype(str))
+    assert shared.queries.tolist() == plain.queries.tolist() == sorted(set(column))
+    assert shared.offsets.tolist() == plain.offsets.tolist()
+    assert (shared.order is None) == (plain.order is None)
+    assert shared.order is None or shared.order.tolist() == plain.order.tolist()
+
+
+def test_objects_that_rows_share_may_be_no_strings():
+    numbers = np.array(list(range(1000, 1400)), dtype=object)[np.random.default_rng(3).integers(0, 400, 6000)]
+    assert group_rows(numbers).queries.tolist() == list(range(1000, 1400))
+    numbers[5000] = None
+    with pytest.raises(QueryIdError, match="row 5000 has no query id"):
+        group_rows(numbers)
+    texts = numbers.copy()
+    texts[:] = "a"
+    texts[4999] = None
+    with pytest.raises(QueryIdError, match="row 4999 has no query id"):
+        group_rows(texts)
