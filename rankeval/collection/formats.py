@@ -7,6 +7,7 @@ a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` 
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import threading
@@ -137,14 +138,15 @@ def _sniff(start: bytes, where: Path) -> str:
 
 def _read_delimited(delimiter: str) -> _Reader:
     def read(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
-        heads = source.read(_SNIFFED).split(b"\n", 1)[0].decode(errors="replace")
+        heads = source.read(_SNIFFED).removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace")
         source.seek(0)
+        names = next(csv.reader([heads], delimiter=delimiter), [])
         try:
             table = pacsv.read_csv(
                 source,
                 read_options=pacsv.ReadOptions(use_threads=False),
                 parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=pacsv.ConvertOptions(default_column_type=pa.string(), null_values=[]),
+                convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[]),
             )
         except pa.ArrowInvalid as error:
             raise FileFormatError(f"{where}, first line {heads[:80]!r}: {error}") from error
