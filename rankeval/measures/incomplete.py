@@ -80,7 +80,7 @@ def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
     source="Buckley & Voorhees 2004, in the form of trec_eval since 2005",
     doi="10.1145/1008992.1009000",
     expected=_bpref,
-    spellings={"trec_eval": ("bpref",), "ir_measures": ("BPref",), "ranx": ("bpref",)},
+    spellings={"trec_eval": ("bpref",), "ir_measures": ("Bpref", "BPref"), "ranx": ("bpref",)},
 )
 def bpref(judged: Judged, *, rel: float = 1) -> Floats:
     """How rarely judged documents that are not relevant stand above relevant ones; unjudged ones are not looked at.
@@ -88,15 +88,6 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
     return _bpref(judged, rel=rel)
-
-
-def _log_of(value: Floats) -> Floats:
-    return np.log(np.maximum(np.nan_to_num(value), EPSILON))
-
-
-def _gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return the logarithm of the expected bpref: the ranking is one system, whose bpref is that mean."""
-    return _log_of(_bpref(judged, rel=rel))
 
 
 @family(
@@ -107,7 +98,7 @@ def _gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
     doi="10.1145/1183614.1183630",
     bounds=(float(np.log(EPSILON)), 0.0),
     aggregate="gmean",
-    expected=_gm_bpref,
+    expected="orders",
     spellings={"trec_eval": ("gm_bpref",)},
 )
 def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
@@ -115,7 +106,7 @@ def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return _gm_bpref(judged, rel=rel)
+    return np.log(np.maximum(np.nan_to_num(_bpref(judged, rel=rel)), EPSILON))
 
 
 def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
@@ -206,7 +197,7 @@ def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
     source="Yilmaz & Aslam 2006",
     doi="10.1145/1183614.1183633",
     expected=_inf_ap,
-    spellings={"trec_eval": ("infAP",), "ir_measures": ("InfAP",)},
+    spellings={"trec_eval": ("infAP",), "ir_measures": ("infAP", "InfAP")},
 )
 def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     """Average precision as estimated from a random sample of judgments.
@@ -289,6 +280,7 @@ label."""
     formula="(1 - p) sum over ranks of gain * p^(rank - 1)",
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",
+    bounds=(0.0, np.inf),  # in [0, 1] unless gain="linear"
     linear=True,
     monotone="grade",
     spellings={
@@ -296,11 +288,12 @@ label."""
             Spelling("rbp", {"p": 0.9, "gain": "scaled"}),
             Spelling("RBP", {"p": 0.9, "gain": "scaled"}),
             Spelling("RBP@{cutoff}", {"p": 0.9, "gain": "scaled"}),
+            Spelling("rbp@{cutoff}", {"p": 0.9, "gain": "scaled"}),
             Spelling("rbp_p={p}", {"gain": "scaled"}),
             Spelling("rbp.p={p}", {"gain": "scaled"}),
         ),
-        "trectools": (Spelling("rbp", {"p": 0.8}),),
-        "ranx": (Spelling("rbp.{p:decimals}", {"gain": "linear"}),),
+        "trectools": (Spelling("rbp", {"p": 0.8}), Spelling("rbp@{cutoff}", {"p": 0.8})),
+        "ranx": (Spelling("rbp.{p:decimals}", {"gain": "linear"}), Spelling("rbp@{p:decimals}", {"gain": "linear"})),
         "ir_measures": (Spelling("RBP", {"p": 0.8}), Spelling("RBP@{cutoff}", {"p": 0.8})),
         "Moffat & Zobel": (Spelling("RBP", {"p": 0.95}), Spelling("RBP@{cutoff}", {"p": 0.95})),
     },
@@ -308,9 +301,9 @@ label."""
 def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:
     """Relevance found at each step by a user who goes on to the next document with chance p.
 
-    In [0, 1], higher is better; 0 without relevant documents. ``gain="scaled"`` gives a relevant document its label
-    divided by the greatest label of the query (trec_eval 10), "binary" gives it 1, "linear" its label as it is: so
-    does ranx, against its description, and then the value may exceed 1.
+    In [0, 1] but for linear gains, higher is better; 0 without relevant documents. ``gain="scaled"`` gives a relevant
+    document its label divided by the greatest label of the query (trec_eval 10), "binary" gives it 1, "linear" its
+    label as it is: so does ranx, against its description, and then the value may exceed 1.
     """
     if gain not in RBP_GAINS:
         raise unknown("gain of RBP", gain, RBP_GAINS)

@@ -69,11 +69,6 @@ def _expected_normalized_ap(
     return _normalized(_expected_sum(judged, rel, cutoff), judged, rel, cutoff, normalizer)
 
 
-def _expected_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the mean of AP, divided by R, over the orders of tied rows."""
-    return _per_relevant(_expected_sum(judged, rel, cutoff), judged, rel)
-
-
 def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     """Return the mean of the sum of precisions over the orders of tied rows.
 
@@ -108,7 +103,7 @@ def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     monotone="order",
     spellings={
         "trec_eval": ("map", "map_cut_{cutoff}", "map_cut.{cutoff}"),
-        "ir_measures": ("MAP", "MAP@{cutoff}"),
+        "ir_measures": ("AP", "AP@{cutoff}", "MAP", "MAP@{cutoff}"),
         "ranx": ("map@{cutoff}", "map"),
     },
 )
@@ -121,15 +116,6 @@ def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", 
     return _normalized(_sum_of_precisions(judged, rel, cutoff), judged, rel, cutoff, normalizer)
 
 
-def _log_of(ap: Floats) -> Floats:
-    return np.log(np.maximum(np.nan_to_num(ap), LEAST_AP))
-
-
-def _expected_gm_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the logarithm of the expected AP: the ranking is one system, whose AP is that mean."""
-    return _log_of(_expected_ap(judged, rel=rel, cutoff=cutoff))
-
-
 @family(
     "gm_AP",
     title="average precision, for the geometric mean",
@@ -138,7 +124,7 @@ def _expected_gm_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     doi="10.1145/1183614.1183630",
     bounds=(float(np.log(LEAST_AP)), 0.0),
     aggregate="gmean",
-    expected=_expected_gm_ap,
+    expected="orders",
     monotone="order",
     spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
 )
@@ -147,7 +133,7 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return _log_of(average_precision(judged, rel=rel, cutoff=cutoff))
+    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), LEAST_AP))
 
 
 @family(
@@ -178,7 +164,11 @@ def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     doi="10.1145/345508.345543",
     linear=True,
     monotone="order",
-    spellings={"trec_eval": ("R-prec", "R_prec"), "ir_measures": ("RPrec",), "ranx": ("r_precision", "r-precision")},
+    spellings={
+        "trec_eval": ("Rprec", "R-prec", "R_prec"),
+        "ir_measures": ("Rprec", "RPrec"),
+        "ranx": ("r_precision", "r-precision"),
+    },
 )
 def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
     """Precision at rank R, the number of relevant documents.
@@ -227,7 +217,7 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     monotone="grade",
     spellings={
         "trec_eval": ("recip_rank",),
-        "ir_measures": ("MRR", "MRR@{cutoff}"),
+        "ir_measures": ("RR", "RR@{cutoff}", "MRR", "MRR@{cutoff}"),
         "ranx": ("mrr@{cutoff}", "mrr"),
     },
 )
