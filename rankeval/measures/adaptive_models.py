@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import family
+from rankeval.measures.parameters import Count
 from rankeval.measures.static_models import DEPTH, scaled
 
 Floats = NDArray[np.float64]
@@ -55,8 +56,9 @@ def _goal(name: str, T: float) -> float:
     source="Bailey, Moffat, Scholer & Thomas 2015",
     doi="10.1145/2766462.2767728",
     expected="orders",
+    spellings={"ir_measures": ("INST",)},
 )
-def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: int = DEPTH) -> Floats:
+def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
     """Gain per rank of users who want T documents and lose patience as they find them.
 
     In [0, 1], higher is better; 0 without relevant documents.
@@ -78,6 +80,7 @@ def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
     source="Zhang, Liu, Li, Zhang, Xu & Ma 2017, static form",
     doi="10.1145/3077136.3080841",
     expected="orders",
+    spellings={"ir_measures": ("BPM@{cutoff}",)},
 )
 def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
     """Gain per rank of users who stop when they have the gain T, or at rank k.
@@ -99,6 +102,7 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="orders",
+    spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
     """Gain per rank of users who stop at what satisfies them.
@@ -115,6 +119,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="orders",
+    spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
     """Gain per rank of users who stop at what satisfies them, and tire by rank.
@@ -133,8 +138,9 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="orders",
+    spellings={"ir_measures": ("NERR10",)},
 )
-def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: int = DEPTH) -> Floats:
+def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
     """Gain per rank of users who stop at what satisfies them, with a patience p.
 
     In [0, 1], higher is better; 0 without relevant documents.
@@ -151,8 +157,9 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="orders",
+    spellings={"ir_measures": ("NERR11",)},
 )
-def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: int = DEPTH) -> Floats:
+def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
     """Gain per rank of users who stop at what satisfies them, with the patience of INSQ.
 
     In [0, 1], higher is better; 0 without relevant documents.
@@ -173,6 +180,7 @@ def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, 
     source="Clarke, Vtyurina & Smucker 2021",
     doi="10.1145/3451161",
     expected="orders",
+    spellings={"ir_measures": ("Compat",)},
 )
 def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
     """Overlap of the ranking with an ideal one, top ranks weighing most.

@@ -14,6 +14,7 @@ from rankeval._registry import unknown
 from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import family
+from rankeval.measures.parameters import GREATEST
 
 Floats = NDArray[np.float64]
 
@@ -161,6 +162,10 @@ def chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
             f"grade {level[-1]:g})"
         )
     if gain == "exp":
+        if max_rel > GREATEST:
+            raise InvalidInput(
+                f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} cannot be computed: gain='linear' can"
+            )
         stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
         return stop
     if gain == "linear":

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import family
+from rankeval.measures.parameters import Count
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_
     monotone="order",
     nothing_is_an_answer=True,
 )
-def accuracy(judged: Judged, *, collection_size: int, rel: float = 1, cutoff: int | None = None) -> Floats:
+def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the collection's documents that are rightly retrieved or rightly not.
 
     In [0, 1], higher is better; near 1 for whatever retrieves little, since nearly no document is relevant. Without
@@ -71,7 +72,7 @@ def accuracy(judged: Judged, *, collection_size: int, rel: float = 1, cutoff: in
     monotone="order",
     greater_is_better=False,
 )
-def fall_out(judged: Judged, *, collection_size: int, rel: float = 1, cutoff: int | None = None) -> Floats:
+def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the documents that are not relevant which were retrieved.
 
     In [0, 1], lower is better; 0/0 when every document is relevant. Without ``collection_size`` an error.
@@ -88,6 +89,7 @@ def fall_out(judged: Judged, *, collection_size: int, rel: float = 1, cutoff: in
     formula="judged rows to k / min(k, retrieved)",
     source="ir_measures",
     linear=True,
+    spellings={"ir_measures": ("Judged@{cutoff}",)},
 )
 def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
     """How much of the ranking has a judgment.

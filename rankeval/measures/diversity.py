@@ -152,7 +152,10 @@ def _padded(judged: Judged, discount: Floats) -> Floats:
     doi="10.1145/1390334.1390446",
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("alpha-DCG@{cutoff}",), "ir_measures": ("\N{GREEK SMALL LETTER ALPHA}_DCG@{cutoff}",)},
+    spellings={
+        "ndeval": ("alpha-DCG@{cutoff}",),
+        "ir_measures": ("alpha_DCG@{cutoff}", "\N{GREEK SMALL LETTER ALPHA}_DCG@{cutoff}"),
+    },
 )
 def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
     """Discounted gain in which an aspect shown again gains less, normalised alike for all collections.
@@ -171,7 +174,10 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int
     bounds=(0.0, GREEDY),
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("alpha-nDCG@{cutoff}",), "ir_measures": ("\N{GREEK SMALL LETTER ALPHA}_nDCG@{cutoff}",)},
+    spellings={
+        "ndeval": ("alpha-nDCG@{cutoff}",),
+        "ir_measures": ("alpha_nDCG@{cutoff}", "\N{GREEK SMALL LETTER ALPHA}_nDCG@{cutoff}"),
+    },
 )
 def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
     """Discounted gain in which an aspect shown again gains less, as a share of what the collection allows.
@@ -189,7 +195,7 @@ def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: in
     doi="10.1007/s10791-011-9167-7",
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("ERR-IA@{cutoff}",)},
+    spellings={"ndeval": ("ERR-IA@{cutoff}",), "ir_measures": ("ERR_IA@{cutoff}",)},
 )
 def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
     """Mean reciprocal rank over aspects, expected when each relevant document stops a user with chance alpha.
@@ -208,7 +214,7 @@ def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -
     bounds=(0.0, GREEDY),
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("nERR-IA@{cutoff}",)},
+    spellings={"ndeval": ("nERR-IA@{cutoff}",), "ir_measures": ("nERR_IA@{cutoff}",)},
 )
 def nerr_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
     """Intent-aware expected reciprocal rank as a share of what the collection allows.
@@ -235,6 +241,7 @@ def _patience(judged: Judged, beta: float) -> Floats:
     doi="10.1007/978-3-642-04417-5_17",
     linear=True,
     needs="aspects",
+    spellings={"ir_measures": ("NRBP",)},
 )
 def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
     """Novelty gain of users who look at the next row with chance beta.
@@ -255,6 +262,7 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
     bounds=(0.0, GREEDY),
     linear=True,
     needs="aspects",
+    spellings={"ir_measures": ("nNRBP",)},
 )
 def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
     """Novelty- and rank-biased precision as a share of what the collection allows.
@@ -273,7 +281,7 @@ def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0
     doi="10.1145/1498759.1498766",
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("P-IA@{cutoff}",)},
+    spellings={"ndeval": ("P-IA@{cutoff}",), "ir_measures": ("P_IA@{cutoff}",)},
 )
 def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
     """Precision, averaged over aspects.
@@ -291,7 +299,7 @@ def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
     doi="10.1145/1498759.1498766",
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("MAP-IA",), "ir_measures": ("MAP_IA",)},
+    spellings={"ndeval": ("MAP-IA",), "ir_measures": ("AP_IA", "MAP_IA")},
 )
 def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
     """Average precision, averaged over aspects.
@@ -309,7 +317,7 @@ def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
     doi="10.1145/860435.860440",
     linear=True,
     needs="aspects",
-    spellings={"ndeval": ("strec@{cutoff}",)},
+    spellings={"ndeval": ("strec@{cutoff}",), "ir_measures": ("StRecall@{cutoff}",)},
 )
 def subtopic_recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the aspects that the ranking covers within the cut-off.

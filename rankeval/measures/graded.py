@@ -12,6 +12,7 @@ from rankeval._registry import unknown
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import Spelling, family
+from rankeval.measures.parameters import GREATEST
 
 Floats = NDArray[np.float64]
 GainMap = tuple[tuple[float, float], ...]
@@ -37,12 +38,34 @@ DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_r
 """Factor of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
 
 
+def refuse_exponential(grade: float) -> None:
+    """Refuse a grade whose gain 2^grade - 1 no float holds.
+
+    Parameters
+    ----------
+    grade : float
+        The greatest of a chunk.
+
+    Raises
+    ------
+    InvalidInput
+        When it is too great.
+    """
+    if grade > GREATEST:
+        raise InvalidInput(
+            f"gain='exp': a document has grade {grade:g}, and 2^{grade:g} is more than can be computed; give gain="
+            "'linear', or gains by grade such as gain={1: 1, 2: 3}"
+        )
+
+
 def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
     """Return the gain of each label of a chunk."""
     level = np.asarray(judged.levels, dtype=np.float64)
     if isinstance(gain, str):
         if gain not in GAINS:
             raise unknown("gain", gain, GAINS)
+        if gain == "exp":
+            refuse_exponential(level[-1])
         return GAINS[gain](np.maximum(level, 0))  # below zero: judged, and of no use
     given = dict(gain)
     # A label that the map does not name gains itself, as in trec_eval's `-m ndcg.1=3.5`.
@@ -80,6 +103,7 @@ def _discounts(discount: str, base: float, bits: int) -> Floats:
         "trec_eval": ("dcg",),
         "ranx": (
             "dcg@{cutoff}",
+            "dcg",
             Spelling("dcg_burges@{cutoff}", {"gain": "exp"}),
             Spelling("dcg_burges", {"gain": "exp"}),
         ),
@@ -136,9 +160,11 @@ def ideal_dcg(
     linear=True,
     monotone="order",
     spellings={
-        "trec_eval": ("ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}", "ndcg_{gain}", "ndcg.{gain}"),
+        "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}", "ndcg_{gain}", "ndcg.{gain}"),
+        "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
         "ranx": (
             "ndcg@{cutoff}",
+            "ndcg",
             Spelling("ndcg_burges@{cutoff}", {"gain": "exp"}),
             Spelling("ndcg_burges", {"gain": "exp"}),
         ),

@@ -83,7 +83,7 @@ def _interpolated(judged: Judged, level: float, rule: str, rel: float) -> Floats
     monotone="order",
     spellings={
         **_by_version("iprec_at_recall_{recall}", "iprec_at_recall.{recall}"),
-        "trec_eval-8": (Spelling("ircl_prn.{recall}", {"rule": "trec_eval-9"}),),
+        "trec_eval-8": tuple(Spelling(f"ircl_prn{dot}{{recall}}", {"rule": "trec_eval-9"}) for dot in "._"),
         "ir_measures": ("IPrec@{recall}",),
     },
 )

@@ -9,49 +9,21 @@ with anything but letters, digits and dots in a value as ``-`` and two hex digit
 
 from __future__ import annotations
 
-import ast
 import inspect
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import AmbiguousName, InvalidInput
-from rankeval.measures.family import FAMILIES, Family, Measure, Spelling
-from rankeval.measures.trec_names import NICKNAMES, names_behind
-
-_NAME = re.compile(r"(?P<family>[^\s()@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoff>-?\d+))?", re.DOTALL)
-
-_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
-
-
-class _Placeholder(NamedTuple):
-    """How the values of a kind of parameter stand in another tool's name, and how they are read."""
-
-    pattern: str
-    read: Callable[[str], Any]
-
-
-_PLACEHOLDERS = {
-    "int": _Placeholder(r"\d+", int),
-    "float": _Placeholder(_NUMBER, float),
-    "tuple[float, ...]": _Placeholder(rf"{_NUMBER}(?:,{_NUMBER})*", lambda text: tuple(map(float, text.split(",")))),
-    "str | GainMap": _Placeholder(
-        rf"\d+={_NUMBER}(?:,\d+={_NUMBER})*",
-        lambda text: {int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))},
-    ),
-}
-"""By the type that a kernel declares for the parameter."""
-
-_FORMS = {
-    "squared": _Placeholder(_NUMBER, lambda text: math.sqrt(float(text))),
-    "decimals": _Placeholder(r"\d+", lambda text: float(f"0.{text}")),
-}
-"""As above, for what follows the colon of a placeholder: what stands there is not the value itself."""
+from rankeval.measures import ir_measures_names
+from rankeval.measures.family import FAMILIES, Family, Measure
+from rankeval.measures.grammar import arguments, taken_apart
+from rankeval.measures.spellings import Readings, foreign, plain_spellings
+from rankeval.measures.trec_names import ROOTS, names_behind
 
 
 def family(name: str) -> Family:
@@ -67,7 +39,8 @@ def family(name: str) -> Family:
     alike = [known for known in FAMILIES if known.lower() == name.lower()]
     if len(alike) == 1:
         return FAMILIES[alike[0]]
-    raise unknown("measure", name, [*FAMILIES, *_plain_spellings()])
+    lowered = {known.lower() for known in FAMILIES}  # our own form is what is offered
+    raise unknown("measure", name, [*FAMILIES, *(one for one in plain_spellings() if one.lower() not in lowered)])
 
 
 def measure(spec: str | Measure, convention: str | Convention | None = None) -> Measure:
@@ -76,7 +49,8 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     Parameters
     ----------
     spec : str or Measure
-        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``; a measure is returned as it is.
+        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``; a measure is returned as it is, and one
+        of ir_measures is read by what it prints.
     convention : str or Convention, optional
         Decides names by which tools mean different things, such as ``"iprec_at_recall_0.10"``.
 
@@ -103,24 +77,57 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     """
     if isinstance(spec, Measure):
         return spec
+    if ir_measures_names.is_one(spec):
+        readings = ir_measures_names.read(str(spec), len(FAMILIES), ours_too=True)
+        return _chosen(str(spec), readings or _readings(str(spec), len(FAMILIES)), None, ir_measures_names.TOOL)
     if not isinstance(spec, str):
         raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {spec!r}")
-    readings = _readings(spec.strip(), len(FAMILIES))
-    rules = None if convention is None else find_convention(convention)
-    return _chosen(spec.strip(), readings, rules)
+    name, rules = spec.strip(), None if convention is None else find_convention(convention)
+    several = _several(name, rules)
+    if several:
+        found = ", ".join(several[:2]) + (" ..." if len(several) > 2 else "")
+        raise AmbiguousName(f"{name!r} stands for several measures ({found}): name one; measures= takes it as it is")
+    return _chosen(name, _readings(name, len(FAMILIES)), rules)
 
 
-def _chosen(name: str, readings: tuple[tuple[str, Measure], ...], rules: Convention | None) -> Measure:
-    """Return what a name stands for: the one reading that there is, or the one of the convention."""
-    if len({one for _, one in readings}) == 1:
-        return readings[0][1]
-    of_tool = {one for tool, one in readings if rules is not None and rules.name.startswith(tool)}
+def _chosen(name: str, readings: Readings, rules: Convention | None, tool: str = "") -> Measure:
+    """Return what a name stands for: the one reading that there is, or that of the tool or convention."""
+    of_tool = {one for whose, one in readings if whose == tool or (rules is not None and rules.name.startswith(whose))}
     bound = {one for _, one in readings if rules is not None and _is_bound(one, rules.bind)}
-    for decided in (of_tool, bound):
+    head = re.split(r"[(@]", name)[0]
+    needed = (
+        [p for p, one in FAMILIES[head].defaults.items() if one is inspect.Parameter.empty] if head in FAMILIES else []
+    )
+    ours = bool(needed) and all(one.family.name != head for _, one in readings)
+    for decided in (set() if ours else {one for _, one in readings}, of_tool, bound):
         if len(decided) == 1:
             return decided.pop()
-    choices = "; ".join(f"{one} ({tool})" for tool, one in readings)
+    choices = "; ".join(f"{one} ({whose})" for whose, one in readings)
+    if ours:
+        raise AmbiguousName(
+            f"{head} needs {needed[0]}: write '{head}({needed[0]}=...)'; or {choices}, if that is meant"
+        )
     raise AmbiguousName(f"{name!r} means different things: write {choices}; or give a convention that decides")
+
+
+def _several(name: str, rules: Convention | None) -> list[str]:
+    """Return the names that a name of trec_eval stands for, none where it stands for a single measure."""
+    convention = "" if rules is None else rules.name
+    several = names_behind(name, version_10=convention.startswith("trec_eval-10"))
+    if name not in ROOTS or not several or convention.startswith("trec_eval"):
+        return several
+    if name in FAMILIES:
+        return []
+    singles = foreign(name, len(FAMILIES))
+    if not singles:
+        return several
+    if any(convention.startswith(tool) for tool, _ in singles):
+        return []
+    choices = "; ".join(f"{one} ({tool})" for tool, one in singles)
+    raise AmbiguousName(
+        f"{name!r} means different things: write {choices}; {', '.join(several[:2])} ... (trec_eval); or give a "
+        "convention that decides"
+    )
 
 
 def _is_bound(one: Measure, bind: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -129,113 +136,50 @@ def _is_bound(one: Measure, bind: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _readings(name: str, n_families: int) -> tuple[tuple[str, Measure], ...]:
+def _readings(name: str, n_families: int) -> Readings:
     """Return tool and measure for each way to read a name; a new declaration, which changes the number, is seen."""
-    found = _foreign(name, n_families)
-    if not found and (name in NICKNAMES or re.fullmatch(r"\w+\.[\d.]+(,[\d.]+)+", name)):
-        raise AmbiguousName(f"{name!r} stands for several measures: name one of them here; measures= takes it")
-    return found or (("rankeval", _parse(name)),)
+    return foreign(name, n_families) or (("rankeval", _parse(name)),)
 
 
 def _parse(name: str) -> Measure:
     """Read a name in our own grammar."""
-    match = _NAME.fullmatch(name)
-    if match is None:
+    written = taken_apart(name)
+    if written is None or "." in written.at:
         raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
+    suffix = f"@{written.at}" if written.at else ""
+    given = arguments(name, written.inside)
     try:
-        found = family(match["family"])
+        found = family(written.head)
     except InvalidInput as error:
-        suffix = f"@{match['cutoff']}" if match["cutoff"] else ""
+        if written.inside or written.at:
+            _say_what_it_is(name, written.head, suffix)
         raise type(error)(re.sub(r"'([^']+)'", lambda quoted: _with_cutoff(quoted[1], suffix), str(error))) from None
-    parameters = _arguments(name, match["parameters"] or "")
-    if match["cutoff"]:
+    if written.at:
         if "cutoff" not in found.defaults:
             raise InvalidInput(f"{name!r}: {found.name} has no cut-off; write {found.name!r}")
-        parameters["cutoff"] = int(match["cutoff"])
-    return found.with_parameters(**parameters)
+        if "cutoff" in given:
+            raise InvalidInput(f"{name!r}: the cut-off is given twice; write {suffix!r} only")
+        given["cutoff"] = int(written.at)
+    return found.with_parameters(**given)
+
+
+def _say_what_it_is(name: str, head: str, suffix: str) -> None:
+    """Say how another tool's name is written here, where it does not have the parameters or cut-off given."""
+    for spelling in (head + suffix, head):
+        for tool, one in foreign(spelling, len(FAMILIES)):
+            raise InvalidInput(f"{name!r}: {head} is {str(one)!r} here ({tool}); give what else you need there")
 
 
 def _with_cutoff(name: str, suffix: str) -> str:
     takes = name in FAMILIES and "cutoff" in FAMILIES[name].defaults
-    return repr(name + suffix if takes or (name not in FAMILIES and name not in _plain_spellings()) else name)
-
-
-def _arguments(name: str, text: str) -> dict[str, Any]:
-    """Read ``name=value, ...`` with Python literals as values."""
-    if not text.strip():
-        return {}
-    try:
-        call = ast.parse(f"f({text})", mode="eval").body
-        named = isinstance(call, ast.Call) and not call.args and all(keyword.arg for keyword in call.keywords)
-        if isinstance(call, ast.Call) and named:
-            return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-        found = "a value without a name"
-    except (SyntaxError, ValueError):
-        found = text
-    raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values, text in quotes; found {found}")
-
-
-class _Pattern(NamedTuple):
-    """A spelling, ready to be matched; ``read`` has for each parameter how its text is read."""
-
-    tool: str
-    family: Family
-    expression: re.Pattern[str]
-    fixed: Mapping[str, Any]
-    read: Mapping[str, Callable[[str], Any]]
-
-
-@lru_cache(maxsize=4)
-def _patterns(_n_families: int) -> tuple[_Pattern, ...]:
-    return tuple(
-        _compiled(tool, found, spelling)
-        for found in FAMILIES.values()
-        for tool, spellings in found.spellings.items()
-        for spelling in spellings
-    )
-
-
-def _compiled(tool: str, found: Family, spelling: str | Spelling) -> _Pattern:
-    spelling = Spelling(spelling) if isinstance(spelling, str) else spelling
-    kinds = {name: str(one.annotation) for name, one in inspect.signature(found.kernel).parameters.items()}
-    expression, read = "", {}
-    for place, part in enumerate(re.split(r"\{(\w+(?::\w+)?)\}", spelling.text)):
-        if place % 2 == 0:
-            expression += re.escape(part)
-            continue
-        parameter, _, form = part.partition(":")
-        placeholder = _FORMS[form] if form else _PLACEHOLDERS[kinds[parameter].removesuffix(" | None")]
-        expression += f"(?P<{parameter}>{placeholder.pattern})"
-        read[parameter] = placeholder.read
-    return _Pattern(tool, found, re.compile(expression), spelling.fixed, read)
-
-
-def _foreign(name: str, n_families: int) -> tuple[tuple[str, Measure], ...]:
-    """Return tool and measure for each tool that has such a name."""
-    readings = []
-    for tool, found, expression, fixed, read in _patterns(n_families):
-        match = expression.fullmatch(name)
-        if match:
-            given = {parameter: how(match[parameter]) for parameter, how in read.items()}
-            readings.append((tool, found.with_parameters(**fixed, **given)))
-    return tuple(readings)
-
-
-def _plain_spellings() -> list[str]:
-    return [
-        str(spelling)
-        for found in FAMILIES.values()
-        for spellings in found.spellings.values()
-        for spelling in spellings
-        if "{" not in str(spelling)
-    ]
+    return repr(name + suffix if takes or (name not in FAMILIES and name not in plain_spellings()) else name)
 
 
 def _unescaped(text: str) -> str:
     if re.fullmatch(r"[A-Za-z]+", text) and text not in ("True", "False", "None", "inf", "nan"):
         return repr(text)
     raw = re.sub(r"-([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), text)
-    return raw.encode("latin-1").decode()
+    return raw.encode("latin-1").decode(errors="replace")
 
 
 def measure_from_key(key: str) -> Measure:
@@ -253,6 +197,8 @@ def measure_from_key(key: str) -> Measure:
     >>> measure_from_key("nDCG__gain.exp_at_10")
     measure("nDCG(gain='exp')@10")
     """
+    if not isinstance(key, str):
+        raise InvalidInput(f"a key is text, such as 'nDCG_at_10'; found {key!r}")
     match = re.fullmatch(
         r"(?P<family>.+?)(?P<parameters>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>\d+))?", key
     )
@@ -272,7 +218,7 @@ def measures(
     Parameters
     ----------
     specs : str, Measure or iterable of them
-        What to compute; also trec_eval's names for several, such as ``"official"`` and ``"P.5,10"``.
+        What to compute; also trec_eval's names for several, such as ``"official"``, ``"ndcg_cut"`` and ``"P.5,10"``.
     convention : str or Convention, optional
         Decides names by which tools mean different things.
 
@@ -281,19 +227,31 @@ def measures(
     InvalidInput
         When there are none, or two are the same measure.
     """
-    if not isinstance(specs, (str, Measure, Iterable)):
+    alone = isinstance(specs, (str, Measure)) or ir_measures_names.is_one(specs)
+    if not alone and not isinstance(specs, Iterable):
         raise InvalidInput(f"measures: expected at least one, such as 'nDCG@10'; found {specs!r}")
-    asked: Sequence[str | Measure] = [specs] if isinstance(specs, (str, Measure)) else list(specs)
+    asked: Sequence[Any] = list(specs) if isinstance(specs, Iterable) and not alone else [specs]
     if not asked:
         raise InvalidInput("measures: expected at least one, such as 'nDCG@10'; found none")
-    version_10 = convention is not None and find_convention(convention).name.startswith("trec_eval-10")
+    rules = None if convention is None else find_convention(convention)
     seen: dict[Measure, str] = {}
     for spec in asked:
-        several: list[str] = names_behind(spec.strip(), version_10=version_10) if isinstance(spec, str) else []
+        several = _several(spec.strip(), rules) if isinstance(spec, str) else []
         for name in several or (spec,):
-            label, one = str(name).strip(), measure(name, convention)
+            label, one = str(name).strip(), _one_of(spec, name, rules) if several else measure(name, rules)
             if one not in seen:
                 seen[one] = label
             elif not several:
                 raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
     return [(label, one) for one, label in seen.items()]
+
+
+def _one_of(spec: str, name: str, rules: Convention | None) -> Measure:
+    """Return one of the measures that a name stands for."""
+    try:
+        return measure(name, rules)
+    except AmbiguousName:
+        raise AmbiguousName(
+            f"{spec!r} holds {name!r}, which versions of trec_eval compute differently: give "
+            "convention='trec_eval-9.0.8' or 'trec_eval-10' (--convention)"
+        ) from None

@@ -86,6 +86,7 @@ def _over_draws(
     source="ir_measures, where it is called Accuracy",
     expected=_pair_accuracy,
     monotone="",
+    spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
 )
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Chance that a relevant row stands above one that is not, among those retrieved: the area under their ROC curve.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import family
+from rankeval.measures.parameters import Count
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ def _ratio(part: Floats, whole: NDArray[np.int64] | Floats) -> Floats:
     monotone="grade",
     spellings={
         "trec_eval": ("P_{cutoff}", "P.{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
-        "ir_measures": ("Precision@{cutoff}", "SetP"),
+        "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "SetP"),
         "ranx": ("precision@{cutoff}", "precision"),
     },
 )
@@ -55,7 +56,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     monotone="order",
     spellings={
         "trec_eval": ("recall_{cutoff}", "recall.{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
-        "ir_measures": ("Recall@{cutoff}", "SetR"),
+        "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "SetR"),
         "ranx": ("recall@{cutoff}", "recall"),
     },
 )
@@ -93,7 +94,7 @@ def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = N
     formula="hits^2 / (retrieved * R)",
     source="Buckley & Voorhees, trec_eval",
     linear=True,
-    spellings={"trec_eval": ("set_map", "exact_unranked_avg_prec")},
+    spellings={"trec_eval": ("set_map", "exact_unranked_avg_prec"), "ir_measures": ("SetAP",)},
 )
 def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     """Precision times recall of everything retrieved: the average precision of a set in random order, about.
@@ -119,7 +120,7 @@ def utility(
     b: float = -1,
     c: float = 0,
     d: float = 0,
-    collection_size: int | None = None,
+    collection_size: Count | None = None,
     rel: float = 1,
 ) -> Floats:
     """Add up the prices of the documents retrieved and missed.
@@ -227,7 +228,7 @@ def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Flo
     bounds=(1.0, 1.0),
     linear=True,
     monotone="grade",
-    spellings={"trec_eval": ("num_q",)},
+    spellings={"trec_eval": ("num_q",), "ir_measures": ("NumQ",)},
 )
 def num_q(judged: Judged) -> Floats:
     """Count the queries: 1 each, added up."""
@@ -243,7 +244,7 @@ def num_q(judged: Judged) -> Floats:
     bounds=(0.0, np.inf),
     linear=True,
     monotone="grade",
-    spellings={"trec_eval": ("num_ret",)},
+    spellings={"trec_eval": ("num_ret",), "ir_measures": ("NumRet",)},
 )
 def num_ret(judged: Judged) -> Floats:
     """Count the retrieved documents; added up over queries."""
@@ -259,7 +260,7 @@ def num_ret(judged: Judged) -> Floats:
     bounds=(0.0, np.inf),
     linear=True,
     monotone="order",
-    spellings={"trec_eval": ("num_rel",)},
+    spellings={"trec_eval": ("num_rel",), "ir_measures": ("NumRel",)},
 )
 def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
     """Count the relevant documents, retrieved or not; added up over queries."""
@@ -275,7 +276,11 @@ def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
     bounds=(0.0, np.inf),
     linear=True,
     monotone="grade",
-    spellings={"trec_eval": ("num_rel_ret",), "ranx": ("hits@{cutoff}", "hits")},
+    spellings={
+        "trec_eval": ("num_rel_ret",),
+        "ir_measures": ("NumRelRet",),
+        "ranx": ("hits@{cutoff}", "hits"),
+    },
 )
 def num_rel_ret(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Count the relevant documents within the cut-off; added up over queries."""

@@ -10,6 +10,7 @@ from rankeval.errors import InvalidInput
 from rankeval.measures.cascade import ranks
 from rankeval.measures.family import family
 from rankeval.measures.graded import GainMap, gains_of
+from rankeval.measures.parameters import Count
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +53,7 @@ def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
     doi="10.1145/1416950.1416952",
     linear=True,
     monotone="grade",
+    spellings={"ir_measures": ("SDCG@{cutoff}",)},
 )
 def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
     """DCG as a share of what k documents of the greatest grade would give, whether there are so many or not.
@@ -94,8 +96,9 @@ def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, 
     doi="10.1145/2407085.2407092",
     linear=True,
     monotone="grade",
+    spellings={"ir_measures": ("INSQ",)},
 )
-def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: int = DEPTH) -> Floats:
+def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
     """Gain of users who want T documents and grow more patient with depth.
 
     In [0, 1], higher is better; 0 without relevant documents. ``depth`` is where weights end, as in cwl_eval.

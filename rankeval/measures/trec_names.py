@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 CUTOFFS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
@@ -113,13 +114,16 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
 """trec_eval's names for several measures; all_trec of version 9 lacks the newest."""
 
 
+_LISTED = re.compile(r"(?P<root>\w+?)[._](?P<given>\d*\.?\d+(?:\s*,\s*\d*\.?\d+)+)")
+
+
 def names_behind(spec: str, *, version_10: bool) -> list[str]:
     """Return the names of the measures that one name stands for: none where it stands for a single measure.
 
     Parameters
     ----------
     spec : str
-        Such as ``"official"``, ``"P.5,10"``.
+        Such as ``"official"``, ``"P.5,10"``, ``"ndcg_cut"``.
     version_10 : bool
         Whether the names are those of trec_eval 10.
 
@@ -131,8 +135,12 @@ def names_behind(spec: str, *, version_10: bool) -> list[str]:
     if spec in NICKNAMES:
         roots = [root for root in NICKNAMES[spec] if version_10 or root not in NEW]
         return [name for root in roots if root not in ("runid", "relstring") for name in _names_at(root)]
-    root, _, given = spec.partition(".")
-    return _names_at(root, *given.split(",")) if "," in given and root in ROOTS and ROOTS[root].each else []
+    if spec in ROOTS:
+        return _names_at(spec) if ROOTS[spec].each else []
+    listed = _LISTED.fullmatch(spec)
+    if listed and listed["root"] in ROOTS and ROOTS[listed["root"]].each:
+        return _names_at(listed["root"], *listed["given"].split(","))
+    return []
 
 
 def _names_at(root: str, *given: str) -> list[str]:

@@ -7,7 +7,8 @@ import pytest
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
-from rankeval.measures import measure
+from rankeval.measures import measure, measure_from_key, measures
+from rankeval.measures.trec_names import ROOTS
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,17 @@ from rankeval.measures import measure
         ("rbp.95", "RBP(gain='linear', p=0.95)"),
         ("rbp.8", "RBP(gain='linear', p=0.8)"),
         ("rbp.05", "RBP(gain='linear', p=0.05)"),
+        ("ircl_prn_0.10", "IPrec(recall=0.1, rule='trec_eval-9')"),
+        ("recall@0", "R"),
+        ("hits@0", "NumRelRet"),
+        ("ndcg@0", "nDCG"),
+        ("map-l2", "AP(rel=2)"),
+        ("recall@10-l3", "R(rel=3)@10"),
+        ("f1@0-l2", "F(rel=2)"),
+        ("rbp.95-l2", "RBP(gain='linear', p=0.95, rel=2)"),
+        ("ndcg@10-l1", "nDCG@10"),
+        ("ndcg@10-l3", "nDCG(gain={1: 0, 2: 0})@10"),
+        ("dcg-l2", "DCG(gain={1: 0})"),
     ],
 )
 def test_every_spelling_is_one_value(spelling, canonical):
@@ -87,8 +99,19 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("P(rel=open('x'))@5", InvalidInput, "plain values"),
         ("P@5@6", InvalidInput, "no measure"),
         ("rbp.0.95", UnknownName, "unknown measure"),
-        ("rbp.95@10", UnknownName, "unknown measure"),
+        ("rbp.95@10", InvalidInput, "rbp.95 is .* here"),
         (7, InvalidInput, "named by a string"),
+        ("ndcg_cut", AmbiguousName, r"several measures \(ndcg_cut_5, ndcg_cut_10 ...\)"),
+        ("P_5,10", AmbiguousName, "several measures"),
+        ("recall", AmbiguousName, r"write R \(ranx\); recall_5, recall_10 ... \(trec_eval\)"),
+        ("map(rel=2)", InvalidInput, "map is 'AP' here"),
+        ("r-precision@5", InvalidInput, "r-precision is 'Rprec' here"),
+        ("P(rel=1, rel=2)@3", InvalidInput, "rel twice"),
+        ("P(cutoff=4)@3", InvalidInput, "given twice"),
+        ("set_F.-1", InvalidInput, "0 or greater"),
+        ("map-l0", InvalidInput, "1 or greater"),
+        ("ndcg_burges@10-l2", InvalidInput, r"nDCG\(gain="),
+        ("Accuracy@10", AmbiguousName, r"needs collection_size.*PairAccuracy@10 \(ir_measures\)"),
     ],
 )
 def test_wrong_names_are_refused_with_help(wrong, error, says):
@@ -112,6 +135,10 @@ def test_wrong_names_are_refused_with_help(wrong, error, says):
         ("rbp", "trec_eval-10", "RBP(gain='scaled', p=0.9)"),
         ("RBP@10", "trec_eval-10", "RBP(gain='scaled', p=0.9)@10"),
         ("rbp_resid", "trec_eval-10", "RBPResid(p=0.9, rule='trec_eval-10')"),
+        ("recall", "ranx", "R"),
+        ("rbp@8", "ranx", "RBP(gain='linear', p=0.8)"),
+        ("rbp@95-l2", "ranx", "RBP(gain='linear', p=0.95, rel=2)"),
+        ("rbp@8", "trec_eval-10", "RBP(gain='scaled', p=0.9)@8"),
         ("11pt_avg", rk.Convention("mine", bind={"IAP11": {"rule": "trec_eval-9"}}), "IAP11(rule='trec_eval-9')"),
     ],
 )
@@ -129,6 +156,8 @@ def test_a_convention_decides_what_a_name_means_where_tools_differ(spelling, con
         ("rbp", ["RBP(gain='scaled', p=0.9)", "RBP(p=0.8)"]),
         ("RBP", ["RBP(p=0.8)", "RBP(p=0.95)"]),
         ("RBP@10", ["RBP(p=0.8)@10", "RBP(p=0.95)@10"]),
+        ("rbp@8", ["RBP(gain='linear', p=0.8)", "RBP(gain='scaled', p=0.9)@8", "RBP(p=0.8)@8"]),
+        ("SetF(rel=2, beta=4)", ["F(beta=2, rel=2)", "F(beta=4, rel=2)"]),
     ],
 )
 def test_without_one_it_is_refused_with_the_choices(spelling, choices):
@@ -181,8 +210,38 @@ def test_measures_takes_the_names_that_stand_for_several():
     assert {"num_q", "map", "gm_map", "iprec_at_recall_0.10", "P_1000"} <= set(official.columns)
     newest = rk.evaluate(qrels, run, measures="all_trec", convention="trec_eval-10").per_query
     assert {"rbp", "unj_20", "ndcg_cut_10"} <= set(newest.columns)
-    with pytest.raises(AmbiguousName, match="give a convention that decides"):
-        rk.evaluate(qrels, run, measures="official")
+    for name in ("official", "all_trec", "iprec_at_recall"):
+        with pytest.raises(AmbiguousName, match=f"'{name}' holds 'iprec_at_recall_0.00'.*--convention"):
+            rk.evaluate(qrels, run, measures=name)
+
+
+@pytest.mark.parametrize("root", [root for root in ROOTS if ROOTS[root].each])
+@pytest.mark.parametrize("convention", ["trec_eval-9.0.8", "trec_eval-10"])
+def test_a_root_is_what_trec_eval_prints_for_it(root, convention):
+    """The name before the cut-offs means all of them under trec_eval's conventions, as in pytrec_eval."""
+    found = measures({root}, convention)
+    assert [label for label, _ in found] == [f"{root}_{at}" for at in ROOTS[root].parameters]
+    assert [one for _, one in found] == [measure(label, convention) for label, _ in found]
+    with pytest.raises(AmbiguousName, match="several measures"):
+        measure(root, convention)
+
+
+def test_a_root_without_a_convention_is_what_it_can_be():
+    """Expanded where only trec_eval has the name, ours where it is, refused where another tool has it."""
+    assert [str(one) for _, one in measures(["success", "P_avgjg_5, 10", "ndcg_cut.3,11"])] == [
+        *("Success@1", "Success@5", "Success@10", "AvgJG(of='P')@5", "AvgJG(of='P')@10", "nDCG@3", "nDCG@11")
+    ]
+    assert measures("P") == [("P", measure("set_P"))]
+    assert measures("recall", "ranx") == [("recall", measure("R"))]
+    with pytest.raises(AmbiguousName, match="recall_5, recall_10"):
+        measures("recall")
+
+
+@pytest.mark.parametrize("key", [None, 7, "", "foo", "P__rel.-ff"])
+def test_a_key_that_is_none_is_refused(key):
+    """Whatever is given as a key, the error is ours."""
+    with pytest.raises(InvalidInput):
+        measure_from_key(key)
 
 
 def test_no_measures_is_one_line():

@@ -1,0 +1,91 @@
+"""What a parameter may be follows from the type that its kernel declares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+from rankeval.measures import measure
+from rankeval.measures.family import FAMILIES, family
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("IAP11(levels=0.5)", "levels is 0.5; expected numbers"),
+        ("IAP11(levels=())", r"levels is \(\); expected numbers"),
+        ("IAP11(levels=('x',))", "expected numbers"),
+        ("INST(max_rel=3, depth=0)", "depth is 0; expected a whole number, 1 or greater"),
+        ("INSQ(max_rel=3, depth=2.5)", "whole number"),
+        ("Accuracy(collection_size=-2)", "1 or greater"),
+        ("Utility(a='x')", "a is 'x'; expected a number"),
+        ("P(rel='x')@5", "rel is 'x'; expected a number"),
+        ("P(rel=True)@5", "rel is True; expected a number"),
+        ("P(rel=None)@5", "rel is None; expected a number"),
+        ("P(rel=1e400)@5", "rel is inf; expected a number"),
+        ("F(alpha='x')", "expected a number"),
+        ("AP(normalizer=3)", "expected text in quotes"),
+        ("nDCG(gain={0: 0, 1: -1})", "gains of 0 or more"),
+        ("nDCG(gain={'a': 1})", "by grade"),
+        ("nDCG(gain={})", "by grade"),
+        ("nDCG(gain=3)", "text in quotes, or gains"),
+        ("Compat(normalize='x')", "expected True or False"),
+        ("P(cutoff='x')", "1 or greater"),
+        ("P(cutoff=2.5)", "1 or greater"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_where_the_name_is_read(name, says):
+    """One line: the parameter, what was found and what was expected."""
+    with pytest.raises(InvalidInput, match=says) as caught:
+        measure(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("one", FAMILIES.values(), ids=lambda one: one.name)
+def test_every_parameter_of_every_family_refuses_what_it_cannot_be(one):
+    """No parameter that there is takes an object of no kind, or nan."""
+    for name in one.defaults:
+        for wrong in (object(), float("nan"), float("inf")):
+            with pytest.raises(InvalidInput):
+                one.with_parameters(**{**dict.fromkeys(("max_rel", "p", "of"), 1), name: wrong})
+
+
+def test_numbers_of_numpy_are_numbers():
+    """They come out of arrays, and print as plain ones."""
+    ndcg, average = FAMILIES["nDCG"], FAMILIES["IAP11"]
+    assert str(ndcg.with_parameters(cutoff=np.int64(10), gain={np.int64(1): np.float64(2)})) == "nDCG(gain={1: 2})@10"
+    assert str(average.with_parameters(levels=np.array([0.25, 1.0]))) == "IAP11(levels=(0.25, 1))"
+    assert str(FAMILIES["Compat"].with_parameters(normalize=np.bool_(False))) == "Compat(normalize=False)"
+
+
+def test_a_measure_of_ones_own_is_checked_by_its_defaults():
+    """Without annotations a default that is a number asks for numbers."""
+
+    @family("OwnHit", title="-", formula="-", source="-", linear=True)
+    def own_hit(judged, *, rel=1, strict=False, kind=None, cutoff=None):  # noqa: ARG001
+        """Whether it is."""
+        return judged.hits(rel, 1)
+
+    try:
+        assert str(measure("OwnHit(rel=2.5, kind='x')@3")) == "OwnHit(kind='x', rel=2.5)@3"
+        for wrong in ("OwnHit(rel='x')", "OwnHit(strict=1)", "OwnHit(cutoff='x')"):
+            with pytest.raises(InvalidInput):
+                measure(wrong)
+    finally:
+        del FAMILIES["OwnHit"]
+
+
+@pytest.mark.parametrize("name", ["nDCG(gain='exp')", "DCG(gain='exp')@1", "NCG(gain='exp')", "G(gain='exp')"])
+def test_a_grade_too_great_for_exponential_gain_is_named(name):
+    """2^1024 is beyond floats: it is said, instead of 0 or infinity."""
+    with pytest.raises(InvalidInput, match="a document has grade 1024"):
+        rk.evaluate([1024, 0], [1, 2], qid=[1, 1], measures=name)
+    assert np.isfinite(rk.evaluate([1000, 1000], [1, 2], qid=[1, 1], measures=name).scores).all()
+
+
+def test_a_greatest_grade_too_great_for_exponential_gain_is_named():
+    """As of max_rel in cascades."""
+    with pytest.raises(InvalidInput, match="max_rel is 2000"):
+        rk.evaluate([1, 0], [1, 2], qid=[1, 1], measures="ERR(max_rel=2000)")
