@@ -37,8 +37,9 @@ class Convention:
     name : str
         What to call it; a preset that had a rule changed gets ``+`` at its end.
     ties : {"expected", "docid", "stable", "best", "worst"}
-        Rows of equal score: the exact mean over their orders; by document id, descending by bytes (trec_eval); as
-        they stand in the input; the better ones first or last, which bounds measures that are monotone.
+        Rows of equal score: the exact mean over their orders; by document id, descending by bytes (trec_eval; its
+        measures of preferences go by ascending ids, and so do ours); as they stand in the input; the better ones
+        first or last, which bounds measures that are monotone.
     judgments : {"given", "rows", "qrels"}
         Where the relevant documents and the ideal list come from: the rows that were ranked, or all judgments.
         "given" is rows for arrays and qrels for collections; a finished evaluation says which.

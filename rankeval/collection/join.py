@@ -57,6 +57,8 @@ class Joined:
     apart : bool
         Give unjudged rows a level below all others, for measures to which a judged 0 is worth something; otherwise
         they are of level 0 and known by `judged` alone.
+    ascending : bool
+        Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences alone.
     identity : ndarray of uint64 of shape (n_queries,), optional
         A sum over hashes of each query's judged documents, for the digest.
     excluded : mapping of str to tuple
@@ -78,6 +80,7 @@ class Joined:
     docid: Any | None = None
     aspects: JoinedAspects | None = None
     apart: bool = False
+    ascending: bool = False
     identity: NDArray[np.uint64] | None = None
     excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
@@ -215,7 +218,7 @@ class Joined:
         self._count("negative", number)
 
     def _by_docid(self, row: Ints | None, ties: Groups, rows: slice | Ints) -> Ints:
-        """Return the rows with tied ones in descending order of their document ids, compared as bytes."""
+        """Return the rows with tied ones by their document ids, compared as bytes: descending, unless `ascending`."""
         if self.docid is None:
             raise InvalidInput(
                 "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
@@ -226,7 +229,7 @@ class Joined:
         place = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]
         inside = row[place]
         names = _byte_ranks(self.docid, inside + rows.start if isinstance(rows, slice) else rows[inside])
-        row[place] = inside[np.lexsort((-names, group))]
+        row[place] = inside[np.lexsort((names if self.ascending else -names, group))]
         return row
 
     def digest_of_queries(self) -> Any:

@@ -259,8 +259,11 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
     identity = np.zeros(joined.n_queries, dtype=np.uint64)
     ranked = joined.digest_of_queries()
+    turned = [column for column, one in enumerate(bound) if one.family.ascending and joined.convention.ties == "docid"]
     for queries, judged, ties in joined.chunks():
         for column, one in enumerate(bound):
+            if column in turned:
+                continue
             judged.sampled.clear()
             scores[queries, column] = one.values(judged)
             sampled[column] += len(judged.sampled)
@@ -271,6 +274,10 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         ranked.update(judged.code)
         for part in judged.groups:
             ranked.update(part.tobytes())
+    if turned:
+        for queries, judged, _ in replace(joined, ascending=True, touched={}).chunks():
+            for column in turned:
+                scores[queries, column] = bound[column].values(judged)
     # What a run lacks counts as 0, whatever the measure gives for an empty list; counts of the judgments stay.
     if joined.lacking is not None:
         means = np.array([one.family.aggregate == "mean" and not one.family.nothing_is_an_answer for one in bound])

@@ -104,6 +104,9 @@ class Family:
         Whether a better ranking has the greater value.
     nothing_is_an_answer : bool
         Whether a query that the ranking lacks has the value of an empty list, as in accuracy, and not 0.
+    ascending : bool
+        Whether rows tied under ``ties="docid"`` stand by ascending ids, against the rule, as the program that it comes
+        from has it.
     """
 
     name: str
@@ -121,6 +124,7 @@ class Family:
     monotone: str = ""
     greater_is_better: bool = True
     nothing_is_an_answer: bool = False
+    ascending: bool = False
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -314,6 +318,7 @@ def family(
     monotone: str = "",
     greater_is_better: bool = True,
     nothing_is_an_answer: bool = False,
+    ascending: bool = False,
 ) -> Callable[[Kernel], Kernel]:
     """Declare a measure: everything about it stands here and in the kernel below.
 
@@ -321,7 +326,7 @@ def family(
     ----------
     name, title, formula, source, doi, bounds, aggregate, linear, expected, spellings, needs, monotone
         As of `Family`.
-    greater_is_better, nothing_is_an_answer
+    greater_is_better, nothing_is_an_answer, ascending
         As of `Family`.
 
     Returns
@@ -381,6 +386,7 @@ def family(
             monotone,
             greater_is_better,
             nothing_is_an_answer,
+            ascending,
         )
         return kernel
 

@@ -2,7 +2,8 @@
 
 Each judgment group (a user, an assessor; the aspect of the judgments) prefers the document with the higher grade. A
 ranking fulfils a preference when it has the preferred document further up; one that it retrieved counts as above one
-that it did not. Tied rows fulfil half of the preferences among them, which is the mean over their orders.
+that it did not. Tied rows fulfil half of the preferences among them, which is the mean over their orders. Where ids
+break ties they ascend, as in trec_eval: for files of preferences, unlike for all others, it takes the lower id first.
 
 Where a group has sub-groups, only documents of one sub-group were compared; what follows from several (a above b in
 one, b above c in another) counts as well, and preferences that contradict each other are an error.
@@ -180,6 +181,7 @@ def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
     aggregate="sum",
     bounds=(0.0, np.inf),
     expected=_num_prefs_fulfilled,
+    ascending=True,
     spellings={
         "trec_eval": ("prefs_num_prefs_ful", Spelling("prefs_num_prefs_ful_ret", {"count": "retrieved"})),
     },
@@ -232,6 +234,7 @@ def _spellings() -> tuple[Spelling, ...]:
     source="Buckley, trec_eval; Carterette, Bennett, Chickering & Dumais 2008",
     doi="10.1007/978-3-540-78646-7_5",
     expected=_prefs,
+    ascending=True,
     spellings={"trec_eval": _spellings()},
 )
 def prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
@@ -305,6 +308,7 @@ def _prefs_balanced_expected(judged: Judged, *, count: str = "all", rule: str = 
     needs="groups",
     source="Buckley, trec_eval",
     expected=_prefs_balanced_expected,
+    ascending=True,
     spellings={
         "trec_eval": (
             Spelling("prefs_avgjg_Rnonrel", {"rule": "trec_eval"}),

@@ -111,24 +111,18 @@ def test_judgment_groups_are_averaged_as_by_nist(shared: Path):
 
 
 def test_preferences_are_counted_as_by_nist(shared: Path):
-    """With preferences trec_eval breaks ties by ascending document id, unlike everywhere else: so it is done here."""
+    """With preferences trec_eval breaks ties by ascending document id, unlike everywhere else: so do we."""
     folder = shared / "trec_eval_test"
-    rows = rk.Run.read(folder / "results.test.gz").to_frame().sort_values("docid", kind="stable")
-    rows["score"] -= rows.groupby("qid").cumcount() * 1e-9
-    run = rk.Run.from_frame(rows, name="STANDARD")
-    qrels = rk.Qrels.read(folder / "qrels.test.gz")
+    qrels, run = rk.Qrels.read(folder / "qrels.test.gz"), rk.Run.read(folder / "results.test.gz")
     ours = trec_text(qrels, run, measures=["all_prefs"], convention="trec_eval-10", per_query=True)
     assert ours == (folder / "out.test.qrels_prefs").read_text()
 
 
 @pytest.mark.parametrize("qrels", ["prefs.test", "prefs.comment.test"])
 def test_preferences_of_groups_with_sub_groups_are_counted_as_by_nist(shared: Path, qrels):
-    """Five columns; preferences follow from one sub-group to the next. Ties as above."""
+    """Five columns; preferences follow from one sub-group to the next."""
     folder = shared / "trec_eval_test"
-    rows = rk.Run.read(folder / "prefs.results.test").to_frame().sort_values("docid", kind="stable")
-    rows["score"] -= rows.groupby("qid").cumcount() * 1e-9
-    run = rk.Run.from_frame(rows, name="STANDARD")
-    judgments = rk.Qrels.read(folder / qrels, format="prefs")
+    judgments, run = rk.Qrels.read(folder / qrels, format="prefs"), rk.Run.read(folder / "prefs.results.test")
     ours = trec_text(judgments, run, measures=["all_prefs"], convention="trec_eval-10", per_query=True)
     assert ours == (folder / "out.test.prefs").read_text()
 
