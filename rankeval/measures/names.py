@@ -114,10 +114,15 @@ def _several(name: str, rules: Convention | None) -> list[str]:
     """Return the names that a name of trec_eval stands for, none where it stands for a single measure."""
     convention = "" if rules is None else rules.name
     several = names_behind(name, version_10=convention.startswith("trec_eval-10"))
-    if name not in ROOTS or not several or convention.startswith("trec_eval"):
+    if name not in ROOTS or not several:
         return several
-    if name in FAMILIES:
-        return []
+    if name in FAMILIES:  # what prints so must not be read as something else: plans and reports keep names
+        if not convention.startswith("trec_eval"):
+            return []
+        listed = ",".join(ROOTS[name].parameters)
+        raise AmbiguousName(f"{name!r} means different things: write set_{name} (all retrieved); or {name}_{listed}")
+    if convention.startswith("trec_eval"):
+        return several
     singles = foreign(name, len(FAMILIES))
     if not singles:
         return several
