@@ -281,7 +281,8 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     # What a run lacks counts as 0, whatever the measure gives for an empty list; counts of the judgments stay.
     if joined.lacking is not None:
         means = np.array([one.family.aggregate == "mean" and not one.family.nothing_is_an_answer for one in bound])
-        scores[np.ix_(joined.lacking, means)] = 0.0
+        values = scores[np.ix_(joined.lacking, means)]
+        scores[np.ix_(joined.lacking, means)] = np.where(np.isnan(values), values, 0.0)  # 0/0 is counted below
     judgments = joined.digest_of_queries()
     judgments.update(identity if joined.identity is None else joined.identity)
 
