@@ -221,10 +221,16 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     new[1:] = (query[1:] != query[:-1]) | (document[1:] != document[:-1])
     twice = np.flatnonzero(~new[1:] & (part[1:] == part[:-1]))
     if len(twice):
-        row = int(order[twice[0] + 1])
+        rows_twice = sorted(order[twice[0] : twice[0] + 2].tolist())
+        row = rows_twice[0]
+        place = (
+            f"rows {row} and {rows_twice[1]}, counting from 0"
+            if qrels.source is None
+            else qrels.source.place(rows_twice)
+        )
         raise InvalidInput(
             f"qrels: document {qrels.docid[row].as_py()!r} stands twice for aspect {aspect[row].as_py()!r} of query "
-            f"{qrels.qid[row].as_py()!r} ({len(twice)} such rows in all); keep one row each"
+            f"{qrels.qid[row].as_py()!r} ({place}; {len(twice)} such rows in all); keep one row each"
         )
     start = np.flatnonzero(new)
     grade = qrels.relevance[order]

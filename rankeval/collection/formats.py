@@ -13,6 +13,7 @@ import re
 import threading
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from rankeval._registry import unknown
+from rankeval.collection import lines
 from rankeval.collection.frames import Columns, from_frame, spelled
 from rankeval.collection.trec import Layout, number_of, read_trec
 from rankeval.errors import FileFormatError, InvalidInput
@@ -61,7 +63,30 @@ def read_columns(path: str | os.PathLike[str], layout: Layout, format: str | Non
     with open_source(where) as source:
         kind = format or _sniff(source.read(_SNIFFED), where)
         source.seek(0)
-        return _READERS[kind](source, layout, str(where))
+        return replace(_READERS[kind](source, layout, str(where)), source=Source(str(where), kind))
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that rows were read from, for messages."""
+
+    path: str
+    format: str
+
+    def place(self, rows: Iterable[int]) -> str:
+        """Say in which lines of the file these rows are.
+
+        Parameters
+        ----------
+        rows : iterable of int
+            Rows, counting from 0.
+        """
+        numbers = [row + 1 for row in rows]
+        if self.format != "parquet" and Path(self.path).is_file():  # a pipe is gone
+            found = lines.line_numbers(read_bytes(self.path), self.format)
+            if max(numbers) <= len(found):
+                return f"{self.path}, lines {' and '.join(str(found[number - 1]) for number in numbers)}"
+        return f"{self.path}, rows {' and '.join(map(str, numbers))}"
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -136,11 +161,13 @@ def _sniff(start: bytes, where: Path) -> str:
     return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffixes[-1] if suffixes else "", "trec")
 
 
-def _read_delimited(delimiter: str) -> _Reader:
+def _read_delimited(format: str) -> _Reader:  # noqa: A002
+    delimiter = lines.DELIMITERS[format]
+
     def read(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
-        heads = source.read(_SNIFFED).removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace")
+        start = source.read(_SNIFFED).removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
         source.seek(0)
-        names = next(csv.reader([heads], delimiter=delimiter), [])
+        names = next(csv.reader([start.split(b"\n", 1)[0].decode(errors="replace")], delimiter=delimiter), [])
         try:
             table = pacsv.read_csv(
                 source,
@@ -149,8 +176,18 @@ def _read_delimited(delimiter: str) -> _Reader:
                 convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[]),
             )
         except pa.ArrowInvalid as error:
-            raise FileFormatError(f"{where}, first line {heads[:80]!r}: {error}") from error
-        return _from_table(table, layout, where)
+            source.seek(0)
+            data = source.read()
+            if not data.strip():
+                raise _empty(layout, where) from None
+            wrong = lines.wrong_record(data, delimiter, where)
+            raise wrong or FileFormatError(f"{where}: {error}") from error
+
+        def rows() -> list[str]:
+            source.seek(0)
+            return [f"line {number}" for number in lines.line_numbers(source.read(), format)]
+
+        return _from_table(table, layout, f"{where}, line 1", where, rows)
 
     return read
 
@@ -159,6 +196,7 @@ def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
     import json
 
     rows: list[dict[str, Any]] = []
+    numbers: list[str] = []
     for number, line in enumerate(source.read().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -169,17 +207,22 @@ def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
         if not isinstance(row, dict):
             raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}")
         rows.append(row)
+        numbers.append(f"line {number}")
+    if not rows:
+        raise _empty(layout, where)
     names = list(dict.fromkeys(name for row in rows for name in row))
+    parts = _parts(names, layout, where)
+    wanted = [*parts.values(), *(name for name in _FURTHER[layout.value] if name in names)]
+    cells = {name: [row.get(name) for row in rows] for name in wanted}
+    for name in _FURTHER["score"]:  # read off the first row; nobody asks what stands in others
+        if name in cells:
+            cells[name] = [str(cells[name][0] or "")] * len(rows)
     try:
-        table = pa.table({name: pa.array([row.get(name) for row in rows]) for name in _wanted(names, layout)})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise FileFormatError(f"{where}: the values of one key have different types ({error})") from error
-    return _from_table(table, layout, where)
-
-
-def _wanted(names: list[str], layout: Layout) -> list[str]:
-    found = [name for part in ("qid", "docid", layout.value) for name in spelled(names, part)]
-    return found + [name for name in ("aspect", "subgroup") if found and name in names] or names
+        table = pa.table({name: pa.array(column) for name, column in cells.items()})
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        wrong = lines.wrong_cell(*_split(cells, parts, layout), numbers, where)
+        raise wrong or FileFormatError(f"{where}: the values of one key have different types ({error})") from error
+    return _from_table(table, layout, where, where, lambda: numbers)
 
 
 def _read_parquet(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
@@ -189,30 +232,75 @@ def _read_parquet(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
         table = pq.read_table(source)
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{where}: not a whole Parquet file ({error})") from error
-    return _from_table(table, layout, where)
+    return _from_table(table, layout, where, where, lambda: [f"row {row}" for row in range(1, len(table) + 1)])
 
 
-def _from_table(table: pa.Table, layout: Layout, where: str) -> Columns:
+_FURTHER = {"relevance": ("aspect", "subgroup"), "score": ("run", "tag")}
+"""Columns that are taken where they are there: parts of judgments; what the system is called."""
+
+
+def _from_table(table: pa.Table, layout: Layout, header: str, where: str, rows: Callable[[], list[str]]) -> Columns:
     """Take the columns of a table that came from a file; text numbers are parsed as in TREC files."""
+    parts = _parts(table.column_names, layout, header)
     if table.num_rows == 0:
-        raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {layout.value}")
-    for name in spelled(table.column_names, layout.value):
-        column = table.column(name)
-        if pa.types.is_string(column.type):
-            texts = enumerate(column.to_pylist(), start=1)
-            numbers = [number_of(text, f"{where}, row {row}, column {name}") for row, text in texts]
-            table = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.float64()))
+        raise _empty(layout, where)
+    name = parts[layout.value]
+    aspect = "aspect" if layout.value == "relevance" else None
+    taken = table
     try:
-        aspect = "aspect" if layout.value == "relevance" else None
-        return from_frame(table, qid="qid", docid="docid", value=layout.value, role=layout.value, aspect=aspect)
-    except InvalidInput as error:
-        raise FileFormatError(f"{where}: {error}") from error
+        if pa.types.is_string(table.column(name).type):
+            numbers = [number_of(text, "") for text in table.column(name).to_pylist()]
+            taken = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.float64()))
+        columns = from_frame(
+            taken, qid=parts["qid"], docid=parts["docid"], value=name, role=layout.value, aspect=aspect
+        )
+    except (InvalidInput, TypeError) as error:
+        cells = {one: table.column(one).to_pylist() for one in parts.values()}
+        wrong = lines.wrong_cell(*_split(cells, parts, layout), rows(), where)
+        raise wrong or FileFormatError(f"{where}: {error}") from error
+    return columns if aspect else replace(columns, name=_name(table))
+
+
+def _parts(names: list[str], layout: Layout, where: str) -> dict[str, str]:
+    """Return which column is the query, the document and the value, or say which is missing or there twice."""
+    parts = {}
+    for part in ("qid", "docid", layout.value):
+        found = spelled(names, part)
+        if len(found) == 1 and names.count(found[0]) > 1:
+            raise FileFormatError(f"{where}: the column {found[0]!r} is there {names.count(found[0])} times: keep one")
+        if len(found) != 1:
+            could = f"columns {', '.join(map(repr, found))} could be it" if found else f"found {names}"
+            raise FileFormatError(
+                f"{where}: expected columns called qid, docid and {layout.value}, but there is no {part!r}: {could}; "
+                f"rename it, or read the file as a frame and say {part}= in {layout.kind.capitalize()}.from_frame"
+            )
+        parts[part] = found[0]
+    return parts
+
+
+def _split(
+    cells: dict[str, list[Any]], parts: dict[str, str], layout: Layout
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Return the columns of ids, and the one of numbers."""
+    value = parts[layout.value]
+    return {name: column for name, column in cells.items() if name != value}, {value: cells[value]}
+
+
+def _name(table: pa.Table) -> str | None:
+    """Return what a table calls the system: its first row, as in TREC files."""
+    named = [one for one in _FURTHER["score"] if table.column_names.count(one) == 1]
+    value = table.column(named[0])[0].as_py() if named else None
+    return value if isinstance(value, str) and value else None
+
+
+def _empty(layout: Layout, where: str) -> FileFormatError:
+    return FileFormatError(f"{where} is empty: expected rows with qid, docid and {layout.value}")
 
 
 _READERS: dict[str, _Reader] = {
     "trec": read_trec,
-    "csv": _read_delimited(","),
-    "tsv": _read_delimited("\t"),
+    "csv": _read_delimited("csv"),
+    "tsv": _read_delimited("tsv"),
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
 }
@@ -275,12 +363,23 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
         Where to; ``.gz`` and ``.zst`` are compressed.
     pieces : iterable of bytes-like
         The content.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such folder, or nothing may be written there.
     """
     where = Path(path)
     # Not by mkstemp, whose files only their owner may read: a result is for those whom the umask lets read it.
     temporary = where.with_name(f".{where.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
-        with temporary.open("wb") as file:
+        file = temporary.open("wb")
+    except OSError as error:
+        folder = where.parent
+        reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_absolute(folder)}"
+        raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
+    try:
+        with file:
             compression = _COMPRESSION.get(where.suffix)
             sink = pa.PythonFile(file, mode="w")
             stream = pa.CompressedOutputStream(sink, compression) if compression else sink

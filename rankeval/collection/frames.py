@@ -35,7 +35,8 @@ SPELLINGS = {
 class Columns:
     """Rows of (query, document, value), as a reader returns them.
 
-    ``name`` is the run tag; ``aspect`` and ``subgroup`` are those of judgments. Each is None where there is none.
+    ``name`` is the run tag; ``aspect`` and ``subgroup`` are those of judgments; ``source`` is the file, where a reader
+    says it. Each is None where there is none.
     """
 
     qid: pa.Array
@@ -44,6 +45,7 @@ class Columns:
     name: str | None = None
     aspect: pa.Array | None = None
     subgroup: pa.Array | None = None
+    source: Any = None
 
 
 def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:

@@ -62,8 +62,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     truth_sizes = np.bincount(truth_query, minlength=len(queries))
     hashes = hash_ids(qrels.docid)
     truth_row, run_row = match(
-        Side(truth_rows, _offsets(truth_sizes), qrels.docid, hashes, qrels.qid, "qrels"),
-        Side(rows, _offsets(sizes), run.docid, hash_ids(run.docid), run.qid, "run"),
+        Side(truth_rows, _offsets(truth_sizes), qrels.docid, hashes, qrels.qid, "qrels", qrels.source),
+        Side(rows, _offsets(sizes), run.docid, hash_ids(run.docid), run.qid, "run", run.source),
     )
     known = np.zeros(len(run_query), dtype=bool)
     known[run_row] = True

@@ -8,6 +8,7 @@ instead. Hashing and sorting numbers is several times faster than numbering a mi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ from rankeval.collection.frames import numbers_of, places_of
 from rankeval.collection.judged import Ints
 from rankeval.collection.ranking import sort_within
 from rankeval.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rankeval.collection.formats import Source
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = np.uint64(0xFF51AFD7ED558CCD)
@@ -112,6 +116,8 @@ class Side:
         Query ids of all rows, for messages.
     name : str
         What to call the side in messages.
+    source : Source, optional
+        The file that it was read from, for messages.
     """
 
     rows: Ints
@@ -120,6 +126,7 @@ class Side:
     hashes: Hashes
     qid: pa.Array
     name: str
+    source: Source | None = None
 
     def query(self) -> Ints:
         """Return the query number of each row that takes part."""
@@ -225,8 +232,10 @@ def _refuse_twice(side: Side, key: Ints) -> None:
     order = np.argsort(key, kind="stable")
     twice = np.flatnonzero(key[order][1:] == key[order][:-1])
     if len(twice):
-        row = int(side.rows[order[twice[0] + 1]])
+        rows = sorted(side.rows[order[twice[0] : twice[0] + 2]].tolist())
+        row = rows[0]
+        place = f"rows {rows[0]} and {rows[1]}, counting from 0" if side.source is None else side.source.place(rows)
         raise InvalidInput(
             f"{side.name}: document {side.docid[row].as_py()!r} stands twice in query {side.qid[row].as_py()!r} "
-            f"({len(twice)} such rows in all); keep one row for each document of a query"
+            f"({place}; {len(twice)} such rows in all); keep one row for each document of a query"
         )

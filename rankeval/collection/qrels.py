@@ -35,6 +35,8 @@ class Qrels:
         The subtopic that was judged, or the group of judges (a user, an assessor).
     subgroup : array-like of str or of int, optional
         Within a group of judges: only documents of one sub-group were compared with each other.
+    source : Source, optional
+        The file that they were read from, for messages.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class Qrels:
     relevance: NDArray[Any]
     aspect: pa.Array | None = None
     subgroup: pa.Array | None = None
+    source: formats.Source | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "qid", frames.id_column(self.qid, "qid"))
@@ -85,17 +88,18 @@ class Qrels:
             If a line is not as the format asks; the message has the line and what was found.
         """
         if format == "ndeval":
-            with formats.open_source(path) as source:
-                by_aspect, aspect = trec.read_ndeval(source, str(path))
-            return cls(by_aspect.qid, by_aspect.docid, by_aspect.value, aspect)
+            with formats.open_source(path) as file:
+                by_aspect, aspect = trec.read_ndeval(file, str(path))
+            source = formats.Source(str(path), "trec")
+            return cls(by_aspect.qid, by_aspect.docid, by_aspect.value, aspect, source=source)
         if format == "prefs":
-            with formats.open_source(path) as source:
-                return cls._of(trec.read_prefs(source, str(path)))
+            with formats.open_source(path) as file:
+                return cls._of(trec.read_prefs(file, str(path)))
         return cls._of(formats.read_columns(path, trec.QRELS, format))
 
     @classmethod
     def _of(cls, columns: frames.Columns) -> Qrels:
-        return cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup)
+        return cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup, columns.source)
 
     @classmethod
     def from_frame(
@@ -186,8 +190,11 @@ class Qrels:
         Raises
         ------
         InvalidInput
-            For ids that the format cannot hold, such as those with blanks.
+            For ids that the format cannot hold, such as those with blanks; when there is nothing to write, as no file
+            is read that has no rows; when there is no such folder.
         """
+        if not len(self):
+            raise InvalidInput(f"there are no judgments to write to {str(path)!r}: a file without rows cannot be read")
         kind = formats.write_format(path, format)
         if kind != "trec":
             columns = {"qid": self.qid, "docid": self.docid, "relevance": pa.array(self.relevance), **self._more()}

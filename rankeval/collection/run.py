@@ -33,6 +33,8 @@ class Run:
         The score of each row; stored as float64.
     name : str, optional
         What to call the system: the tag of a TREC file.
+    source : Source, optional
+        The file that it was read from, for messages.
 
     Raises
     ------
@@ -49,6 +51,7 @@ class Run:
     docid: pa.Array
     score: NDArray[np.float64]
     name: str | None = None
+    source: formats.Source | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "qid", frames.id_column(self.qid, "qid"))
@@ -76,7 +79,7 @@ class Run:
             If a line is not as the format asks; the message has the line and what was found.
         """
         columns = formats.read_columns(path, trec.RUN, format)
-        return cls(columns.qid, columns.docid, columns.value, columns.name)
+        return cls(columns.qid, columns.docid, columns.value, columns.name, columns.source)
 
     @classmethod
     def from_frame(
@@ -148,9 +151,9 @@ class Run:
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the ranking, replacing the file in one step.
 
-        TREC text is ``qid Q0 docid rank score tag``; tables have the columns qid, docid and score. Queries come in
-        the order of their first row, documents by descending score, equal scores in the order of their rows. Scores
-        are written so that they read back to the last bit.
+        TREC text is ``qid Q0 docid rank score tag``; tables have the columns qid, docid and score, and run if there
+        is a name. Queries come in the order of their first row, documents by descending score, equal scores in the
+        order of their rows. Scores are written so that they read back to the last bit.
 
         Parameters
         ----------
@@ -162,13 +165,19 @@ class Run:
         Raises
         ------
         InvalidInput
-            For ids that the format cannot hold, such as those with blanks.
+            For ids that the format cannot hold, such as those with blanks; when there is nothing to write, as no file
+            is read that has no rows; when there is no such folder.
         """
+        if not len(self):
+            raise InvalidInput(f"the run has no rows to write to {str(path)!r}: a file without rows cannot be read")
         query = frames.numbers_of(self.qid.dictionary_encode().indices)
         order = np.lexsort((-self.score, query))  # stable: equal scores stay in row order
         kind = formats.write_format(path, format)
         if kind != "trec":
-            table = pa.table({"qid": self.qid, "docid": self.docid, "score": self.score}).take(pa.array(order))
+            columns = {"qid": self.qid, "docid": self.docid, "score": pa.array(self.score)}
+            table = pa.table(columns).take(pa.array(order))
+            if self.name:
+                table = table.append_column("run", pa.repeat(self.name, len(self)))
             formats.write_table(path, table, kind)
             return
         for column in ("qid", "docid"):

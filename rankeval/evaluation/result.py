@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import CHOICES, Convention
-from rankeval.collection.formats import write_atomically
+from rankeval.collection.formats import read_bytes, write_atomically
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.measures import Measure
@@ -250,6 +250,11 @@ class Evaluation:
         ----------
         path : path
             Where to.
+
+        Raises
+        ------
+        InvalidInput
+            When there is no such folder, or nothing may be written there.
         """
         write_atomically(path, [self.to_bytes()])
 
@@ -265,9 +270,9 @@ class Evaluation:
         Raises
         ------
         InvalidInput
-            When it is another kind of file.
+            When there is no such file, or it is of another kind.
         """
-        return cls.from_bytes(Path(path).read_bytes())
+        return cls.from_bytes(read_bytes(path))
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rankeval as rk
 from rankeval.collection.formats import read_columns
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
@@ -141,12 +142,36 @@ BAD = {
     "judgments for a run": ("run", "q1 0 d1 1\n", r"line 1: .*found 4: .*; this looks like a qrels file"),
     "a damaged archive": ("qrels", gzip.compress(TREC)[:-9], r"is damaged: it starts as gzip"),
     "half a Parquet file": ("qrels", parquet(TABLE)[:-20], r"not a whole Parquet file"),
-    "a short csv row": ("qrels", "qid,docid,relevance\nq,d,1\nq,d\n", r"Expected 3 columns, got 2"),
-    "text in csv": ("qrels", "qid,docid,relevance\nq,d,1\nq,e,x\n", r"row 2, column relevance: .*found 'x'"),
-    "an empty cell in csv": ("qrels", "qid,docid,relevance\nq,d,\n", r"row 1, column relevance: .*found ''"),
-    "an empty id in csv": ("qrels", "qid,docid,relevance\n,d,1\n", r"column qid has an empty id in row 0"),
+    "a short csv row": (
+        "qrels",
+        "qid,docid,relevance\nq,d,1\nq,d\n",
+        r"line 3: expected 3 columns .*found 2: 'q,d'",
+    ),
+    "text in csv": ("qrels", "qid,docid,relevance\nq,d,1\nq,e,x\n", r"line 3, column relevance: .*found 'x'"),
+    "an empty cell in csv": ("qrels", "qid,docid,relevance\nq,d,\n", r"line 2, column relevance: .*found ''"),
+    "an empty id in csv": ("qrels", "qid,docid,relevance\n,d,1\n", r"line 2, column qid: expected an id, found ''"),
     "csv without rows": ("qrels", "qid,docid,relevance\n", r"is empty"),
-    "csv without labels": ("qrels", "qid,docid,other\nq,d,1\n", r"no column 'relevance'.*'other'"),
+    "csv without labels": (
+        "qrels",
+        "qid,docid,other\nq,d,1\n",
+        r"line 1: .*no 'relevance': found .*'other'",
+    ),
+    "csv with a column twice": (
+        "run",
+        "qid,docid,score,score\nq,d,1,2\n",
+        r"line 1: .*'score' is there 2 times",
+    ),
+    "Latin-1 in csv": ("run", "qid,docid,score\nq,\xe4,1\n".encode("latin-1"), r"line 2: expected UTF-8 text"),
+    "csv with a line break in a value": (
+        "run",
+        'qid,docid,score\n\nq1,"d\n1",2\nq1,d2,2,5\n',
+        r"line 5: expected 3 columns .*found 4: 'q1,d2,2,5'",
+    ),
+    "text below such a value": (
+        "run",
+        'qid,docid,score\n\nq1,"d\n1",2\nq1,d2,x\n',
+        r"line 5, column score: .*found 'x'",
+    ),
     "jsonl that is not": (
         "qrels",
         '{"qid": 1, "docid": 2, "relevance": 1}\n[1]\n',
@@ -157,12 +182,29 @@ BAD = {
     "jsonl of mixed ids": (
         "qrels",
         '{"qid": 1, "docid": "2", "relevance": 1}\n{"qid": "a", "docid": "2", "relevance": 1}\n',
-        r"values of one key have different types",
+        r"line 2, column qid: found 'a', but 1 above: give all values of a column the same type",
     ),
     "jsonl without a label": (
         "qrels",
         '{"qid": 1, "docid": "2", "relevance": 1}\n{"qid": 1, "docid": "3"}\n',
-        r"column relevance has no number in row 1",
+        r"line 2, column relevance: expected a finite number, found nothing",
+    ),
+    "text as score in jsonl": (
+        "run",
+        '{"qid":"q","docid":"a","score":1}\n\n{"qid":"q","docid":"b","score":"x"}\n',
+        r"line 3, column score: expected a finite number, found 'x'",
+    ),
+    "NaN in jsonl": ("run", '{"qid":"q","docid":"a","score":NaN}\n', r"line 1, column score: .*found nan"),
+    "infinity in jsonl": ("run", '{"qid":"q","docid":"a","score":1e999}\n', r"line 1, column score: .*found inf"),
+    "null in jsonl": ("run", '{"qid":null,"docid":"a","score":1}\n', r"line 1, column qid: expected an id, found noth"),
+    "a list in jsonl": ("run", '{"qid":"q","docid":["a"],"score":1}\n', r"line 1, column docid: ids are text or int"),
+    "a fraction as id": ("run", '{"qid":1.5,"docid":"a","score":1}\n', r"line 1, column qid: ids .*, found 1.5"),
+    "a huge id": ("run", f'{{"qid":{2**64},"docid":"a","score":1}}\n', r"line 1, column qid: .*give it as text"),
+    "jsonl without a score": ("run", '{"qid":"q","docid":"a"}\n', r"no 'score': found .*Run.from_frame"),
+    "NaN in Parquet": (
+        "run",
+        parquet(pa.table({"qid": ["q", "q"], "docid": ["a", "b"], "score": [1.0, float("nan")]})),
+        r"row 2, column score: .*found nan",
     ),
 }
 
@@ -257,3 +299,42 @@ def test_a_long_file_is_checked_to_its_end():
     assert _fast(pa.BufferReader(text + b"q1  d1 2\n"), QRELS) is None
     with pytest.raises(FileFormatError, match="line 200001: expected 4 columns"):
         read_trec(text + b"q1  d1 2\n", QRELS, "file")
+
+
+def test_a_table_needs_a_header(tmp_path: Path):
+    """A file of one line without one is not empty."""
+    path = tmp_path / "run.csv"
+    path.write_text("q1,d1,1\n")
+    with pytest.raises(FileFormatError, match=r"line 1: expected columns called qid, .*found \['q1', 'd1', '1'\]"):
+        Run.read(path)
+    path.write_text("")
+    with pytest.raises(FileFormatError, match=r"run.csv is empty: expected rows with qid, docid and score"):
+        Run.read(path)
+
+
+TWICE = {
+    "run": (b"# about\n\nq1 Q0 d1 1 2 t\nq2 Q0 d1 1 1 t\nq1 Q0 d1 3 1 t\n", "lines 3 and 5"),
+    "run.gz": (gzip.compress(b"q1 Q0 d1 1 2 t\nq1 Q0 d1 3 1 t\n"), "lines 1 and 2"),
+    "run.csv": (b'qid,docid,score\nq1,"d\n2",3\nq1,d1,1\nq1,d1,2\n', "lines 4 and 5"),
+    "run.jsonl": (b'{"qid":"q1","docid":"d1","score":1}\n\n{"qid":"q1","docid":"d1","score":2}\n', "lines 1 and 3"),
+    "run.parquet": (
+        parquet(pa.table({"qid": ["q1", "q1"], "docid": ["d1", "d1"], "score": [1.0, 2.0]})),
+        "rows 1 and 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_document_given_twice_is_named_with_its_lines(tmp_path: Path, name):
+    """File and lines are found by going through the file again."""
+    content, place = TWICE[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=f"run: document 'd1' stands twice in query 'q1' .*{name}, {place}"):
+        rk.evaluate({"q1": {"d1": 1, "d2": 0}}, path)
+    (tmp_path / "qrels").write_bytes(b"q1 0 d1 1\nq1 0 d1 2\n")
+    with pytest.raises(InvalidInput, match=r"qrels: document 'd1' stands twice .*qrels, lines 1 and 2;"):
+        rk.evaluate(tmp_path / "qrels", {"q1": {"d1": 1.0}})
+    (tmp_path / "qrels").write_bytes(b"q1 a d1 1\nq1 b d1 2\nq1 a d1 1\n")
+    with pytest.raises(InvalidInput, match=r"stands twice for aspect 'a' .*qrels, lines 1 and 3;"):
+        rk.evaluate(Qrels.read(tmp_path / "qrels", format="ndeval"), {"q1": {"d1": 1.0}})

@@ -73,6 +73,30 @@ def test_what_was_written_is_read_back(tmp_path: Path, name):
     pd.testing.assert_frame_equal(ours.per_query, rk.evaluate(qrels, run, measures=["RR", "nDCG@10"]).per_query)
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_the_name_of_a_run_is_written_and_read_back(tmp_path: Path, name):
+    """As the tag of TREC text, where blanks are joined, and as a column of tables; and not, where there is none."""
+    rk.Run.from_dict(SCORES, name="my_run").write(tmp_path / f"r.{name}")
+    assert rk.Run.read(tmp_path / f"r.{name}").name == "my_run"
+    rk.Run.from_dict(SCORES).write(tmp_path / f"s.{name}")
+    assert rk.Run.read(tmp_path / f"s.{name}").name in (None, "run")
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path):
+    """By the name that was given: not by that of a file in between, and not when it is read again."""
+    qrels, run = rk.Qrels.from_dict(JUDGMENTS), rk.Run.from_dict(SCORES)
+    for write in (qrels.write, run.write, rk.evaluate(qrels, run).save):
+        for name in ("nowhere/r", "nowhere/r.csv"):
+            with pytest.raises(InvalidInput, match=r"^cannot write '.*nowhere/r.*': there is no folder '.*nowhere'$"):
+                write(tmp_path / name)
+    for empty in (rk.Qrels.from_dict({}), rk.Run.from_dict({})):
+        with pytest.raises(InvalidInput, match="a file without rows cannot be read"):
+            empty.write(tmp_path / "empty")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InvalidInput, match="there is no file"):
+        rk.Evaluation.load(tmp_path / "nothing")
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.RecordBatch.from_pydict])
 def test_frames_of_any_make_are_evaluated_without_a_warning(make):
