@@ -100,7 +100,7 @@ def _translated(name: str, head: str, family: Family, given: dict[str, Any]) -> 
     if "dcg" in given:
         dcg = given.pop("dcg")
         known = _GAINS if "gain" in family.defaults else ["log2"]
-        if dcg not in known or (dcg != "log2" and "gains" in given):
+        if not isinstance(dcg, str) or dcg not in known or (dcg != "log2" and "gains" in given):
             raise unknown(f"dcg of {head}", str(dcg), known if "gains" not in given else ["log2"])
         if "gain" in family.defaults:
             given["gain"] = _GAINS[dcg]

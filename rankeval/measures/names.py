@@ -23,7 +23,7 @@ from rankeval.measures import ir_measures_names
 from rankeval.measures.family import FAMILIES, Family, Measure
 from rankeval.measures.grammar import arguments, taken_apart
 from rankeval.measures.spellings import Readings, foreign, plain_spellings
-from rankeval.measures.trec_names import ROOTS, names_behind
+from rankeval.measures.trec_names import PRINTED, ROOTS, names_behind
 
 
 def family(name: str) -> Family:
@@ -151,6 +151,8 @@ def _parse(name: str) -> Measure:
     written = taken_apart(name)
     if written is None or "." in written.at:
         raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
+    if written.head.startswith(PRINTED):
+        raise InvalidInput(f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out")
     suffix = f"@{written.at}" if written.at else ""
     given = arguments(name, written.inside)
     try:

@@ -109,4 +109,5 @@ def _canonical(value: Any) -> Any:
         return tuple(sorted(pairs, key=lambda pair: (isinstance(pair[0], str), pair[0])))
     if isinstance(value, (list, tuple)):
         return tuple(map(_canonical, value))
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value

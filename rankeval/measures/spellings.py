@@ -16,6 +16,9 @@ from rankeval.errors import InvalidInput
 from rankeval.measures import ir_measures_names
 from rankeval.measures.family import FAMILIES, Family, Measure, Spelling
 
+_LEVELS = 100
+"""The greatest level of ranx that is read: gains below it are written out one by one."""
+
 Readings = tuple[tuple[str, Measure], ...]
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
@@ -132,8 +135,8 @@ def _at_level(name: str, one: Measure, level: int) -> Measure:
     given = dict(one.parameters)
     if level == 1:
         return one
-    if level < 1:
-        raise InvalidInput(f"{name!r}: the lowest relevant grade is {level}; expected 1 or greater")
+    if not 1 <= level <= _LEVELS:
+        raise InvalidInput(f"{name!r}: the lowest relevant grade is {level}; expected one from 1 to {_LEVELS}")
     if "rel" in one.family.defaults:
         return one.family.with_parameters(**{**given, "rel": level})
     if given.get("gain") == "exp":

@@ -100,6 +100,9 @@ _OFFICIAL = (
 _NOT_IN_ALL = ("dcg", "ideal_dcg", "yaap")
 NEW = ("rbp", "rbp_resid", "unj")
 
+PRINTED = ("runid", "relstring")
+"""What stands in trec_eval's output and is no measure."""
+
 NICKNAMES: dict[str, tuple[str, ...]] = {
     "official": tuple(_OFFICIAL),
     "set": (
@@ -134,7 +137,7 @@ def names_behind(spec: str, *, version_10: bool) -> list[str]:
     """
     if spec in NICKNAMES:
         roots = [root for root in NICKNAMES[spec] if version_10 or root not in NEW]
-        return [name for root in roots if root not in ("runid", "relstring") for name in _names_at(root)]
+        return [name for root in roots if root not in PRINTED for name in _names_at(root)]
     if spec in ROOTS:
         return _names_at(spec) if ROOTS[spec].each else []
     listed = _LISTED.fullmatch(spec)

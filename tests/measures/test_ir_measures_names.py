@@ -65,6 +65,7 @@ def test_judged_only_is_a_rule_of_the_convention(name):
     ("name", "error", "says"),
     [
         ("nDCG(dcg='log3')", UnknownName, "dcg of nDCG 'log3'"),
+        ("nDCG(dcg=['log2'])", UnknownName, "dcg of nDCG"),
         ("SDCG(dcg='exp-log2',max_rel=3)@10", UnknownName, "did you mean 'log2'"),
         ("nDCG(dcg='exp-log2',gains={1:3})", UnknownName, "did you mean 'log2'"),
         ("nDCG(gains={1:-3})", InvalidInput, "0 or more"),

@@ -57,6 +57,7 @@ def test_numbers_of_numpy_are_numbers():
     ndcg, average = FAMILIES["nDCG"], FAMILIES["IAP11"]
     assert str(ndcg.with_parameters(cutoff=np.int64(10), gain={np.int64(1): np.float64(2)})) == "nDCG(gain={1: 2})@10"
     assert str(average.with_parameters(levels=np.array([0.25, 1.0]))) == "IAP11(levels=(0.25, 1))"
+    assert str(measure("F(beta=1e300)")) == "F(beta=1e+300)"
     assert str(FAMILIES["Compat"].with_parameters(normalize=np.bool_(False))) == "Compat(normalize=False)"
 
 
