@@ -212,14 +212,28 @@ def as_typed(ids: ArrayLike) -> NDArray[Any]:
 
 def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return numbers in the order of the names for NumPy's texts, whose bytes Arrow hashes where they are."""
-    packed = np.ascontiguousarray(ids)
+    packed = _as_bytes(np.ascontiguousarray(ids))
     width = pa.binary(packed.dtype.itemsize)
     coded = pa.FixedSizeBinaryArray.from_buffers(width, len(packed), [None, pa.py_buffer(packed)]).dictionary_encode()
     names = np.frombuffer(coded.dictionary.buffers()[1], dtype=packed.dtype, count=len(coded.dictionary))
     order = np.argsort(names, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return rank[numbers_of(coded.indices)], names[order]
+    return rank[numbers_of(coded.indices)], names[order].astype(ids.dtype)
+
+
+def _as_bytes(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return texts of ASCII letters with one byte a letter, in as many as the longest has; others as they are."""
+    letters = texts.view(np.uint32).reshape(len(texts), -1)
+    if letters.max() >= 128:
+        return texts
+    # The greatest letter at each place: 64 rows side by side, since NumPy is slow along short rows.
+    whole = len(letters) // 64 * 64
+    side_by_side = letters[:whole].reshape(-1, 64 * letters.shape[1]).max(axis=0, initial=0)
+    greatest = np.maximum(side_by_side.reshape(64, -1).max(axis=0), letters[whole:].max(axis=0, initial=0))
+    width = int(np.flatnonzero(greatest).max(initial=0)) + 1
+    packed: NDArray[Any] = letters[:, :width].astype(np.uint8).view(f"S{width}")[:, 0]
+    return packed
 
 
 _NOUNS = {"qid": "query", "docid": "document"}

@@ -72,6 +72,8 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
         raise UnusableQueryIdsError(
             f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
         )
+    if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=False) == "string":
+        return column  # five times faster than to look for what is missing
     missing = pd.isna(column)
     if missing.any():
         raise UnusableQueryIdsError(f"{source} is missing in row {int(np.argmax(missing))}: every row needs a query id")

@@ -153,3 +153,18 @@ def test_objects_that_rows_share_may_be_no_strings():
     texts[4999] = None
     with pytest.raises(QueryIdError, match="row 4999 has no query id"):
         group_rows(texts)
+
+
+@pytest.mark.parametrize("letters", ["ab", "aé", "az\x7f", "a\u20ac", "\U0001f600b"])
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 200])
+def test_texts_of_any_letters_are_numbered_as_numpy_sorts_them(letters, n_rows):
+    """ASCII is packed into bytes on the way, 64 rows at a time; what comes out does not show it."""
+    rng = np.random.default_rng(n_rows)
+    ids = np.array(["".join(rng.choice(list(letters), rng.integers(1, 5))) for _ in range(n_rows)], dtype="U9")
+    grouping = group_rows(ids)
+    queries, sizes = np.unique(ids, return_counts=True)
+    assert grouping.queries.tolist() == queries.tolist()
+    assert grouping.queries.dtype.kind == "U"
+    assert np.diff(grouping.offsets).tolist() == sizes.tolist()
+    order = np.arange(n_rows) if grouping.order is None else grouping.order
+    assert ids[order].tolist() == sorted(ids.tolist())
