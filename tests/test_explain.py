@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval.errors import InvalidInput
+from rankeval.errors import AmbiguousName, InvalidInput
 
 
 def collection():
@@ -93,6 +93,64 @@ def test_what_is_not_found_is_said():
     assert "nothing that was tried gives 0.123456 (nearest: " in why.sentence
     with pytest.raises(InvalidInput, match="expected the two numbers"):
         rk.explain_difference(truth, ranking, measure="RR", values=(0.1,))
+
+
+def test_the_digits_given_say_how_near_is_near():
+    """9.605118 is printed as 9.61; of values that agree with few digits the nearest ones are taken."""
+    y, score, qid = [3, 2, 3, 0, 0, 1, 2, 2, 3, 0], list(range(10, 0, -1)), [1] * 10
+    for values in ((9.61, 8.32), ("9.61", "8.32"), (9.6051, 8.3188)):
+        why = rk.explain_difference(y, score, qid=qid, measure="DCG@10", values=values)
+        assert why.differences == ("discount='log_rank' in one and 'log2' in the other",)
+    tens = rk.explain_difference(y, score, qid=qid, measure="DCG@10", values=(16.0, 8.32))
+    assert tens.differences[-1] == "base=10 in one and 2 in the other"
+    with pytest.raises(InvalidInput, match="expected the two numbers"):
+        rk.explain_difference(y, score, qid=qid, measure="DCG@10", values=("9.61", "many"))
+    # With three digits many rules come near: those of presets go first.
+    truth, ranking = collection()
+    names = ("rankeval", "trec_eval-9.0.8")
+    values = tuple(
+        round(rk.evaluate(truth, ranking, measures="AP", convention=name).mean().iloc[0], 3) for name in names
+    )
+    why = rk.explain_difference(truth, ranking, measure="AP", values=values)
+    assert [one.partition("=")[0] for one in why.differences] == ["ties", "missing"]
+
+
+def test_all_that_fits_is_said():
+    """Two rules that give the same number are both named, and the presets that give each."""
+    qrels = {"a": {"d": 1}, "b": {"d": 0}, "c": {"d": 1}}
+    run = {"a": {"d": 1.0}, "b": {"d": 1.0}}
+    # 1/3 with all queries; 1/2 without the one that is missing, or without the barren one.
+    why = rk.explain_difference(qrels, run, measure="RR", values=(1 / 3, 0.5))
+    ways = {why.differences, *why.alternatives}
+    assert ways == {
+        ("missing='zero' in one and 'skip' in the other",),
+        ("no_relevant='zero' in one and 'skip' in the other",),
+    }
+    assert why.differences == ("missing='zero' in one and 'skip' in the other",)  # trec_eval's rule
+    assert "or as well: no_relevant='zero' in one and 'skip' in the other" in why.sentence
+    assert "0.5 is what trec_eval-9.0.8 gives" in why.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "two", "difference"),
+    [
+        ("RBP", "RBP(p=0.8)", "RBP(p=0.95)", "p=0.8 in one and 0.95 in the other"),
+        (
+            "11pt_avg",
+            "IAP11(rule='trec_eval-9')",
+            "IAP11(rule='trec_eval-10')",
+            "rule='trec_eval-9' in one and 'trec_eval-10' in the other",
+        ),
+    ],
+)
+def test_a_name_of_several_meanings_is_tried_in_all(name, one, two, difference):
+    """Which of them it is, is the question."""
+    truth, ranking = collection()
+    values = tuple(rk.evaluate(truth, ranking, measures=[one, two]).mean())
+    why = rk.explain_difference(truth, ranking, measure=name, values=values)
+    assert (difference,) in (why.differences, *why.alternatives)
+    with pytest.raises(AmbiguousName):
+        rk.explain_difference(truth, ranking, measure="official", values=values)
 
 
 @pytest.mark.shared
