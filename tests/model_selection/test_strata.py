@@ -94,7 +94,7 @@ def test_a_key_is_balanced_by_query_or_by_row(key, ltr):
     for part in held_out(cv, ltr):
         assert sorted(map(language, part)) == sorted(LANGUAGE * 2)
     without_y = [ltr.qid[test].tolist() for _, test in cv.split(ltr.X, qid=ltr.qid)]
-    names = {"StratifiedQueryKFold": rk.StratifiedQueryKFold, "Series": pd.Series}
+    names = {"StratifiedQueryKFold": rk.StratifiedQueryKFold, "Series": pd.Series, "np": np}
     again = clone(eval(repr(cv), names), safe=False)  # noqa: S307 - our own text
     assert [ltr.qid[test].tolist() for _, test in again.split(ltr.X, ltr.y, qid=ltr.qid)] == without_y
 
