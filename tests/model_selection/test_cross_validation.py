@@ -287,7 +287,7 @@ def test_weights_reach_through_a_search(inner, scoring, ltr):
     weight = query_weights(ltr)
     if scoring is None and isinstance(inner, Pipeline) and parse_version(sklearn.__version__) < parse_version("1.8"):
         # There a search asks a Pipeline's own score for nothing that its steps need: it is given scoring=.
-        with pytest.raises(UnsetMetadataPassedError, match="Pipeline.score"):
+        with pytest.raises(UnsetMetadataPassedError, match=r"Pipeline\.score"):
             rk.cross_validate(search, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight)
         return
     found = rk.cross_validate(search, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight)
