@@ -283,3 +283,61 @@ def test_the_options_of_trec_eval_go_with_every_format(rankeval):
     code, _, err = rankeval("evaluate", "qrels", "short.run", "--format", "trec", "-m", "nDCG@10")
     assert code == 2
     assert "unknown measure of trec_eval" in err
+
+
+@pytest.mark.usefixtures("files")
+def test_the_size_of_the_collection_reaches_what_needs_it(rankeval):
+    """-N is what Accuracy and FallOut need; without it the message names the option."""
+    arguments = (
+        "evaluate",
+        "qrels",
+        "good.run",
+        "-m",
+        "Accuracy@1",
+        "-m",
+        "FallOut(rel=2)",
+        "-m",
+        "AP",
+        "--format",
+        "json",
+    )
+    names = ["Accuracy(collection_size=1000)@1", "FallOut(rel=2, collection_size=1000)", "AP"]
+    expected = rk.evaluate("qrels", "good.run", measures=names).aggregate().to_dict()
+    code, out, _ = rankeval(*arguments, "-N", "1000")
+    assert (code, json.loads(out)) == (0, [{"run": "good.run", **expected}])
+    code, _, err = rankeval(*arguments)
+    assert code == 2
+    assert "or give the size by -N" in err
+
+
+@pytest.mark.usefixtures("files")
+def test_single_rules_are_options_and_hints_name_them(rankeval):
+    """What Python says as ties='docid' is --ties docid here."""
+    Path("tied.run").write_text("q1 Q0 a 1 9 t\nq1 Q0 b 2 9 t\n")
+    code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "RR", "-M", "1")
+    assert (code, out) == (2, "")
+    assert "choose --ties docid or" in err
+    code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "RR", "--convention", "sklearn")
+    assert code == 2
+    assert "--missing zero counts them as 0, --missing skip leaves them out" in err
+    arguments = ("evaluate", "qrels", "tied.run", "-m", "RR", "-M", "1", "--missing", "skip", "--format", "csv")
+    assert rankeval(*arguments, "--ties", "docid")[:2] == (0, "run,RR\ntied.run,0.0\n")
+    assert rankeval(*arguments, "--ties", "stable")[:2] == (0, "run,RR\ntied.run,1.0\n")
+    assert "unknown value of the rule ties" in rankeval(*arguments, "--ties", "by chance")[2]
+    assert "give one of them" in rankeval(*arguments, "-c", "--ties", "docid")[2]
+    code, out, _ = rankeval(
+        "compare",
+        "qrels",
+        "good.run",
+        "tied.run",
+        "-m",
+        "RR",
+        "--missing",
+        "zero",
+        "--ties",
+        "worst",
+        "--format",
+        "csv",
+    )
+    assert code == 0
+    assert pd.read_csv(StringIO(out))[["mean_baseline", "mean_system"]].to_numpy().tolist() == [[1.0, 0.25]]

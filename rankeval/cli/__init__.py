@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from rankeval import errors, hosts
+from rankeval.cli.options import as_options, sized
 from rankeval.cli.output import (
     EvaluationFormat,
     Format,
@@ -62,6 +63,15 @@ MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
 Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
 ConventionName = Annotated[
     str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
+]
+Ties = Annotated[
+    str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
+]
+Missing = Annotated[
+    str | None, typer.Option(help="Queries that a run lacks: zero, skip, error; else by the convention.")
+]
+NoRelevant = Annotated[
+    str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
 ]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Ledger = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger; else the one in force here.")]
@@ -120,6 +130,9 @@ def evaluate(
     zscores: Annotated[
         Path | None, typer.Option("--zscores", "-Z", help="Print deviations from these reference scores (trec).")
     ] = None,
+    ties: Ties = None,
+    missing: Missing = None,
+    no_relevant: NoRelevant = None,
     qrels_format: Annotated[
         str | None,
         typer.Option(
@@ -133,12 +146,16 @@ def evaluate(
     ] = EvaluationFormat.table,
 ) -> None:
     """Score rankings against judgments."""
+    from rankeval.collection.convention import convention as find_convention
     from rankeval.collection.qrels import Qrels
     from rankeval.trec_output import trec_rules
 
     is_trec = output is EvaluationFormat.trec
+    if complete and missing not in (None, "zero"):
+        raise errors.InvalidInput(f"-c counts missing queries as 0, --missing {missing} does not: give one of them")
+    preset = find_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     rules = trec_rules(
-        convention or ("trec_eval-9.0.8" if is_trec else "rankeval"),
+        preset.with_rules(ties=ties, missing=missing, no_relevant=no_relevant),
         complete=complete,
         level=level,
         depth=depth,
@@ -152,7 +169,8 @@ def evaluate(
         return
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
-    evaluations = _evaluations(qrels, runs, measures or DEFAULT_MEASURES, rules, qrels_format)
+    wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
+    evaluations = _evaluations(qrels, runs, wanted, rules, qrels_format)
     print_scores(evaluations, Format(output.value), per_query=per_query)
 
 
@@ -162,17 +180,22 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two rankings or more, one file each.", metavar="RUN RUN...")],
     measures: Measures = DEFAULT_MEASURES,
     convention: ConventionName = "rankeval",
+    ties: Ties = None,
+    missing: Missing = None,
+    no_relevant: NoRelevant = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
     test: Annotated[str, typer.Option(help="Significance test: t, randomization, bootstrap.")] = "t",
     correction: Annotated[str, typer.Option(help="For many comparisons: holm, bonferroni, bh, none.")] = "holm",
     output: OutputFormat = Format.table,
 ) -> None:
     """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
+    from rankeval.collection.convention import convention as find_convention
     from rankeval.comparison import compare as compare_systems
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
-    evaluations = _evaluations(qrels, runs, measures, convention)
+    rules = find_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
+    evaluations = _evaluations(qrels, runs, measures, rules)
     result = compare_systems(evaluations, baseline=baseline, test=test, correction=correction)
     if output is Format.table:
         typer.echo(str(result))
@@ -282,7 +305,7 @@ def _fail(error: BaseException, code: int) -> None:
     if isinstance(error, OSError) and error.filename is not None:
         message = f"{error.filename}: {error.strerror}"
     else:
-        message = " ".join(str(error).split()) or type(error).__name__
+        message = as_options(" ".join(str(error).split())) or type(error).__name__
     say(f"{'refused' if code == 1 else 'error'}: {message}")
     sys.exit(code)
 

@@ -1,0 +1,47 @@
+"""Options of the shell for what Python says by keywords."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+_RULES = re.compile(r"\b(ties|missing|no_relevant)='([^']+)'")
+_COMMANDS = {"evaluate", "compare"}
+
+
+def as_options(message: str) -> str:
+    """Return a message with the options to give instead of the keywords that it names.
+
+    Parameters
+    ----------
+    message : str
+        What an error says.
+    """
+    if not _COMMANDS & set(sys.argv[1:2]):
+        return message
+    message = _RULES.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", message)
+    return f"{message}; or give the size by -N" if "needs collection_size" in message else message
+
+
+def sized(spec: str, collection_size: int | None) -> str:
+    """Return the name of a measure with the size of the collection, where it needs one and does not say it.
+
+    Parameters
+    ----------
+    spec : str
+        As after ``-m``.
+    collection_size : int, optional
+        As after ``-N``.
+    """
+    from inspect import Parameter
+
+    from rankeval.measures.family import FAMILIES
+
+    written = re.fullmatch(r"\s*(?P<head>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?P<at>@\d+)?\s*", spec)
+    if collection_size is None or written is None or "collection_size" in spec:
+        return spec
+    for name, family in FAMILIES.items():
+        if name.lower() == written["head"].lower() and family.defaults.get("collection_size") is Parameter.empty:
+            inside = ", ".join(filter(None, (written["inside"], f"collection_size={collection_size}")))
+            return f"{name}({inside}){written['at'] or ''}"
+    return spec
