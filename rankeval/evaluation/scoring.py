@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,8 @@ def evaluate(
     rules = find_convention(convention).with_rules(
         ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
     )
+    if isinstance(measures, Iterator):  # they are read twice
+        measures = list(measures)
     if qid is not None or group is not None:
         if judgments == "qrels":
             raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")

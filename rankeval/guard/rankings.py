@@ -21,6 +21,7 @@ from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import Content
+from rankeval.measures import measure
 from rankeval.seals.fingerprint import Fingerprint, run_outputs
 from rankeval.seals.ledger import pack, unpack
 from rankeval.seals.mixing import Hashes, as_numbers
@@ -96,22 +97,20 @@ class Known:
         ranking : ndarray or Run
             The ranking.
         measures : sequence of str
-            What to compute.
+            What to compute, by canonical names: a convention may read such a name as another tool's.
         convention : Convention
             How.
         """
         from rankeval.evaluation import score_arrays, score_collection
 
-        content = self.content
+        content, asked = self.content, [measure(one) for one in measures]
         if isinstance(ranking, Run):
-            return score_collection(
-                as_qrels(content.qrels), ranking, measures=measures, convention=convention, name=name
-            )
+            return score_collection(as_qrels(content.qrels), ranking, measures=asked, convention=convention, name=name)
         return score_arrays(
             content.labels,
             ranking,
             np.asarray(content.qid),
-            measures=measures,
+            measures=asked,
             convention=convention,
             docid=content.docid,
             name=name,
