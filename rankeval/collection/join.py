@@ -310,6 +310,7 @@ def join_arrays(
     ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else as_typed(qid)
     lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": len(ids)}
     if docid is not None:
+        # ArrayLike takes in scalars, which have no length.
         lengths["docid"] = len(docid)  # type: ignore[arg-type]
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())

@@ -135,6 +135,7 @@ def _is_collection(truth: Any) -> bool:
 
 def _ids(qid: ArrayLike | None, group: ArrayLike | None, n_rows: int) -> Any:
     if qid is None:
+        # Callers give one of the two.
         return sizes_to_ids(group, n_rows)  # type: ignore[arg-type]
     if group is not None:
         given, sizes = np.asarray(qid), sizes_to_ids(group, n_rows)

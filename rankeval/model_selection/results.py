@@ -100,7 +100,8 @@ class CrossValidation:
         Returns
         -------
         Comparison
-            A positive difference says that `other` is better.
+            A positive difference says that `other` has the greater value: is better, in all measures but those of
+            which less is better.
 
         Raises
         ------
