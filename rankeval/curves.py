@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.collection.convention import Convention, check_count
+from rankeval.collection.convention import Convention, check_count, check_number
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
@@ -126,6 +126,7 @@ def precision_recall(
     """
     import pandas as pd
 
+    check_number("rel", rel)
     joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")
     rows, levels, areas, undefined = [], {}, {}, {}
     for query, judged, number in _queries(joined):
@@ -192,6 +193,7 @@ def roc(
     """
     import pandas as pd
 
+    check_number("rel", rel)
     if collection_size is not None:
         check_count("collection_size", collection_size)
     joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")

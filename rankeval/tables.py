@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankeval.collection.convention import Convention, check_count
+from rankeval.collection.convention import Convention, check_count, check_number
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.joining import join
 from rankeval.measures.contingency import false_and_missed
@@ -60,6 +60,7 @@ class ContingencyTable:
 
 
 def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
+    check_number("beta", beta)
     if beta < 0:
         raise InvalidInput(f"beta is 0 or greater (found {beta})")
     hits, false, missed = (table[name] for name in ("true_positives", "false_positives", "false_negatives"))
@@ -119,6 +120,7 @@ def contingency_table(
     """
     import pandas as pd
 
+    check_number("rel", rel)
     for name, value in (("cutoff", cutoff), ("collection_size", collection_size)):
         if value is not None:
             check_count(name, value)

@@ -142,3 +142,15 @@ def test_nothing_has_no_curve_and_no_table():
     for call in (roc, precision_recall, rk.contingency_table):
         with pytest.raises(InvalidInput, match="are empty"):
             call([], [], qid=[])
+
+
+@pytest.mark.parametrize("rel", ["1", None, float("nan"), True])
+def test_the_lowest_relevant_label_is_a_number(rel):
+    """A text would be compared as one."""
+    for call in (roc, precision_recall, rk.contingency_table):
+        with pytest.raises(InvalidInput, match=f"^rel is {rel!r}; expected a number$"):
+            call([1, 0], [2, 1], qid=[1, 1], rel=rel)
+    with pytest.raises(InvalidInput, match=r"^beta is '1'; expected a number$"):
+        rk.contingency_table([1, 0], [2, 1], qid=[1, 1]).micro(beta="1")
+    with pytest.raises(InvalidInput, match=r"^convention is 5; expected the name of a preset"):
+        roc([1, 0], [2, 1], qid=[1, 1], convention=5)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral
+from math import isfinite
+from numbers import Integral, Real
 from typing import Any
 
 from rankeval._registry import unknown
@@ -130,6 +131,25 @@ def check_count(name: str, value: Any) -> None:
         raise InvalidInput(f"{name} is {value!r}; expected a whole number, 1 or greater")
 
 
+def check_number(name: str, value: Any) -> None:
+    """Refuse what is no finite number.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : object
+        What it was given.
+
+    Raises
+    ------
+    InvalidInput
+        With both.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        raise InvalidInput(f"{name} is {value!r}; expected a number")
+
+
 PRESETS: dict[str, Convention] = {
     preset.name: preset
     for preset in (
@@ -202,9 +222,15 @@ def convention(spec: str | Convention) -> Convention:
     ------
     UnknownName
         When no preset has that name.
+    InvalidInput
+        When it is neither.
     """
     if isinstance(spec, Convention):
         return spec
+    if not isinstance(spec, str):
+        raise InvalidInput(
+            f"convention is {spec!r}; expected the name of a preset, such as 'rankeval', or a Convention"
+        )
     if spec not in PRESETS:
         raise unknown("convention", spec, PRESETS)
     return PRESETS[spec]
