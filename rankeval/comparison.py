@@ -258,7 +258,8 @@ def compare(
     confidence_level : float, default 0.95
         Of the intervals, each for its own pair; alpha is 1 less this.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        "greater": the system is better than the baseline.
+        "greater": the system has the greater mean, which is the better one of all measures but those of which less is
+        better.
     missing : {"error", "zero", "skip"}, default "error"
         Queries that only some systems have: refuse, count as 0 (as the measure's floor for geometric means), or
         compare on the queries common to all.

@@ -21,7 +21,7 @@ from rankeval.measures import (  # declared by being imported
 from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, Spelling, family
 from rankeval.measures.guide import measures_markdown
-from rankeval.measures.names import measure, measure_from_key, measures
+from rankeval.measures.names import greater_is_better, measure, measure_from_key, measures
 
 __all__ = [
     "Family",
@@ -34,6 +34,7 @@ __all__ = [
     "family",
     "graded",
     "graded_points",
+    "greater_is_better",
     "incomplete",
     "interpolated",
     "list_measures",

@@ -18,7 +18,7 @@ from typing import Any
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.errors import AmbiguousName, InvalidInput
+from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
 from rankeval.measures import ir_measures_names
 from rankeval.measures.family import FAMILIES, Family, Measure
 from rankeval.measures.grammar import arguments, taken_apart
@@ -88,6 +88,20 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
         found = ", ".join(several[:2]) + (" ..." if len(several) > 2 else "")
         raise AmbiguousName(f"{name!r} stands for several measures ({found}): name one; measures= takes it as it is")
     return _chosen(name, _readings(name, len(FAMILIES)), rules)
+
+
+def greater_is_better(name: str) -> bool:
+    """Say whether the greater value of a column is the better one: of all but some measures, and of other columns.
+
+    Parameters
+    ----------
+    name : str
+        A measure in any spelling, or the name of a column that is none.
+    """
+    try:
+        return measure(name).family.greater_is_better
+    except RankevalError:
+        return True
 
 
 def _chosen(name: str, readings: Readings, rules: Convention | None, tool: str = "") -> Measure:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from rankeval.measures import greater_is_better
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -77,14 +79,14 @@ def p_value(value: float) -> str:
 
 
 def best_and_second(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Mark the highest value of each column as "best" and the next distinct one as "second".
+    """Mark the best value of each column as "best" and the next distinct one as "second".
 
     Parameters
     ----------
     frame : DataFrame
         Numbers, a row per system.
     columns : sequence of str
-        Columns in which higher is better.
+        Columns to mark: those of measures of which less is better go by the lowest value.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def best_and_second(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     marks = frame.astype(object).copy()
     marks.loc[:, :] = ""
     for column in columns:
-        ranks = frame[column].rank(method="dense", ascending=False)
+        ranks = frame[column].rank(method="dense", ascending=not greater_is_better(column))
         marks.loc[ranks == 1, column] = "best"
         marks.loc[ranks == 2, column] = "second"
     return marks

@@ -202,8 +202,9 @@ def _means(evaluation: Evaluation) -> Table:
 
 def _worst(evaluation: Evaluation) -> Table:
     first = evaluation.labels[0]
-    lowest = evaluation.per_query.sort_values(first, kind="stable").head(N_WORST)
-    rows = [[str(qid), *map(number, row)] for qid, row in zip(lowest.index, lowest.to_numpy(), strict=True)]
+    greater = evaluation.measures[0].family.greater_is_better
+    worst = evaluation.per_query.sort_values(first, ascending=greater, kind="stable").head(N_WORST)
+    rows = [[str(qid), *map(number, row)] for qid, row in zip(worst.index, worst.to_numpy(), strict=True)]
     return Table(["Query", *evaluation.labels], rows)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.hosts import LoggedData
+from rankeval.measures import greater_is_better
 from rankeval.render import tables
 from rankeval.render.tables import number, signed
 
@@ -152,7 +153,7 @@ def best_row(facts: ExperimentFacts) -> Mapping[Hashable, Any]:
     """
     rows = facts.comparison.table.to_dict("records")
     own = (row for row in rows if row["measure"] == facts.primary and row["baseline"] == facts.baseline)
-    return max(own, key=lambda row: row["difference"])
+    return max(own, key=lambda row: row["difference"] if greater_is_better(facts.primary) else -row["difference"])
 
 
 def headline(facts: ExperimentFacts) -> str:
@@ -176,7 +177,7 @@ def headline(facts: ExperimentFacts) -> str:
         return f"Not confirmatory: {pair}: {evidence}. No adjusted p-value stands behind this difference."
     evidence += f", {p_words(p_value)}"
     if p_value <= 1 - level:
-        verb = "beats" if best["difference"] > 0 else "is worse than"
+        verb = "beats" if (best["difference"] > 0) == greater_is_better(facts.primary) else "is worse than"
         return f"{best['system']} {verb} {facts.baseline} by {evidence}."
     return (
         f"No difference was shown: {pair}: {evidence}. With this many queries a difference of "

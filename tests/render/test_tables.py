@@ -105,6 +105,13 @@ def test_latex_leaves_no_active_character(text):
     assert not set(body) & set(r"\&%$#_{}~^")
 
 
+def test_of_some_measures_less_is_better():
+    frame = pd.DataFrame({"ARP": [3.0, 1.0, 2.0], "no measure": [3.0, 1.0, 2.0]})
+    marks = tables.best_and_second(frame, list(frame))
+    assert marks["ARP"].tolist() == ["", "best", "second"]
+    assert marks["no measure"].tolist() == ["best", "", "second"]
+
+
 def test_best_and_second_share_ties():
     """Equal values have equal emphasis; nan has none."""
     frame = pd.DataFrame({"AP": [0.5, 0.7, 0.7, 0.5, 0.1, math.nan]}, index=list("abcdef"))

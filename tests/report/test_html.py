@@ -138,6 +138,14 @@ def test_the_headline_claims_a_difference_only_where_the_adjusted_p_is_at_most_a
     assert headline(worse).startswith("strong is worse than weak by -0.1")
 
 
+def test_where_less_is_better_the_lower_mean_beats_the_higher():
+    given = facts()
+    for difference, said in ((-0.1, "strong beats weak by -0.1"), (0.1, "strong is worse than weak by +0.1")):
+        table = given.comparison.table.assign(measure="ARP", p_adjusted=0.01, difference=difference)
+        one = replace(given, primary="ARP", comparison=replace(given.comparison, table=table))
+        assert headline(one).startswith(said)
+
+
 def test_coverage_says_what_was_left_out_undefined_and_tied():
     evaluation = evaluate(
         [1, 0, 0, 0], [1.0, 1.0, 3.0, 2.0], qid=["a", "a", "b", "b"], measures=["AP"], no_relevant="skip"
