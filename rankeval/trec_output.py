@@ -148,7 +148,7 @@ def trec_text(
         ]
     text: list[str] = []
     if per_query:
-        shown = _shown(evaluation, run, rules)
+        shown = _shown(evaluation, joined, rules)
         strings = _relevance_strings(joined, lines)
         text += _topic_lines(lines, evaluation, shown, strings)
     if summary:
@@ -205,14 +205,14 @@ def _number(root: str, text: str) -> float:
         raise InvalidInput(f"-m {root}.{text}: expected numbers separated by commas, found {text!r}") from None
 
 
-def _shown(evaluation: Evaluation, run: Run, rules: Convention) -> list[int]:
+def _shown(evaluation: Evaluation, joined: Joined, rules: Convention) -> list[int]:
     """Return which topics have lines, in ascending order of their ids as text."""
     names = [str(query) for query in evaluation.queries.tolist()]
     shown = sorted(range(len(names)), key=lambda place: names[place].encode())
-    if _is_version_10(rules):
+    if _is_version_10(rules) or joined.lacking is None:
         return shown
-    present = {str(query) for query in run.qid.unique().to_pylist()}
-    return [place for place in shown if names[place] in present]
+    lacking = set(map(str, joined.queries[joined.lacking].tolist()))
+    return [place for place in shown if names[place] not in lacking]
 
 
 def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str]]:
