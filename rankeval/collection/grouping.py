@@ -128,6 +128,8 @@ def order_of(ids: NDArray[Any]) -> Ints:
         size = sizes[blocks]
         moved: Ints = np.arange(len(ids)) + np.repeat(starts[blocks] - (np.cumsum(size) - size), size)
         return moved
+    if ids.dtype == np.uint16:
+        return np.argsort(ids, kind="stable")
     spread = int(ids.max()) - int(ids.min()) if ids.dtype.kind in "iu" and len(ids) else 2**32
     if spread < 2**32:
         # One or two passes over 16 bits each: NumPy sorts those by counting, not by comparing.
@@ -168,8 +170,7 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
     if strings is not None:
         coded = strings.dictionary_encode()
         order = numbers_of(pc.sort_indices(coded.dictionary))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
+        rank = _ranks(order)
         names = np.asarray(coded.dictionary.to_pylist(), dtype=object)[order]
         return rank[numbers_of(coded.indices)], names
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
@@ -217,9 +218,15 @@ def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     coded = pa.FixedSizeBinaryArray.from_buffers(width, len(packed), [None, pa.py_buffer(packed)]).dictionary_encode()
     names = np.frombuffer(coded.dictionary.buffers()[1], dtype=packed.dtype, count=len(coded.dictionary))
     order = np.argsort(names, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    rank = _ranks(order)
     return rank[numbers_of(coded.indices)], names[order].astype(ids.dtype)
+
+
+def _ranks(order: Ints) -> NDArray[Any]:
+    """Return the place of each number in an order, in as few bytes as hold it: all rows are about to have one."""
+    rank = np.empty(len(order), dtype=np.uint16 if len(order) <= 2**16 else np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
 
 
 def _as_bytes(texts: NDArray[Any]) -> NDArray[Any]:
