@@ -161,8 +161,8 @@ def _sniff(start: bytes, where: Path) -> str:
     return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffixes[-1] if suffixes else "", "trec")
 
 
-def _read_delimited(format: str) -> _Reader:  # noqa: A002
-    delimiter = lines.DELIMITERS[format]
+def _read_delimited(kind: str) -> _Reader:
+    delimiter = lines.DELIMITERS[kind]
 
     def read(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
         start = source.read(_SNIFFED).removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
@@ -185,7 +185,7 @@ def _read_delimited(format: str) -> _Reader:  # noqa: A002
 
         def rows() -> list[str]:
             source.seek(0)
-            return [f"line {number}" for number in lines.line_numbers(source.read(), format)]
+            return [f"line {number}" for number in lines.line_numbers(source.read(), kind)]
 
         return _from_table(table, layout, f"{where}, line 1", where, rows)
 

@@ -19,14 +19,14 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BOM = b"\xef\xbb\xbf"
 
 
-def line_numbers(data: bytes, format: str) -> list[int]:  # noqa: A002
+def line_numbers(data: bytes, kind: str) -> list[int]:
     """Return the line at which each row begins, counting from 1.
 
     Parameters
     ----------
     data : bytes
         The uncompressed text.
-    format : {"trec", "csv", "tsv", "jsonl"}
+    kind : {"trec", "csv", "tsv", "jsonl"}
         Whether there is a header, quotes or comments.
 
     Returns
@@ -34,13 +34,13 @@ def line_numbers(data: bytes, format: str) -> list[int]:  # noqa: A002
     list of int
         Empty where Python reads the file otherwise than Arrow did.
     """
-    if format in DELIMITERS:
+    if kind in DELIMITERS:
         try:
-            return [number for number, _ in records(data, DELIMITERS[format])][1:]
+            return [number for number, _ in records(data, DELIMITERS[kind])][1:]
         except csv.Error:
             return []
     lines = enumerate(data.removeprefix(_BOM).split(b"\n"), start=1)
-    comment = b"#" if format == "trec" else None
+    comment = b"#" if kind == "trec" else None
     return [number for number, line in lines if (said := line.strip()) and said[:1] != comment]
 
 

@@ -55,7 +55,8 @@ class Task:
             told["groups"] = self.groups[rows]
         if self.weight is not None and takes_weight(ranker):
             told["sample_weight"] = self.weight[rows]
-        return boosters.twin(ranker).fit(part.X, part.y, qid=part.qid, **told)  # type: ignore[no-any-return]
+        fitted: QueryRanker = boosters.twin(ranker).fit(part.X, part.y, qid=part.qid, **told)
+        return fitted
 
     def score(self, rows: Rows, score: NDArray[np.float64], **scoring: Any) -> Evaluation:
         """Evaluate the scores of these rows."""

@@ -176,6 +176,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         methods = [method for method in ("predict_proba", "decision_function") if hasattr(self.estimator_, "classes_")]
         return responses(self.estimator_, features, [*methods, "predict"])
 
+    # scikit-learn has no types, nor has its decorator.
     @available_if(_if_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return what the estimator's own `predict_proba` does, if it has one.
@@ -191,8 +192,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             Probabilities, by the order of ``classes_``.
         """
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(self._features(X, reset=False))  # type: ignore[no-any-return]
+        found: NDArray[np.float64] = self.estimator_.predict_proba(self._features(X, reset=False))
+        return found
 
+    # As above.
     @available_if(_if_inner_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return what the estimator's own `decision_function` does, if it has one.
@@ -208,7 +211,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             Confidences.
         """
         check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(self._features(X, reset=False))  # type: ignore[no-any-return]
+        found: NDArray[np.float64] = self.estimator_.decision_function(self._features(X, reset=False))
+        return found
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
         """Return the mean nDCG@10 of the queries, under the convention "rankeval".
@@ -237,17 +241,20 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         if boosters.library(last) == "catboost":
             # What CatBoost's own attribute takes for rankers needs the training data, and is None without.
             return np.asarray(last.get_feature_importance(type="PredictionValuesChange"))
-        return last.feature_importances_  # type: ignore[no-any-return]
+        found: NDArray[np.float64] = last.feature_importances_
+        return found
 
     @property
     def coef_(self) -> NDArray[np.float64]:
         """The coefficients of the fitted estimator, if it has them."""
-        return nesting.last_of(self.estimator_).coef_  # type: ignore[no-any-return]
+        found: NDArray[np.float64] = nesting.last_of(self.estimator_).coef_
+        return found
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes of the fitted estimator, if it has them."""
-        return self.estimator_.classes_  # type: ignore[no-any-return]
+        found: NDArray[Any] = self.estimator_.classes_
+        return found
 
     def _features(self, X: Any, *, reset: bool) -> Any:
         features = without_ids(X)

@@ -65,7 +65,7 @@ def test_a_measure_of_ones_own_is_checked_by_its_defaults():
     """Without annotations a default that is a number asks for numbers."""
 
     @family("OwnHit", title="-", formula="-", source="-", linear=True)
-    def own_hit(judged, *, rel=1, strict=False, kind=None, cutoff=None):  # noqa: ARG001
+    def own_hit(judged, *, rel=1, strict=False, kind=None, cutoff=None):  # noqa: ARG001 - only declared
         """Whether it is."""
         return judged.hits(rel, 1)
 
