@@ -1,0 +1,15 @@
+"""How many inputs the fuzz tests try: 2,000 in `.ci/run`, 200,000 in `.ci/run --full`."""
+
+from __future__ import annotations
+
+import os
+
+SHARES = {"files": 1000, "trec_eval": 600, "python": 400}
+"""Inputs of each kind in `.ci/run`: mutated files, random collections and flags, calls of the Python API."""
+
+SCALE = 100 if os.environ.get("RANKEVAL_TESTS") == "full" else 1
+
+
+def n_inputs(kind: str) -> int:
+    """Return how many inputs of a kind to try."""
+    return SHARES[kind] * SCALE
