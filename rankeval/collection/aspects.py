@@ -176,6 +176,7 @@ class AspectBlock:
             groups=with_unlike_labels(ties, labels),
             judged=seen,
             ties=ties,
+            queries=None if whole.queries is None else whole.queries[query],
         )
         return Parts(judged, query)
 

@@ -161,6 +161,7 @@ class Joined:
             aspects=None
             if self.aspects is None
             else self.aspects.block(rows, row, keep, self.offsets[first : last + 1], slice(first, last)),
+            queries=self.queries[first:last],
         )
         return chunk, ranking.ties
 

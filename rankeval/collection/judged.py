@@ -12,6 +12,7 @@ is linear in the gains, that is the same as giving each tied row the mean gain o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,8 +88,10 @@ class Judged:
         All tied rows whose order is open, those of one label included.
     aspects : AspectBlock, optional
         The judgments by aspect, where there are such.
-    sampled : set of int
-        Queries of which some value is a mean over drawn orders of tied rows, not over all of them.
+    queries : ndarray of shape (n_queries,), optional
+        Their ids, by which draws are seeded.
+    drawn : dict of int to float
+        The queries whose last value is a mean over drawn orders of tied rows, with the standard error of that mean.
     """
 
     offsets: Ints
@@ -99,7 +102,8 @@ class Judged:
     judged: NDArray[np.bool_] | None = None
     ties: Groups = NO_GROUPS
     aspects: AspectBlock | None = None
-    sampled: set[int] = field(default_factory=set, repr=False)
+    queries: NDArray[Any] | None = field(default=None, repr=False)
+    drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
@@ -119,6 +123,15 @@ class Judged:
     def n_queries(self) -> int:
         """Number of queries."""
         return len(self.offsets) - 1
+
+    def seed(self, query: int) -> int:
+        """Return a number that depends on the text of a query's id alone, and on which one of equal ids it is."""
+        if self.queries is None:
+            return _hashed(str(query))
+        name, first = self.queries[query], query
+        while first and self.queries[first - 1] == name:  # the aspects of a query stand together under its id
+            first -= 1
+        return _hashed(f"{name}\n{query - first}")
 
     @property
     def n_retrieved(self) -> Ints:
@@ -327,6 +340,10 @@ class Judged:
     def longest(self) -> int:
         """The greatest rank that any list of this chunk can have, retrieved or ideal."""
         return int(max(self.n_retrieved.max(initial=0), self.n_relevant(-np.inf).max(initial=0)))
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def _add_rank_by_rank(gains: Floats) -> Floats:

@@ -24,7 +24,7 @@ from rankeval.evaluation.storage import FACTS
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.orders import SAMPLES
+from rankeval.measures.orders import DRAWS
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -267,9 +267,9 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         for column, one in enumerate(bound):
             if column in turned:
                 continue
-            judged.sampled.clear()
+            judged.drawn.clear()
             scores[queries, column] = one.values(judged)
-            sampled[column] += len(judged.sampled)
+            sampled[column] += len(judged.drawn)
         _note_facts(facts, queries, judged, ties)
         identity[queries] = _label_sums(judged)
         ranked.update(judged.offsets.tobytes())
@@ -333,7 +333,7 @@ def _note_samples(asked: list[tuple[str, Measure]], sampled: NDArray[np.int64]) 
     noted = [f"{label} in {number} queries" for (label, _), number in zip(asked, sampled, strict=True) if number]
     if not noted:
         return {}
-    return {"ties": f"mean over {SAMPLES} drawn orders of tied rows, where there were too many: {', '.join(noted)}"}
+    return {"ties": f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(noted)}"}
 
 
 def _note_facts(facts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:

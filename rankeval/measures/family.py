@@ -21,7 +21,7 @@ from rankeval.collection.convention import PRESETS
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures import printing
-from rankeval.measures.orders import over_orders
+from rankeval.measures.orders import EXACT_TO, over_orders
 from rankeval.measures.parameters import checked, kinds
 from rankeval.measures.printing import Parameters
 
@@ -90,8 +90,12 @@ class Family:
     linear : bool
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
     expected : callable or "orders", optional
-        For the others: the kernel that gives the mean over the orders of tied rows; "orders" where there is no closed
-        form (see `rankeval.measures.orders`).
+        For the others: the kernel that gives the mean over the orders of tied rows; "orders" where there is no formula
+        (see `rankeval.measures.orders`).
+    exact_to : str
+        Up to where that mean is exact, in words; "" if always. Beyond, orders are drawn, and the mean has a standard
+        error: a formula hands the queries that are too much for it to `over_orders(kernel, judged, parameters,
+        only=...)`. With ``expected="orders"`` it is said of itself.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
     needs : {"grades", "aspects", "groups"}
@@ -119,12 +123,18 @@ class Family:
     aggregate: str = "mean"
     linear: bool = False
     expected: Kernel | str | None = None
+    exact_to: str = ""
     spellings: Mapping[str, tuple[str | Spelling, ...]] = field(default_factory=dict)
     needs: str = "grades"
     monotone: str = ""
     greater_is_better: bool = True
     nothing_is_an_answer: bool = False
     ascending: bool = False
+
+    @property
+    def ties(self) -> str:
+        """What the mean over orders of tied rows is: exact, or up to where."""
+        return f"exact up to {self.exact_to}, else drawn with its standard error" if self.exact_to else "exact"
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -313,6 +323,7 @@ def family(
     aggregate: str = "mean",
     linear: bool = False,
     expected: Kernel | str | None = None,
+    exact_to: str = "",
     spellings: Mapping[str, tuple[str | Spelling, ...]] | None = None,
     needs: str = "grades",
     monotone: str = "",
@@ -324,7 +335,7 @@ def family(
 
     Parameters
     ----------
-    name, title, formula, source, doi, bounds, aggregate, linear, expected, spellings, needs, monotone
+    name, title, formula, source, doi, bounds, aggregate, linear, expected, exact_to, spellings, needs, monotone
         As of `Family`.
     greater_is_better, nothing_is_an_answer, ascending
         As of `Family`.
@@ -355,7 +366,7 @@ def family(
     if not linear and expected is None:
         raise InvalidInput(
             f"{name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the kernel "
-            "that averages over the orders of tied rows, or expected='orders' if there is no closed form"
+            "that averages over the orders of tied rows, or expected='orders' if there is no formula"
         )
     for rule, value in (("needs", needs), ("monotone", monotone)):
         if value not in CHOICES[rule]:
@@ -381,6 +392,7 @@ def family(
             aggregate,
             linear,
             expected,
+            EXACT_TO if expected == "orders" else exact_to,
             dict(spellings or {}),
             needs,
             monotone,

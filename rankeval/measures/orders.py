@@ -1,38 +1,81 @@
-"""The mean of a measure over the orders of tied rows, where no formula gives it.
+"""The mean of a measure over the orders of tied rows, where no formula gives it: enumerated, or drawn.
 
-The orders of a query's tied rows are the arrangements of their labels within each group of equal scores, all equally
-likely. Up to `EXACT` of them are gone through, which gives the mean exactly; of more, `SAMPLES` are drawn from a fixed
-seed, so that the value is always the same, whatever the order of the rows and whichever queries are scored with it.
+An order of a query's tied rows is an arrangement of their kinds (label, and whether judged) within each group of
+equal scores. Rows below a measure's cut-off have no say, so arrangements end there:
+
+    scores      9   5   5   5   5   2   2        cut-off 3: the places that matter are . . . | . . . .
+    labels      1   0   0   1   0   2   0        arrangements  1 00, 1 01, 1 10  with chances 1/2, 1/4, 1/4
+
+A query is enumerated, which is exact, when it has up to `ALWAYS` rows in groups of unlike kinds, or few enough
+arrangements. Of others, `DRAWS` orders are drawn, and the standard error of their mean is noted. Each query's draws
+depend on its id alone. One seed for all would give queries of one pattern the same draws, and the same error, which
+would never average out.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache
-from itertools import product
+from functools import partial
+from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import NO_GROUPS, Ints, Judged
+from rankeval.collection.judged import NO_GROUPS, Ints, Judged, with_unlike_labels
+from rankeval.measures.arrangements import arrangements, number_of_arrangements
 
 Floats = NDArray[np.float64]
 
-EXACT = 1000
-"""Up to so many orders of a query's tied rows are gone through one by one."""
+ALWAYS = 8
+"""With up to so many tied rows, a query's orders are all gone through: 40,320 at most."""
 
-SAMPLES = 400
-"""So many orders are drawn where there are more."""
+FEW = 1000
+"""With more tied rows, up to so many arrangements are gone through, however long the list."""
+
+CELLS = 2**18
+"""In shorter lists more are: as many as have so many rows together."""
+
+DRAWS = 400
+"""So many orders are drawn of all others: every other one is the one before turned round, which errs the other way."""
+
+EXACT_TO = f"{ALWAYS} tied rows or {FEW:,} distinct orders of them"
+"""What is exact, for people."""
 
 _BATCH = 2**19
 """Rows that are scored at once."""
 
 
-def over_orders(kernel: Callable[..., Floats], judged: Judged, parameters: Mapping[str, Any]) -> Floats:
+class _Orders(NamedTuple):
+    """Some orders of a query's list, one a row, in kinds; their chances, or None if drawn; and whether it is all."""
+
+    place: int
+    kinds: Ints
+    chance: Floats | None
+    last: bool
+
+
+class _Group(NamedTuple):
+    """A group of tied rows: where its rows stand among those that matter, its kinds, and how many of each there are."""
+
+    rows: slice
+    kinds: Ints
+    counts: tuple[int, ...]
+
+    @property
+    def places(self) -> int:
+        """How many of its places matter."""
+        return int(self.rows.stop - self.rows.start)
+
+
+def over_orders(
+    kernel: Callable[..., Floats],
+    judged: Judged,
+    parameters: Mapping[str, Any],
+    *,
+    only: NDArray[np.bool_] | Ints | None = None,
+) -> Floats:
     """Return the mean of a kernel's values over the orders of tied rows.
 
     Parameters
@@ -40,124 +83,164 @@ def over_orders(kernel: Callable[..., Floats], judged: Judged, parameters: Mappi
     kernel : callable
         The measure for rankings without ties.
     judged : Judged
-        A chunk, tied rows open.
+        A chunk, tied rows open. The standard error of what is drawn is noted in its ``drawn``.
     parameters : mapping
-        The kernel's parameters; rows beyond a ``cutoff`` are taken to have no say.
+        The kernel's parameters. The order of rows beyond a ``cutoff`` is taken to have no say.
+    only : ndarray, optional
+        The queries wanted, as a mask or as numbers: those that are too much for a formula, say.
 
     Returns
     -------
-    ndarray of shape (n_queries,)
+    ndarray of shape (n_queries,) or of the number of queries wanted
         An order in which the value is 0/0 counts as 0, unless it is so in all of them.
     """
-    value = kernel(replace(judged, groups=NO_GROUPS, ties=NO_GROUPS, _memo={}), **parameters)
-    kind = judged.code.astype(np.int64) * 2
-    if judged.judged is not None:
-        kind += judged.judged
-    waiting: list[tuple[int, Ints]] = []
-    rows = 0
-    for query, groups in _open_groups(judged, kind, parameters.get("cutoff")):
-        orders, sampled = _orders(kind, judged.offsets[query : query + 2].tolist(), groups)
-        if sampled:
-            judged.sampled.add(query)
-        waiting.append((query, orders))
-        rows += orders.size
-        if rows > _BATCH:
-            _score(kernel, judged, parameters, waiting, value)
-            waiting, rows = [], 0
-    if waiting:
-        _score(kernel, judged, parameters, waiting, value)
+    queries = np.arange(judged.n_queries)
+    queries = queries if only is None else queries[only]
+    value, visible = _as_they_stand(kernel, judged, parameters, queries)
+    parts: dict[int, list[tuple[Floats, Floats | None]]] = {}
+    for batch in _batches(_all_orders(judged, queries, visible)):
+        scored = kernel(_spread(judged, queries, batch), **parameters)
+        ends = np.cumsum([len(orders.kinds) for orders in batch])
+        for orders, values in zip(batch, np.split(scored, ends[:-1]), strict=True):
+            parts.setdefault(orders.place, []).append((values, orders.chance))
+            if orders.last:
+                mean, error = _mean(parts.pop(orders.place))
+                value[orders.place] = mean
+                if orders.chance is None:
+                    judged.drawn[int(queries[orders.place])] = error
     return value
 
 
-def _open_groups(judged: Judged, kind: Ints, cutoff: int | None) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield each query with tied rows of unlike kinds, and where in its list those groups begin and end."""
-    current = -1
-    groups: list[tuple[int, int]] = []
-    for start, end, query in zip(*(part.tolist() for part in judged.ties), strict=True):
-        begin = int(judged.offsets[query])
-        if cutoff is not None and start - begin >= cutoff:
-            continue
-        inside = kind[start:end]
-        if inside.min() == inside.max():
-            continue
-        if query != current and groups:
-            yield current, groups
-            groups = []
-        current = query
-        groups.append((start - begin, end - begin))
-    if groups:
-        yield current, groups
+def _as_they_stand(
+    kernel: Callable[..., Floats], judged: Judged, parameters: Mapping[str, Any], queries: Ints
+) -> tuple[Floats, Ints]:
+    """Return the values of lists as they stand, and how many of their rows matter."""
+    whole = judged.n_retrieved[queries]
+    value = kernel(_cut(judged, queries, whole), **parameters)
+    if parameters.get("cutoff") is None:
+        return value, whole
+    head = np.minimum(whole, parameters["cutoff"])
+    of_head = kernel(_cut(judged, queries, head), **parameters)
+    # A measure may divide by the length of the whole list, say: then it needs all rows.
+    return value, np.where(np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True), head, whole)
 
 
-def _orders(kind: Ints, bounds: list[int], groups: list[tuple[int, int]]) -> tuple[Ints, bool]:
-    """Return arrangements of a query's kinds, one a row, and whether they are a sample."""
-    listed = kind[bounds[0] : bounds[1]]
-    inside = [np.sort(listed[start:end]) for start, end in groups]
-    number = prod(_arrangements(one) for one in inside)
-    if number <= EXACT:
-        choices = [_all_arrangements(tuple(one.tolist())) for one in inside]
-        picks = np.array(list(product(*(range(len(one)) for one in choices))))
-        drawn = [one[picks[:, at]] for at, one in enumerate(choices)]
-    else:
-        drawn = [_sample(one, at) for at, one in enumerate(inside)]
-    orders = np.tile(listed, (len(drawn[0]), 1))
-    for (start, end), one in zip(groups, drawn, strict=True):
-        orders[:, start:end] = one
-    return orders, number > EXACT
-
-
-def _arrangements(kinds: Ints) -> int:
-    """Return the number of distinct arrangements, or a number above `EXACT` when there are still more."""
-    counts = sorted(Counter(kinds.tolist()).values())
-    number = 1
-    placed = counts[-1]  # the others are put among these one by one: the number only grows
-    for count in counts[:-1]:
-        for one in range(1, count + 1):
-            placed += 1
-            number = number * placed // one
-            if number > EXACT:
-                return number
-    return number
-
-
-@lru_cache(maxsize=1024)
-def _all_arrangements(kinds: tuple[int, ...]) -> Ints:
-    def arrange(left: Counter[int]) -> list[list[int]]:
-        if not +left:
-            return [[]]
-        return [[one, *rest] for one in sorted(+left) for rest in arrange(left - Counter([one]))]
-
-    return np.array(arrange(Counter(kinds)), dtype=np.int64)
-
-
-def _sample(kinds: Ints, at: int) -> Ints:
-    """Draw arrangements of the group that is number ``at`` of its query."""
-    rng = np.random.default_rng([at, len(kinds)])
-    return rng.permuted(np.tile(kinds, (SAMPLES, 1)), axis=1)
-
-
-def _score(
-    kernel: Callable[..., Floats],
-    judged: Judged,
-    parameters: Mapping[str, Any],
-    waiting: list[tuple[int, Ints]],
-    value: Floats,
-) -> None:
-    """Score every order as a query of its own, and write the means."""
-    query = np.concatenate([np.full(len(orders), query) for query, orders in waiting])
-    kind = np.concatenate([orders.ravel() for _, orders in waiting])
-    offsets = np.concatenate(([0], np.cumsum(judged.n_retrieved[query])))
-    spread = Judged(
+def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
+    """Return the first rows of some queries, ties broken as they stand."""
+    offsets = np.concatenate(([0], np.cumsum(length)))
+    row = np.arange(offsets[-1]) + np.repeat(judged.offsets[queries] - offsets[:-1], length)
+    return Judged(
         offsets=offsets,
         levels=judged.levels,
+        code=judged.code[row],
+        counts=judged.counts[queries],
+        groups=NO_GROUPS,
+        judged=None if judged.judged is None else judged.judged[row],
+    )
+
+
+def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Orders]:
+    """Yield the orders of each query whose order matters."""
+    kind = judged.code.astype(np.int64) * 2
+    if judged.judged is not None:
+        kind += judged.judged
+    place = np.full(judged.n_queries, -1)
+    place[queries] = np.arange(len(queries))
+    begin, upto = judged.offsets[:-1], judged.offsets[:-1].copy()
+    upto[queries] += visible
+    ties = with_unlike_labels(judged.ties, kind)
+    seen = ties.start < upto[ties.query]
+    start, end, query = (part[seen] for part in ties)
+    for low, high in pairwise(np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(query)).tolist()):
+        one = int(query[low])
+        top, bottom = int(begin[one]), int(upto[one])
+        groups = []
+        for group in range(low, high):
+            kinds, counts = np.unique(kind[start[group] : end[group]], return_counts=True)
+            rows = slice(int(start[group]) - top, min(int(end[group]), bottom) - top)
+            groups.append(_Group(rows, kinds, tuple(counts.tolist())))
+        yield from _orders(int(place[one]), kind[top:bottom], groups, partial(judged.seed, one))
+
+
+def _orders(place: int, listed: Ints, groups: list[_Group], seed: Callable[[], int]) -> Iterator[_Orders]:
+    """Yield the orders of one query, so many rows at a time."""
+    step = 2 * max(1, _BATCH // (2 * len(listed)))
+    most = max(FEW, CELLS // len(listed))
+    number = 1
+    if sum(sum(group.counts) for group in groups) > ALWAYS:
+        for group in groups:
+            number *= number_of_arrangements(tuple(sorted(group.counts, reverse=True)), group.places, most)
+            if number > most:
+                yield from _drawn(place, listed, groups, np.random.default_rng(seed()), step)
+                return
+    choices = [arrangements(group.counts, group.places) for group in groups]
+    sizes = tuple(len(chance) for _, chance in choices)
+    number = prod(sizes)
+    for first in range(0, number, step):
+        last = min(first + step, number)
+        picks = np.unravel_index(np.arange(first, last), sizes)
+        filled = [group.kinds[kinds[pick]] for group, (kinds, _), pick in zip(groups, choices, picks, strict=True)]
+        chance = np.prod([chance[pick] for (_, chance), pick in zip(choices, picks, strict=True)], axis=0)
+        yield _Orders(place, _filled(listed, groups, filled), chance, last == number)
+
+
+def _drawn(place: int, listed: Ints, groups: list[_Group], rng: np.random.Generator, step: int) -> Iterator[_Orders]:
+    for first in range(0, DRAWS, step):
+        last = min(first + step, DRAWS)
+        filled = []
+        for group in groups:
+            rows = np.repeat(group.kinds, group.counts)
+            once = rng.permuted(np.tile(rows, ((last - first) // 2, 1)), axis=1)
+            both = np.stack((once, once[:, ::-1]), axis=1).reshape(-1, len(rows))
+            filled.append(both[:, : group.places])
+        yield _Orders(place, _filled(listed, groups, filled), None, last == DRAWS)
+
+
+def _filled(listed: Ints, groups: list[_Group], filled: list[Ints]) -> Ints:
+    """Return copies of a list with its groups filled in."""
+    orders = np.tile(listed, (len(filled[0]), 1))
+    for group, kinds in zip(groups, filled, strict=True):
+        orders[:, group.rows] = kinds
+    return orders
+
+
+def _batches(orders: Iterator[_Orders]) -> Iterator[list[_Orders]]:
+    """Gather orders to be scored together."""
+    waiting: list[_Orders] = []
+    rows = 0
+    for one in orders:
+        waiting.append(one)
+        rows += one.kinds.size
+        if rows >= _BATCH:
+            yield waiting
+            waiting, rows = [], 0
+    if waiting:
+        yield waiting
+
+
+def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
+    """Return every order as a query of its own."""
+    size = [len(orders.kinds) for orders in batch]
+    length = np.repeat([orders.kinds.shape[1] for orders in batch], size)
+    kind = np.concatenate([orders.kinds.ravel() for orders in batch])
+    return Judged(
+        offsets=np.concatenate(([0], np.cumsum(length))),
+        levels=judged.levels,
         code=kind // 2,
-        counts=judged.counts[query],
+        counts=judged.counts[queries[np.repeat([orders.place for orders in batch], size)]],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else kind % 2 == 1,
     )
-    values = kernel(spread, **parameters)
-    first = 0
-    for number, orders in waiting:
-        of_query = values[first : first + len(orders)]
-        value[number] = np.nan if np.isnan(of_query).all() else np.nan_to_num(of_query).mean()
-        first += len(orders)
+
+
+def _mean(parts: list[tuple[Floats, Floats | None]]) -> tuple[float, float]:
+    """Return the mean over orders, 0/0 counting as 0 unless all are, and its standard error if they were drawn."""
+    values = np.concatenate([values for values, _ in parts])
+    if np.isnan(values).all():
+        return np.nan, 0.0
+    values = np.nan_to_num(values)
+    chances = [chance for _, chance in parts if chance is not None]
+    if chances:
+        return float(np.average(values, weights=np.concatenate(chances))), 0.0
+    pairs = values.reshape(-1, 2).mean(axis=1)
+    return float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(len(pairs)))

@@ -334,10 +334,12 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
         return one.values(judged)
     parts = judged.aspects.parts(judged)
     query: Ints = parts.query
-    parts.judged.sampled.clear()  # they are kept, and another measure may have left its marks
+    parts.judged.drawn.clear()  # they are kept, and another measure may have left its marks
     values = np.nan_to_num(one.values(parts.judged))
-    judged.sampled.update(query[list(parts.judged.sampled)].tolist())
     groups = np.bincount(query, minlength=judged.n_queries)
+    for part, error in parts.judged.drawn.items():
+        its = int(query[part])  # groups are drawn apart: their errors add up as squares
+        judged.drawn[its] = float(np.hypot(judged.drawn.get(its, 0.0), error / groups[its]))
     mean: Floats = np.divide(
         judged.sums(query, values), groups, out=np.full(judged.n_queries, np.nan), where=groups > 0
     )
