@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any
 
 from rankeval._registry import unknown
@@ -35,8 +36,10 @@ class Convention:
 
     Parameters
     ----------
-    name : str
-        What to call it; a preset that had a rule changed gets ``+`` at its end.
+    name : str, optional
+        What to call it. The name of a preset stands for the preset's rules, and is refused beside others; one that had
+        a rule changed gets ``+`` at its end. Without a name it is "rankeval", or "rankeval+" if a rule is not the
+        default.
     ties : {"expected", "docid", "stable", "best", "worst"}
         Rows of equal score: the exact mean over their orders; by document id, descending by bytes (trec_eval; its
         measures of preferences go by ascending ids, and so do ours); as they stand in the input; the better ones
@@ -65,7 +68,8 @@ class Convention:
         ``{"nDCG": {"gain": "exp"}}``.
     """
 
-    name: str = "rankeval"
+    # A name is always there once it is made.
+    name: str = None  # type: ignore[assignment]
     ties: str = "expected"
     judgments: str = "given"
     negative: str = "zero"
@@ -87,6 +91,47 @@ class Convention:
             raise InvalidInput(f"bind is {self.bind!r}; expected families' parameters: {{'nDCG': {{'gain': 'exp'}}}}")
         if self.depth is not None and self.ties == "expected":
             raise InvalidInput("depth cuts a ranking in which ties are broken: choose ties='docid' or 'stable' with it")
+        # Whoever holds the mapping that was given, or this one, must not change the rules behind the name.
+        frozen = {family: MappingProxyType(dict(bound)) for family, bound in self.bind.items()}
+        object.__setattr__(self, "bind", MappingProxyType(frozen))
+        self._check_name()
+
+    def _check_name(self) -> None:
+        """Let the name of a preset stand for its rules alone: a card is believed by its name."""
+        name: Any = self.name
+        if name is None:
+            name = "rankeval+" if self._changed(PRESETS["rankeval"]) else "rankeval"
+            object.__setattr__(self, "name", name)
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(f"name is {name!r}; expected a text, what to call the convention")
+        changed = self._changed(PRESETS.get(name, self))
+        if changed:
+            found, expected = (getattr(one, changed[0]) for one in (self, PRESETS[name]))
+            raise InvalidInput(
+                f"the name {name!r} is that of a preset, whose rule {changed[0]} is {expected!r} and not {found!r}: "
+                f"take another name for your own rules, or change the preset's by convention={name!r} with single "
+                "rules, such as ties="
+            )
+
+    def _changed(self, preset: Convention) -> list[str]:
+        """Return the rules that are not the preset's; what is "given" there may be either, as the data had it."""
+        rules = [part.name for part in fields(self) if part.name != "name"]
+        rules = [rule for rule in rules if getattr(self, rule) != getattr(preset, rule)]
+        return [rule for rule in rules if rule != "judgments" or preset.judgments != "given"]
+
+    def resolved(self, judgments: str) -> Convention:
+        """Return this convention for data with judgments of one kind, under a name that still says which rules.
+
+        Parameters
+        ----------
+        judgments : {"rows", "qrels"}
+            Where judgments come from. Rows have no others, and so they replace "qrels"; qrels can do for both.
+        """
+        if self.judgments in ("given", judgments):
+            return replace(self, judgments=judgments)
+        if judgments == "rows":
+            return self.with_rules(judgments=judgments)
+        return replace(self, name=f"{self.name}+") if PRESETS.get(self.name, self).judgments == "given" else self
 
     def with_rules(self, **rules: Any) -> Convention:
         """Return this convention with single rules changed; a rule given as None stays as it is.
@@ -101,6 +146,34 @@ class Convention:
             return self
         name = self.name if self.name.endswith("+") else f"{self.name}+"
         return replace(self, name=name, **changed)
+
+    @classmethod
+    def from_card(cls, card: Mapping[str, Any]) -> Convention:
+        """Return the convention that a card describes; a preset whose rules were others when it was written gets ``+``.
+
+        Parameters
+        ----------
+        card : mapping of str to object
+            As `card` gives it.
+
+        Raises
+        ------
+        InvalidInput
+            When it is no such card.
+        """
+        known = [part.name for part in fields(cls)]
+        if not isinstance(card, Mapping) or not set(card) <= set(known) or not isinstance(card.get("name"), str):
+            raise InvalidInput(f"expected the card of a convention, a mapping of {', '.join(known)}; found {card!r}")
+        own = cls(**{**card, "name": f"{card['name']}+"})
+        preset = PRESETS.get(card["name"], own)
+        return own if own._changed(preset) else replace(own, name=card["name"])
+
+    def __repr__(self) -> str:
+        return f"Convention({', '.join(f'{rule}={value!r}' for rule, value in self.card().items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is unpickled was checked as what is made; a mapping that cannot be changed does not pickle, either.
+        return type(self).from_card, (self.card(),)
 
     def card(self) -> dict[str, Any]:
         """Return the rules as a plain dict, for logs and reports."""
@@ -150,7 +223,10 @@ def check_number(name: str, value: Any) -> None:
         raise InvalidInput(f"{name} is {value!r}; expected a number")
 
 
-PRESETS: dict[str, Convention] = {
+PRESETS: dict[str, Convention] = {}
+"""The conventions of other tools, by name."""
+
+PRESETS |= {
     preset.name: preset
     for preset in (
         Convention("rankeval"),
@@ -207,7 +283,6 @@ PRESETS: dict[str, Convention] = {
         ),
     )
 }
-"""The conventions of other tools, by name."""
 
 
 def convention(spec: str | Convention) -> Convention:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -329,7 +329,7 @@ def join_arrays(
         score=scores,
         relevance=relevance,
         # The ranked rows are all the judgments that arrays hold.
-        convention=replace(convention, judgments="rows"),
+        convention=convention.resolved("rows"),
         judged=relevance >= 0 if marks else None,
         docid=docid,
     )

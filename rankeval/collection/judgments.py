@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +51,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         raise InvalidInput("the qrels are empty: no query can be scored; give a row for each judged document")
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
-    convention = replace(convention, judgments="qrels") if convention.judgments == "given" else convention
+    convention = convention.resolved("qrels")
     excluded: dict[str, tuple[Any, ...]] = {}
     queries, truth_query, run_query = _numbered(qrels, run, excluded)
     judged_topics = run_query >= 0

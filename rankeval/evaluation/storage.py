@@ -86,7 +86,7 @@ def unpack(content: bytes) -> dict[str, Any]:
         "labels": labels,
         "measures": tuple(measure(name) for name in card["measures"]),
         "scores": np.column_stack([table[f"measure:{label}"].to_numpy() for label in labels]),
-        "convention": Convention(**card["convention"]),
+        "convention": Convention.from_card(card["convention"]),
         "facts": {fact: table[f"fact:{fact}"].to_numpy() for fact in FACTS},
         "touched": card["touched"],
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},

@@ -116,7 +116,7 @@ class Plan:
             baseline=content["baseline"],
             measure=content["measure"],
             secondary=tuple(content["secondary"]),
-            convention=Convention(**content["convention"]),
+            convention=Convention.from_card(content["convention"]),
             alpha=content["alpha"],
             n_resamples=content["n_resamples"],
             rng=content["rng"],
