@@ -38,9 +38,9 @@ def chance_of_labels(registered: Hashes, candidate: Hashes) -> float:
     """
     known, times = np.unique(registered, return_counts=True)
     drawn, drawn_times = np.unique(candidate, return_counts=True)
-    place = np.minimum(np.searchsorted(known, drawn), len(known) - 1) if len(known) else np.zeros(0, dtype=np.intp)
     if not len(known) or not len(drawn):
         return 1.0
+    place = np.minimum(np.searchsorted(known, drawn), len(known) - 1)
     if not bool(((known[place] == drawn) & (times[place] >= drawn_times)).all()):
         return 1.0
     return chance_of_being_contained(times, int(drawn_times.sum()))

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -47,6 +48,19 @@ def compared(data, *weights):
 
 def kinds(guard):
     return [entry.kind for entry in guard._records.ledger.entries()]
+
+
+def interrupt(guard, monkeypatch, act):
+    """Let something else happen once, just before the guard's next entry is appended."""
+    append, waiting = guard._records.append, [True]
+
+    def late(kind, body, **options):
+        if waiting:
+            waiting.clear()
+            act()
+        append(kind, body, **options)
+
+    monkeypatch.setattr(guard._records, "append", late)
 
 
 class TestRegister:
@@ -104,7 +118,38 @@ class TestRegister:
         with pytest.warns(RankevalWarning, match="RG001 'flags': only 0 of 50 queries"):
             flagged = guard.register("flags", flags, data.y, qid=data.qid)
         assert {one.code for one in flagged.findings} >= {"RG001"}
-        assert {one.code for one in guard.register("flags", flags, data.y, qid=data.qid).findings} >= {"RG001"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            again = guard.register("flags", flags, data.y, qid=data.qid)
+        assert {one.code for one in again.findings} >= {"RG001"}
+
+    @pytest.mark.parametrize("name", ["", " ", "\t\n", None, 7])
+    def test_a_collection_needs_a_name(self, guard, data, name):
+        with pytest.raises(InvalidInput, match="expected what to call the collection"):
+            guard.register(name, data)
+        assert kinds(guard) == []
+
+    def test_two_registrations_at_once_both_count_and_know_of_each_other(self, guard, data, monkeypatch):
+        """The other one comes between the look and the entry: the rules look again, at it too."""
+        other = Guard("other", ledger=guard.ledger)
+        interrupt(guard, monkeypatch, lambda: other.register("theirs", data.X[:300], data.y[:300], qid=data.qid[:300]))
+        with pytest.warns(RankevalWarning, match=r"RG003 'mine': \d+ of the \d+ identifiable queries of 'theirs'"):
+            mine = guard.register("mine", data)
+        assert "RG003" in {one.code for one in mine.findings}
+        assert kinds(guard) == ["register", "register"]
+        assert guard.verify()
+
+    def test_one_content_registered_twice_at_once_stands_there_once(self, guard, data, monkeypatch):
+        """Under its name it is the same registration; under another name the slower one is told."""
+        twin = Guard("project", ledger=guard.ledger)
+        interrupt(guard, monkeypatch, lambda: twin.register("test", data))
+        assert guard.register("test", data).digest == twin.register("test", data).digest
+        assert kinds(guard) == ["register"]
+        other = rk.datasets.make_ranking(50, 10, 4, rng=4)
+        interrupt(guard, monkeypatch, lambda: twin.register("theirs", other))
+        with pytest.raises(LedgerError, match="registered as 'theirs': use that name instead of 'mine'"):
+            guard.register("mine", other)
+        assert kinds(guard) == ["register", "register"]
 
     @pytest.mark.usefixtures("test")
     def test_the_checks_find_what_they_are_for(self, guard, data):
@@ -278,15 +323,7 @@ class TestOpen:
         other = Guard("project", ledger=guard.ledger)
         other.register("test", data)
         theirs = other.freeze(test, systems=systems(data, 0, 1, 2), baseline="s0")
-        append, waiting = guard._records.append, [True]
-
-        def late(kind, body, **options):
-            if waiting:
-                waiting.clear()
-                other.open(theirs)
-            append(kind, body, **options)
-
-        monkeypatch.setattr(guard._records, "append", late)
+        interrupt(guard, monkeypatch, lambda: other.open(theirs))
         guard.open(mine)
         assert guard.looks(test)["system"].tolist() == ["s1", "s2"]
 

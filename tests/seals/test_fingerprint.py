@@ -10,8 +10,17 @@ from scipy import sparse
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput
-from rankeval.seals.fingerprint import evidence_bits, fingerprint, fingerprint_qrels, run_outputs
-from rankeval.seals.mixing import text_hashes
+from rankeval.seals.fingerprint import (
+    IDENTIFIABLE_BITS,
+    evidence_bits,
+    fingerprint,
+    fingerprint_qrels,
+    run_outputs,
+    tie_levels,
+)
+from rankeval.seals.ledger import unpack
+from rankeval.seals.mixing import blocks, row_hashes, text_hashes
+from rankeval.seals.register import registration
 
 N_QUERIES, N_ROWS = 12, 96
 
@@ -66,7 +75,7 @@ def test_a_sparse_matrix_with_split_and_unsorted_entries_is_as_its_dense_form():
 
 
 def test_missing_values_of_any_bit_pattern_are_one():
-    odd = np.array([[0x7FF8000000000001]], dtype=np.uint64).view(np.float64)
+    odd = np.array([[0x7FC00001]], dtype=np.uint32).view(np.float32)
     assert fingerprint(odd, None, [0]).digest == fingerprint([[np.nan]], None, [0]).digest
 
 
@@ -105,7 +114,36 @@ def test_all_queries_of_random_data_differ():
     assert len(np.unique(known.queries["features"])) == known.n_queries
 
 
+def test_a_frame_without_features_is_a_matrix_without_columns():
+    assert (row_hashes(pd.DataFrame({"qid": [1, 2]})) == row_hashes(np.empty((2, 0)))).all()
+
+
+def test_dates_count_by_their_instant():
+    days = pd.DataFrame({"day": pd.to_datetime(["2026-01-01", "2026-01-02", "2026-01-01"])})
+    hashes = row_hashes(days)
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_array], ids=lambda form: form.__name__)
+def test_blocks_of_rows_change_nothing(data, form, monkeypatch):
+    """Large data is worked off in blocks that stay in the processor's cache."""
+    X, y, qid = data
+    whole = row_hashes(form(X)), evidence_bits(fingerprint(X, y, qid), form(X))["features"]
+    monkeypatch.setattr("rankeval.seals.mixing._BLOCK", 7 * X.shape[1] + 1)
+    assert [len(block) for _, block in blocks(form(X))] == [7] * 13 + [5]
+    assert (row_hashes(form(X)) == whole[0]).all()
+    assert (evidence_bits(fingerprint(X, y, qid), form(X))["features"] == whole[1]).all()
+
+
+def test_many_ids_have_the_hashes_of_few():
+    """Ids are hashed in blocks, each as wide as its longest."""
+    ids = np.array([f"{'x' * (row % 7)}{row}" for row in range(2**14 + 100)], dtype=object)
+    assert (text_hashes(ids)[2**14 - 50 :] == text_hashes(ids[2**14 - 50 :])).all()
+    assert len(np.unique(text_hashes(ids))) == len(ids)
+
+
 def test_document_ids_are_the_same_as_strings_numbers_and_bytes():
+    assert (text_hashes(np.array(["é".encode()])) == text_hashes(["é"])).all()
     assert (text_hashes(np.array([7, 12])) == text_hashes(np.array(["7", "12"]))).all()
     assert (text_hashes(np.array([b"7", b"12"])) == text_hashes(np.array(["7", "12"], dtype=object))).all()
     assert (text_hashes(np.array(["7", "long enough"]))[:1] == text_hashes(np.array(["7"]))).all()
@@ -134,9 +172,66 @@ def test_parts_that_do_not_fit_are_named():
         fingerprint(None, None, [0])
     with pytest.raises(InvalidInput, match="no text for 1 of 2 queries"):
         fingerprint(None, [1, 2], [0, 1], queries={0: "first"})
+    with pytest.raises(InvalidInput, match=r"y must have one value a row, but its shape is \(2, 2\)"):
+        fingerprint(None, np.zeros((2, 2)), [0, 0])
+    with pytest.raises(InvalidInput, match="X must be numbers"):
+        fingerprint([["a"], ["b"]], None, [0, 0])
+    with pytest.raises(InvalidInput, match="score has 1 values for 2 rows"):
+        fingerprint(None, [1, 2], [0, 0]).outputs([1.0])
+
+
+def test_a_column_of_labels_is_as_a_list_of_them():
+    assert fingerprint(None, [[1], [2]], [0, 0]).digest == fingerprint(None, [1, 2], [0, 0]).digest
 
 
 class TestEvidence:
+    @pytest.mark.parametrize(
+        ("row", "n_unusual"),
+        [
+            ([0.12, 120.0, 0.0012, 1.2e30, 0.5, 0.0], 0),
+            ([0.123, 1230.0, 1.05, 100.5, 1.23e-30, 1.23e30], 6),
+            ([0.123, 0.123, -0.123, 0.124, 0.124, 7.0], 2),
+            ([np.nan, np.inf, -np.inf, -0.0, 1e300, 0.999], 1),
+            ([0.1, 0.2, 0.3, 0.7, 1 / 3, 2 / 3], 2),
+        ],
+    )
+    def test_a_row_counts_its_distinct_values_of_three_or_more_digits(self, row, n_unusual):
+        """Six bits each, as far as that is more than its rarity says: one bit for a row of the only query."""
+        bits = evidence_bits(fingerprint([row], None, [0]), [row])["features"]
+        assert bits.tolist() == [max(6.0 * n_unusual, 1.0)]
+        assert evidence_bits(fingerprint([row], None, [0]), None)["features"].tolist() == [1.0]
+
+    def test_a_row_counts_by_how_many_queries_have_it(self):
+        """A row of c of Q queries counts log2((Q + 1) / c), once a query, however often it stands there."""
+        row = {"a": [1, 2, 2], "b": [2, 3], "c": [2]}
+        X = np.array([[value] for values in row.values() for value in values], dtype=float)
+        qid = np.repeat(list(row), [len(values) for values in row.values()])
+        bits = evidence_bits(fingerprint(X, None, qid), X)["features"]
+        assert bits.tolist() == pytest.approx([2 + np.log2(4 / 3), 2 + np.log2(4 / 3), np.log2(4 / 3)])
+
+    def test_a_shared_row_is_no_rarer_for_its_digits(self):
+        X = [[0.123, 0.456], [0.123, 0.456], [0.789, 0.987]]
+        bits = evidence_bits(fingerprint(X, None, [0, 1, 1]), X)["features"]
+        assert bits.tolist() == pytest.approx([np.log2(3 / 2), np.log2(3 / 2) + 12])
+
+    @pytest.mark.parametrize(("n_queries", "n_documents", "told"), [(7, 13, False), (7, 14, True), (15, 10, True)])
+    def test_a_query_of_forty_bits_is_identifiable(self, n_queries, n_documents, told):
+        """Seven queries of 13 documents of their own have 39 bits each, 15 queries of ten just 40."""
+        qid = np.repeat(np.arange(n_queries), n_documents)
+        known = fingerprint_qrels(Qrels(qid, np.arange(len(qid)), qid % 2))
+        assert IDENTIFIABLE_BITS == 40
+        assert evidence_bits(known, None)["documents"].tolist() == [np.log2(n_queries + 1) * n_documents] * n_queries
+        assert unpack(registration(known, None)["identifiable"]["documents"]).tolist() == [told] * n_queries
+
+    def test_a_text_identifies_its_query_if_no_other_has_it(self):
+        """Case, width, ligatures and space make no difference."""
+        texts = {0: "Straße", 1: " STRASSE\n", 2: "ﬁrst  word", 3: "first"}
+        known = fingerprint(None, [1, 0, 1, 0], [0, 1, 2, 3], queries=texts)
+        assert known.queries["text"][0] == known.queries["text"][1]
+        assert evidence_bits(known, None)["text"].tolist() == [0, 0, 40, 40]
+        other = fingerprint(None, [1], [7], queries={7: "First word"})
+        assert other.queries["text"][0] == known.queries["text"][2]
+
     def test_one_query_of_three_rows_of_measurements_is_identifiable(self):
         X = np.random.default_rng(0).normal(size=(3, 12))
         assert evidence_bits(fingerprint(X, None, [0, 0, 0]), X)["features"][0] > 40
@@ -175,6 +270,10 @@ class TestOutputs:
         two = fingerprint(X[order], y[order], qid[order]).outputs((np.exp(score) + 10 * qid)[order])
         for kind in ("features", "labels"):
             assert (one[kind] == two[kind]).all()
+
+    def test_a_level_counts_the_distinct_scores_above(self):
+        query, score = np.array([0, 1, 0, 1, 0, 0, 1]), np.array([1.0, 5.0, 3.0, 5.0, 1.0, 0.0, -2.0])
+        assert tie_levels(query, score).tolist() == [1, 0, 0, 0, 1, 2, 1]
 
     def test_a_tie_that_is_broken_is_another_output(self):
         known = fingerprint([[1], [2], [3]], [0, 1, 0], [0, 0, 0])

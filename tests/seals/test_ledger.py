@@ -1,11 +1,17 @@
 """Laws of the ledger: nothing is lost, and what was altered shows."""
 
+import contextlib
+import getpass
 import json
 import multiprocessing
+import platform
+import re
 import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from rankeval.errors import LedgerError
 from rankeval.seals.discovery import ledger_url
@@ -132,3 +138,135 @@ def test_arrays_survive_packing(array):
     back = unpack(pack(array))
     assert back.dtype == array.dtype
     assert (back == array).all()
+
+
+@pytest.mark.parametrize("column", ["previous", "hash", "seq"])
+def test_the_database_itself_refuses_a_second_entry_after_one(ledger, column):
+    """Whatever wrote it: no two entries have one number, one hash, or one entry before them."""
+    entries = filled(ledger, 2)
+    row = {
+        "seq": 3,
+        "kind": "note",
+        "project": "p",
+        "time": "t",
+        "who": "w",
+        "body": "{}",
+        "previous": "x",
+        "hash": "y",
+    }
+    row[column] = getattr(entries[1], column)
+    with pytest.raises(sqlite3.IntegrityError, match=f"UNIQUE.*{column}"):
+        edit(ledger, "INSERT INTO rankeval_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *row.values())
+
+
+def test_a_writer_who_was_overtaken_appends_after_the_other(ledger, monkeypatch):
+    """On a database without a lock for us, the unique links refuse the slower of two entries: it is made again."""
+    once, overtaken = ledger._append_once, []
+
+    def late(*entry):
+        if len(overtaken) < 3:
+            overtaken.append(Ledger(ledger.url).append("other", "p", {}))
+            raise sa.exc.IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
+        return once(*entry)
+
+    monkeypatch.setattr(ledger, "_append_once", late)
+    monkeypatch.setattr("rankeval.seals.ledger.time.sleep", lambda _: None)
+    assert ledger.append("note", "p", {"n": 1}).previous == overtaken[-1].hash
+    assert [entry.kind for entry in ledger.entries()] == ["other", "other", "other", "note"]
+    assert ledger.problems() == []
+
+
+def test_a_writer_who_is_always_overtaken_gives_up_after_a_minute(ledger, monkeypatch):
+    """And not before: the clock stands still for two attempts and jumps then."""
+    clock = iter([0.0, 59.0, 60.0, 60.5])
+
+    def refused(*_):
+        raise sa.exc.IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
+
+    monkeypatch.setattr(ledger, "_append_once", refused)
+    monkeypatch.setattr("rankeval.seals.ledger.time.monotonic", lambda: next(clock))
+    with pytest.raises(LedgerError, match="gave up appending after 60 s"):
+        ledger.append("note", "p", {})
+    assert list(clock) == []
+
+
+def test_no_password_is_shown():
+    """Not in the name of a ledger, nor in what is said when it cannot be reached."""
+    ledger = Ledger("nosuchdb://me:secret@somewhere/x")
+    assert ledger.shown == "nosuchdb://me:***@somewhere/x"
+    assert repr(ledger) == "Ledger('nosuchdb://me:***@somewhere/x')"
+    for use in (ledger.head, ledger.problems, lambda: ledger.append("note", "p", {})):
+        with pytest.raises(LedgerError) as caught:
+            use()
+        assert "me:***@somewhere" in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_an_entry_says_who_made_it_and_when(ledger, monkeypatch):
+    """The time in UTC to the second; a user without a name is unknown, and no reason to lose the entry."""
+    first = ledger.append("note", "p", {})
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", first.time)
+    assert abs(datetime.fromisoformat(first.time) - datetime.now(UTC)) < timedelta(minutes=5)
+    assert first.who == f"{getpass.getuser()}@{platform.node()}"
+
+    def nameless():
+        raise KeyError("uid not found: 1234")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert ledger.append("note", "p", {}).who == f"unknown@{platform.node()}"
+
+
+def test_a_head_is_held_if_its_entry_is_there(ledger):
+    """The head of an empty ledger always is."""
+    assert ledger.holds(GENESIS)
+    first, second = filled(ledger, 2)
+    assert ledger.holds(GENESIS)
+    assert ledger.holds(first.hash)
+    assert ledger.problems(first.hash) == ledger.problems(second.hash) == ledger.problems(GENESIS) == []
+    assert not ledger.holds("f" * 64)
+
+
+def test_nothing_that_json_does_not_know_is_written(ledger):
+    with pytest.raises(ValueError, match="JSON"):
+        ledger.append("note", "p", {"n": float("nan")})
+    assert ledger.entries() == []
+
+
+def test_a_database_of_something_else_holds_no_entries(ledger):
+    """And takes the first one beside what is there."""
+    edit(ledger, "CREATE TABLE other (x INTEGER)")
+    assert ledger.entries() == []
+    assert ledger.head() == GENESIS
+    assert ledger.append("note", "p", {}).seq == 1
+
+
+def test_reading_waits_for_no_writer(tmp_path, monkeypatch):
+    """A long opening elsewhere holds the lock of writers: scores go on being refused meanwhile."""
+    monkeypatch.setattr("rankeval.seals.ledger._PATIENCE", 0.2)
+    ledger = Ledger(ledger_url(tmp_path / "ledger.db"))
+    filled(ledger, 2)
+    with contextlib.closing(sqlite3.connect(file_of(ledger), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert len(ledger.entries()) == 2
+        with pytest.raises(LedgerError, match=r"cannot be written: .*locked"):
+            ledger.append("note", "p", {})
+        other.execute("ROLLBACK")
+    assert ledger.append("note", "p", {}).seq == 3
+
+
+def test_the_table_stands_as_other_versions_know_it(ledger):
+    """Two versions may share a ledger: its columns change only knowingly (until issue 9 is done)."""
+    filled(ledger, 1)
+    with contextlib.closing(sqlite3.connect(file_of(ledger))) as connection:
+        columns = connection.execute("PRAGMA table_info(rankeval_ledger)").fetchall()
+    assert [(name, kind, must, key) for _, name, kind, must, _, key in columns] == [
+        ("seq", "INTEGER", 1, 1),
+        ("kind", "VARCHAR(32)", 1, 0),
+        ("project", "VARCHAR(255)", 1, 0),
+        ("time", "VARCHAR(32)", 1, 0),
+        ("who", "VARCHAR(255)", 1, 0),
+        ("body", "TEXT(1073741824)", 1, 0),
+        ("previous", "VARCHAR(64)", 1, 0),
+        ("hash", "VARCHAR(64)", 1, 0),
+    ]
+    assert GENESIS == "0" * 64
