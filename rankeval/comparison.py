@@ -18,7 +18,6 @@ from rankeval._registry import unknown
 from rankeval.errors import ConventionMismatch, InvalidInput, RankevalWarning
 from rankeval.evaluation import Evaluation
 from rankeval.measures import Measure, measure
-from rankeval.measures.ranked import LEAST_AP
 from rankeval.render import layouts, plots, tables
 from rankeval.significance import TESTS, draws_at_random, paired_test
 from rankeval.significance.bootstrap import FEW_QUERIES
@@ -260,9 +259,9 @@ def compare(
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the system has the greater mean, which is the better one of all measures but those of which less is
         better.
-    missing : {"error", "zero", "skip"}, default "error"
-        Queries that only some systems have: refuse, count as 0 (as the measure's floor for geometric means), or
-        compare on the queries common to all.
+    missing : {"error", "skip"}, default "error"
+        Queries that only some systems have: refuse, or compare on the queries common to all. What an empty ranking is
+        worth is known to `rankeval.evaluate` alone.
     n_resamples : int, default 9999
         For tests and corrections that resample.
     rng : int, Generator or None, default 0
@@ -300,8 +299,7 @@ def compare(
     _refuse_unlike(systems)
     frames = {str(name): _frame(scores) for name, scores in systems.items()}
     labels, label_notes = _chosen_labels(systems, frames, measures)
-    fill = [math.log(LEAST_AP) if _aggregate(systems, label) == "gmean" else 0.0 for label in labels]
-    paired = pair_scores(frames, labels, missing=missing, fill=fill)
+    paired = pair_scores(frames, labels, missing=missing)
     pairs = _pairs(list(frames), baseline)
     seed = int(rng) if isinstance(rng, Integral) else int(np.random.default_rng(rng).integers(2**31))
     d = _differences(paired.scores, pairs)
@@ -334,7 +332,7 @@ def compare(
         },
         columns=COLUMNS,
     )
-    notes = [*result.notes, *label_notes, *_pairing_notes(paired, missing), *family_notes(test, correction, size)]
+    notes = [*result.notes, *label_notes, *_pairing_notes(paired), *family_notes(test, correction, size)]
     notes += resolution_notes(test, correction, size, len(d), n_resamples, side, _alpha(confidence_level))
     if len(d) < FEW_QUERIES and test in ("bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"):
         warnings.warn(result.notes[-1], RankevalWarning, stacklevel=2)
@@ -443,12 +441,11 @@ def _differences(scores: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
     return d.transpose(0, 2, 1).reshape(len(d), -1)
 
 
-def _pairing_notes(paired: PairedScores, missing: str) -> list[str]:
+def _pairing_notes(paired: PairedScores) -> list[str]:
     if not paired.absent:
         return []
     counts = ", ".join(f"{name} {count}" for name, count in paired.absent.items())
-    done = "count as 0" if missing == "zero" else "were left out for all systems"
-    return [f"queries that a system lacked {done}: {counts}"]
+    return [f"queries that a system lacked were left out for all systems: {counts}"]
 
 
 def _alpha(confidence_level: float) -> float:

@@ -30,7 +30,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "ties": ("expected", "docid", "stable"),
     "judgments": ("qrels", "rows"),
     "no_relevant": ("zero", "one", "skip"),
-    "missing": ("zero", "skip"),
+    "missing": ("empty", "zero", "skip"),
     "unjudged": ("zero", "skip"),
     "score_dtype": ("float64", "float32"),
 }
@@ -274,7 +274,7 @@ def _settings(
     documents: bool,
 ) -> list[dict[str, str]]:
     """Return the choices of those rules that touch something in this data."""
-    ev = score([one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
+    ev = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero"))
     touched = dict(ev.touched)
     choices: dict[str, tuple[str, ...]] = {}
     if touched.get("ties", 0) or ev.tied_share:
@@ -282,9 +282,13 @@ def _settings(
     for rule in ("judgments", "missing", "unjudged") if collection else ():
         if touched.get(rule, 0):
             choices[rule] = RULES[rule]
+    if "missing" in choices:  # of most measures an empty ranking is worth 0
+        filled = score([one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
+        if np.array_equal(filled.scores, ev.scores):
+            choices["missing"] = tuple(rule for rule in RULES["missing"] if rule != "zero")
     if touched.get("no_relevant", 0) or "judgments" in choices:
         choices["no_relevant"] = RULES["no_relevant"]
-    narrow = score([one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero", score_dtype="float32"))
+    narrow = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32"))
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
         choices["score_dtype"] = RULES["score_dtype"]
         choices.setdefault("ties", RULES["ties"] if collection or documents else ("expected", "stable"))

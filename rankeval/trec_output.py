@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval._registry import unknown
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput
 from rankeval.measures import Measure, measure
@@ -58,7 +58,7 @@ def trec_rules(
     convention : str or Convention
         The preset of the version: ``"trec_eval-9.0.8"`` or ``"trec_eval-10"``.
     complete : bool
-        ``-c``: topics that the run lacks count as 0.
+        ``-c``: topics that the run lacks count, as 0 in trec_eval 9, as empty rankings everywhere else.
     level : int
         ``-l``: lowest label that is relevant, in measures of documents that are relevant or not.
     depth : int, optional
@@ -81,11 +81,22 @@ def trec_rules(
     if collection_size is not None:
         bind.setdefault("Utility", {})["collection_size"] = collection_size
     return rules.with_rules(
-        missing="zero" if complete else None,
+        missing=counted_with_c(rules) if complete else None,
         depth=depth,
         unjudged="skip" if judged_only else None,
         bind=bind if bind != rules.bind else None,
     )
+
+
+def counted_with_c(rules: Convention) -> str:
+    """Return what ``-c`` makes of topics that the run lacks: what the version does, and an empty ranking elsewhere.
+
+    Parameters
+    ----------
+    rules : Convention
+        That of a version, or any other.
+    """
+    return "zero" if rules.name.startswith("trec_eval-9") else "empty"
 
 
 def trec_text(
@@ -261,6 +272,6 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
             yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
         elif form.summary:
             # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
-            recounted = line.count and line.root == "num_rel" and evaluation.convention.missing == "zero"
+            recounted = line.count and line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
             value = evaluation.facts["relevant"].sum() if recounted else values[str(line.measure)]
             yield f"{line.name:<22}\tall\t{value:.0f}\n" if line.count else f"{line.name:<22}\tall\t{value:6.4f}\n"

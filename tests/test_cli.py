@@ -66,8 +66,8 @@ def test_evaluate_prints_what_evaluate_returns(rankeval):
 def test_the_convention_and_missing_queries_are_said_with_the_numbers(rankeval):
     """Below a table; on stderr where stdout is for programs."""
     Path("half.run").write_text(GOOD[: GOOD.index("q2")])
-    card = "convention rankeval: ties expected, judgments qrels, missing zero, no_relevant zero"
-    missing = "1 query missing from the run: counted as 0"
+    card = "convention rankeval: ties expected, judgments qrels, missing empty, no_relevant zero"
+    missing = "1 query missing from the run: scored as an empty ranking"
     code, out, err = rankeval("evaluate", "qrels", "half.run", "-m", "RR")
     assert (code, out.splitlines()[-2:], err) == (0, [card, missing], "")
     code, out, err = rankeval("evaluate", "qrels", "good.run", "half.run", "-m", "RR")
@@ -271,7 +271,7 @@ def test_the_trec_format_is_what_trec_eval_prints(rankeval, shared, expected, ru
 
 @pytest.mark.usefixtures("files")
 def test_the_options_of_trec_eval_go_with_every_format(rankeval):
-    """-l raises the level of relevance, -c counts missing queries as 0; -n makes sense in one format only."""
+    """-l raises the level of relevance, -c counts missing queries; -n makes sense in one format only."""
     Path("short.run").write_text("q2 Q0 a 1 9 short\n")
     code, out, _ = rankeval("evaluate", "qrels", "short.run", "-m", "P@1", "-l", "2", "-c", "--format", "json")
     assert (code, json.loads(out)) == (0, [{"run": "short.run", "P@1": 0.5}])
@@ -319,12 +319,12 @@ def test_single_rules_are_options_and_hints_name_them(rankeval):
     assert "choose --ties docid or" in err
     code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "RR", "--convention", "sklearn")
     assert code == 2
-    assert "--missing zero counts them as 0, --missing skip leaves them out" in err
+    assert "--missing empty scores empty rankings there, --missing skip leaves them out" in err
     arguments = ("evaluate", "qrels", "tied.run", "-m", "RR", "-M", "1", "--missing", "skip", "--format", "csv")
     assert rankeval(*arguments, "--ties", "docid")[:2] == (0, "run,RR\ntied.run,0.0\n")
     assert rankeval(*arguments, "--ties", "stable")[:2] == (0, "run,RR\ntied.run,1.0\n")
     assert "unknown value of the rule ties" in rankeval(*arguments, "--ties", "by chance")[2]
-    assert "give one of them" in rankeval(*arguments, "-c", "--ties", "docid")[2]
+    assert "-c is --missing empty with rankeval" in rankeval(*arguments, "-c", "--ties", "docid")[2]
     code, out, _ = rankeval(
         "compare",
         "qrels",

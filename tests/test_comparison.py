@@ -128,22 +128,20 @@ def test_equal_systems_and_constant_differences_are_said_clearly():
     assert "inf" not in str(found)
 
 
-def test_missing_queries_are_refused_filled_or_left_out():
-    """The default is to refuse, naming the queries; both other ways are told in a note."""
+def test_missing_queries_are_refused_or_left_out():
+    """The default is to refuse, naming the queries; that they were left out is told in a note."""
     systems = frames()
     systems["ltr"] = systems["ltr"].drop(["q3", "q7"])
     with pytest.raises(QueryIdError, match=r"'ltr' lacks 2 of 60 queries, such as 'q3', 'q7'"):
         compare(systems, baseline="bm25")
-    zero = compare(systems, baseline="bm25", missing="zero")
-    assert set(zero.table["n_queries"]) == {60}
-    mean = systems["ltr"]["AP"].sum() / 60
-    assert zero.table.query("system == 'ltr' and measure == 'AP'")["mean_system"].item() == pytest.approx(mean)
-    assert any("count as 0: ltr 2" in note for note in zero.notes)
     skip = compare(systems, baseline="bm25", missing="skip")
     assert set(skip.table["n_queries"]) == {58}
     assert any("left out for all systems: ltr 2" in note for note in skip.notes)
     with pytest.raises(UnknownName, match="skip"):
         compare(systems, missing="skp")
+    for rule in ("zero", "empty"):  # a frame does not say what an empty ranking is worth
+        with pytest.raises(UnknownName, match=rf"missing {rule!r}"):
+            compare(systems, missing=rule)
 
 
 def test_ids_that_never_meet_are_shown():
@@ -257,15 +255,13 @@ def test_evaluations_compare_by_their_means():
 
 
 def test_geometric_means_are_compared_on_their_log_scale():
-    """With the floor of the measure, not 0, for queries that a system lacks."""
+    """The note says so, and the difference is that of the logarithms."""
     systems = evaluations(["gm_AP"])
     found = compare(systems, baseline="weak")
     assert found.table["difference"].item() > 0
     assert any("log scale" in note for note in found.notes)
-    partial = systems | {"strong": systems["strong"].per_query.iloc[1:]}
-    filled = compare(partial, baseline="weak", missing="zero")
-    others = systems["strong"].per_query["gm_AP"].iloc[1:].sum()
-    assert filled.table["mean_system"].item() == pytest.approx((others + np.log(1e-5)) / 40)
+    by_hand = systems["strong"].per_query["gm_AP"].mean() - systems["weak"].per_query["gm_AP"].mean()
+    assert found.table["difference"].item() == pytest.approx(by_hand)
 
 
 def test_evaluations_under_other_conventions_are_refused():
@@ -387,7 +383,7 @@ def test_all_pairs_of_real_runs_equal_the_golden_corrections(shared):
     for run in golden["systems"]:
         topics = json.loads(gzip.decompress((folder / f"{run}.json.gz").read_bytes()))
         systems[run] = pd.DataFrame({golden["measure"]: {q: each[golden["measure"]] for q, each in topics.items()}})
-    table = compare(systems, missing="zero").table
+    table = compare(systems).table
     assert [list(pair) for pair in zip(table["baseline"], table["system"], strict=True)] == golden["pairs"]
     np.testing.assert_allclose(table["p_value"], golden["ttest_rel_pvalues"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(table["p_adjusted"], golden["corrections"]["holm"]["adjusted"], rtol=0, atol=1e-12)

@@ -46,7 +46,7 @@ def test_group_sizes_stand_for_ids():
 
 
 def test_missing_and_barren_queries_count_as_zero_and_are_reported():
-    """Default: a judged query that the run lacks is 0, one with nothing relevant is 0, and both are counted."""
+    """Default: a judged query that the run lacks is an empty ranking, one with nothing relevant is 0; both are counted."""
     ev = rk.evaluate(QRELS, RUN, measures=["AP", "P@1"])
     assert ev.per_query["AP"].to_dict() == {"a": (1 + 2 / 3) / 2, "b": 0.0, "c": 0.0}
     assert ev.touched["missing"] == 1
@@ -72,7 +72,7 @@ def test_single_rules_change_what_counts():
 
 
 def test_a_missing_query_is_no_query_without_relevant_documents():
-    """no_relevant='one' is for queries that were ranked; one that the run lacks stays 0."""
+    """Where ranked rows are all the judgments, an empty ranking has none, which does not make it perfect."""
     qrels = {"a": {"d": 1}, "b": {"d": 1}, "c": {"d": 0}}
     ev = rk.evaluate(qrels, {"a": {"d": 1.0}, "c": {"d": 1.0}}, measures=["nDCG", "AP"], convention="lightgbm")
     assert ev.per_query["nDCG"].to_dict() == {"a": 1.0, "b": 0.0, "c": 1.0}
@@ -326,7 +326,7 @@ def test_what_counts_as_zero_is_shown_with_the_numbers():
     """Queries that the run lacks, and those left out, stand in repr and HTML."""
     ev = rk.evaluate(QRELS, RUN, measures="AP")
     assert ev.notes == (
-        "1 query missing from the run: counted as 0",
+        "1 query missing from the run: scored as an empty ranking",
         "1 query left out: no judgments",
         "1 query without a relevant document: 0/0 counted as 0",
     )

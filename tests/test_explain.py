@@ -25,7 +25,7 @@ def collection():
     ("one", "two", "rule"),
     [
         ({}, {"ties": "docid"}, "ties='expected' in one and 'docid' in the other"),
-        ({}, {"missing": "skip"}, "missing='zero' in one and 'skip' in the other"),
+        ({}, {"missing": "skip"}, "missing='empty' in one and 'skip' in the other"),
         ({}, {"judgments": "rows"}, "judgments='qrels' in one and 'rows' in the other"),
         (
             {"ties": "docid"},
@@ -123,10 +123,10 @@ def test_all_that_fits_is_said():
     why = rk.explain_difference(qrels, run, measure="RR", values=(1 / 3, 0.5))
     ways = {why.differences, *why.alternatives}
     assert ways == {
-        ("missing='zero' in one and 'skip' in the other",),
+        ("missing='empty' in one and 'skip' in the other",),
         ("no_relevant='zero' in one and 'skip' in the other",),
     }
-    assert why.differences == ("missing='zero' in one and 'skip' in the other",)  # trec_eval's rule
+    assert why.differences == ("missing='empty' in one and 'skip' in the other",)  # trec_eval's rule
     assert "or as well: no_relevant='zero' in one and 'skip' in the other" in why.sentence
     assert "0.5 is what trec_eval-9.0.8 gives" in why.sentence
 

@@ -68,7 +68,8 @@ Ties = Annotated[
     str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
 ]
 Missing = Annotated[
-    str | None, typer.Option(help="Queries that a run lacks: zero, skip, error; else by the convention.")
+    str | None,
+    typer.Option(help="Queries that a run lacks: empty (an empty ranking), zero, skip, error; else by the convention."),
 ]
 NoRelevant = Annotated[
     str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
@@ -120,7 +121,12 @@ def evaluate(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")] = False,
     no_summary: Annotated[bool, typer.Option("--no-summary", "-n", help="Print queries only (trec).")] = False,
-    complete: Annotated[bool, typer.Option("--complete", "-c", help="Queries that a run lacks count as 0.")] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete", "-c", help="Queries that a run lacks count: as 0 in trec_eval 9, else as empty rankings."
+        ),
+    ] = False,
     level: Annotated[int, typer.Option("--level", "-l", help="Lowest label that is relevant.")] = 1,
     depth: Annotated[int | None, typer.Option("--depth", "-M", help="Cut rankings off at this rank.")] = None,
     judged_only: Annotated[bool, typer.Option("--judged-only", "-J", help="Take unjudged documents out.")] = False,
@@ -148,12 +154,14 @@ def evaluate(
     """Score rankings against judgments."""
     from rankeval.collection.convention import convention as find_convention
     from rankeval.collection.qrels import Qrels
-    from rankeval.trec_output import trec_rules
+    from rankeval.trec_output import counted_with_c, trec_rules
 
     is_trec = output is EvaluationFormat.trec
-    if complete and missing not in (None, "zero"):
-        raise errors.InvalidInput(f"-c counts missing queries as 0, --missing {missing} does not: give one of them")
     preset = find_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
+    if complete and missing not in (None, counted_with_c(preset)):
+        raise errors.InvalidInput(
+            f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {missing}: give one of them"
+        )
     rules = trec_rules(
         preset.with_rules(ties=ties, missing=missing, no_relevant=no_relevant),
         complete=complete,

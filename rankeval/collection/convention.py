@@ -21,13 +21,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "ties": ("expected", "docid", "stable", "best", "worst"),
     "judgments": ("given", "rows", "qrels"),
     "negative": ("zero", "unjudged", "error"),
-    "missing": ("error", "zero", "skip"),
+    "missing": ("error", "empty", "skip", "zero"),
     "no_relevant": ("zero", "one", "skip"),
     "unjudged": ("zero", "skip", "lowest", "highest"),
     "duplicates": ("error",),
     "score_dtype": ("float64", "float32"),
 }
 """The values that each rule of a convention can take."""
+
+COUNTED_AS = {"empty": "scored as an empty ranking", "zero": "counted as 0"}
+"""Rule on missing queries -> what became of one that counts."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,9 @@ class Convention:
     negative : {"zero", "unjudged", "error"}
         Labels below zero: judged, not relevant, no gain; a mark that the document is in the pool but was not judged
         (trec_eval); or refused.
-    missing : {"error", "zero", "skip"}
-        Judged queries that the ranking lacks.
+    missing : {"error", "empty", "skip", "zero"}
+        Judged queries that the ranking lacks: refused; scored as an empty ranking is, which need not be 0; left out;
+        or 0 in every mean, as trec_eval 9 does with ``-c``.
     no_relevant : {"zero", "one", "skip"}
         The value of a query without a relevant document (where the measure has none of its own), or leave it out.
     unjudged : {"zero", "skip", "lowest", "highest"}
@@ -73,7 +77,7 @@ class Convention:
     ties: str = "expected"
     judgments: str = "given"
     negative: str = "zero"
-    missing: str = "zero"
+    missing: str = "empty"
     no_relevant: str = "zero"
     unjudged: str = "zero"
     duplicates: str = "error"
@@ -230,6 +234,7 @@ PRESETS |= {
     preset.name: preset
     for preset in (
         Convention("rankeval"),
+        # Without -c it leaves out topics that the run lacks; with -c it divides by all, so that they add 0.
         Convention(
             "trec_eval-9.0.8",
             ties="docid",
@@ -238,6 +243,7 @@ PRESETS |= {
             missing="skip",
             bind={"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}},
         ),
+        # Without -c it stops at a topic that the run lacks; with -c it scores an empty ranking there.
         Convention(
             "trec_eval-10",
             ties="docid",

@@ -141,13 +141,13 @@ def _counted(
     queries: pa.Array, retrieved: NDArray[np.bool_], convention: Convention, excluded: dict[str, tuple[Any, ...]]
 ) -> NDArray[np.bool_]:
     """Say which queries count, by the rule on missing ones."""
-    if retrieved.all() or convention.missing == "zero":
+    if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
     missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
     if convention.missing == "error":
         raise InvalidInput(
             f"the run lacks {len(missing)} of {len(queries)} judged queries ({_few(missing)}), which the convention "
-            f"{convention.name!r} refuses; missing='zero' counts them as 0, missing='skip' leaves them out"
+            f"{convention.name!r} refuses; missing='empty' scores empty rankings there, missing='skip' leaves them out"
         )
     excluded["missing from the run"] = tuple(missing)
     return retrieved

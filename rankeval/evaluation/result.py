@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import CHOICES, Convention
+from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.collection.formats import read_bytes, write_atomically
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.storage import pack, unpack
@@ -173,8 +173,8 @@ class Evaluation:
         """What a reader of the numbers must know: queries that count though nothing was ranked, and those left out."""
         said = []
         missing = self.touched.get("missing", 0)
-        if missing and self.convention.missing == "zero":
-            said.append(f"{_queries(missing)} missing from the run: counted as 0")
+        if missing and self.convention.missing in COUNTED_AS:
+            said.append(f"{_queries(missing)} missing from the run: {COUNTED_AS[self.convention.missing]}")
         said += [f"{_queries(len(ids))} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
         barren = self.touched.get("no_relevant", 0)
         if barren and self.convention.no_relevant != "skip":

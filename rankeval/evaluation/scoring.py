@@ -281,11 +281,10 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         for queries, judged, _ in replace(joined, ascending=True, touched={}).chunks():
             for column in turned:
                 scores[queries, column] = bound[column].values(judged)
-    # What a run lacks counts as 0, whatever the measure gives for an empty list; counts of the judgments stay.
-    if joined.lacking is not None:
-        means = np.array([one.family.aggregate == "mean" and not one.family.nothing_is_an_answer for one in bound])
-        values = scores[np.ix_(joined.lacking, means)]
-        scores[np.ix_(joined.lacking, means)] = np.where(np.isnan(values), values, 0.0)  # 0/0 is counted below
+    if joined.lacking is not None and joined.convention.missing == "zero":
+        # Nothing is added to a mean; a geometric mean has its floor for an empty list, and counts of judgments stay.
+        means = np.array([one.family.aggregate == "mean" for one in bound])
+        scores[np.ix_(joined.lacking, means)] = 0.0
     judgments = joined.digest_of_queries()
     judgments.update(identity if joined.identity is None else joined.identity)
 
@@ -362,14 +361,14 @@ def _settle_undefined(evaluation: Evaluation) -> Evaluation:
     """Give 0/0 the value that the convention says, count it, and leave out queries where it says so."""
     rule = evaluation.convention.no_relevant
     barren = evaluation.facts["relevant"] == 0
+    if evaluation.convention.judgments == "rows":  # no row says nothing about what there was to find
+        barren &= evaluation.facts["retrieved"] > 0
     nothing = np.isnan(evaluation.scores)
     undefined = dict(zip(evaluation.labels, nothing.sum(axis=0).tolist(), strict=True))
     if nothing.any():
         evaluation.scores[nothing] = 0.0
         if rule == "one":
-            # A query that the run lacks is a matter of the rule on missing ones.
-            ranked = evaluation.facts["retrieved"] > 0
-            evaluation.scores[nothing & (barren & ranked)[:, None]] = 1.0
+            evaluation.scores[nothing & barren[:, None]] = 1.0
     touched = {**evaluation.touched, "no_relevant": int(barren.sum())}
     settled = replace(evaluation, undefined=undefined, touched=touched)
     if rule != "skip" or not barren.any():

@@ -49,7 +49,6 @@ def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_
     source="Manning, Raghavan & Schütze 2008, 8.3",
     linear=True,
     monotone="order",
-    nothing_is_an_answer=True,
 )
 def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the collection's documents that are rightly retrieved or rightly not.

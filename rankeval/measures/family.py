@@ -106,8 +106,6 @@ class Family:
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
     greater_is_better : bool
         Whether a better ranking has the greater value.
-    nothing_is_an_answer : bool
-        Whether a query that the ranking lacks has the value of an empty list, as in accuracy, and not 0.
     ascending : bool
         Whether rows tied under ``ties="docid"`` stand by ascending ids, against the rule, as the program that it comes
         from has it.
@@ -128,7 +126,6 @@ class Family:
     needs: str = "grades"
     monotone: str = ""
     greater_is_better: bool = True
-    nothing_is_an_answer: bool = False
     ascending: bool = False
 
     @property
@@ -328,7 +325,6 @@ def family(
     needs: str = "grades",
     monotone: str = "",
     greater_is_better: bool = True,
-    nothing_is_an_answer: bool = False,
     ascending: bool = False,
 ) -> Callable[[Kernel], Kernel]:
     """Declare a measure: everything about it stands here and in the kernel below.
@@ -337,7 +333,7 @@ def family(
     ----------
     name, title, formula, source, doi, bounds, aggregate, linear, expected, exact_to, spellings, needs, monotone
         As of `Family`.
-    greater_is_better, nothing_is_an_answer, ascending
+    greater_is_better, ascending
         As of `Family`.
 
     Returns
@@ -397,7 +393,6 @@ def family(
             needs,
             monotone,
             greater_is_better,
-            nothing_is_an_answer,
             ascending,
         )
         return kernel

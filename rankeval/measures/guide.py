@@ -49,7 +49,8 @@ CHOICES = (
     Choice(
         "Query missing from the run: left out", "missing='skip'", "trec_eval 9 and pytrec_eval without `-c`, gdeval"
     ),
-    Choice("Query missing from the run: 0", "missing='zero'", "trec_eval `-c`; the default here"),
+    Choice("Query missing from the run: an empty ranking", "missing='empty'", "trec_eval 10 `-c`; the default here"),
+    Choice("Query missing from the run: 0", "missing='zero'", "trec_eval 9 `-c`"),
     Choice("Query missing from the run: stop", "missing='error'", "trec_eval 10 without `-c`"),
     Choice("AP at k: by all relevant documents", "AP@10", "trec_eval `map_cut`, ranx, ir_measures, RecTools"),
     Choice("AP at k: by min(R, k)", "AP(normalizer='min')@10", "Kaggle's mapk, LightGBM, XGBoost"),

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.hosts import LoggedData
@@ -278,8 +279,8 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
             shown = ", ".join(map(str, queries[:5])) + (", ..." if len(queries) > 5 else "")
             said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
     missing = evaluation.touched.get("missing", 0)
-    if missing and evaluation.convention.missing == "zero":
-        said.append(f"{count(missing, 'query')} missing from the run: counted as 0.")
+    if missing and evaluation.convention.missing in COUNTED_AS:
+        said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
     said += [
         f"{measure}: {count(n, 'query')} where the value is 0/0 and counts as the convention says."
         for measure, n in evaluation.undefined.items()

@@ -13,7 +13,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.significance.paired import Floats
 
-MISSING = ("error", "zero", "skip")
+MISSING = ("error", "skip")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PairedScores:
     scores : ndarray of shape (n_queries, n_systems, n_measures)
         Scores.
     absent : mapping of str to int
-        System -> number of queries that it lacked and that were filled or left out.
+        System -> number of queries that it lacked and that were left out for all.
     """
 
     queries: pd.Index[Any]
@@ -35,9 +35,7 @@ class PairedScores:
     absent: Mapping[str, int]
 
 
-def pair_scores(
-    frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, missing: str, fill: Sequence[float]
-) -> PairedScores:
+def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, missing: str) -> PairedScores:
     """Join the scores of systems by query id.
 
     Parameters
@@ -46,10 +44,9 @@ def pair_scores(
         System -> scores, a row per query (the index) and a column per measure, in any order.
     labels : sequence of str
         The columns to take.
-    missing : {"error", "zero", "skip"}
-        What to do where systems have different queries: refuse, fill in `fill`, or keep the common ones.
-    fill : sequence of float
-        A value per label for queries that a system lacks.
+    missing : {"error", "skip"}
+        What to do where systems have different queries: refuse, or keep the common ones. What a system that lacks a
+        query would have there, its scores do not say.
 
     Returns
     -------
@@ -71,12 +68,11 @@ def pair_scores(
     absent = {name: len(union) - len(frame) for name, frame in frames.items()}
     if missing == "error" or len(common) == 0:
         _refuse_different_queries(frames, union, common)
-    queries = _ascending(common if missing == "skip" else union)
+    queries = _ascending(common)
     scores = np.empty((len(queries), len(frames), len(labels)))
     for place, frame in enumerate(frames.values()):
         rows = frame.index.get_indexer(queries)
-        values = frame[list(labels)].to_numpy(dtype=np.float64)
-        scores[:, place] = np.where((rows >= 0)[:, None], values[rows], np.asarray(fill))
+        scores[:, place] = frame[list(labels)].to_numpy(dtype=np.float64)[rows]
     return PairedScores(queries, scores, {name: count for name, count in absent.items() if count})
 
 
@@ -119,7 +115,8 @@ def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Inde
             examples = ", ".join(repr(query) for query in lacking[:3])
             raise QueryIdError(
                 f"system {name!r} lacks {len(lacking)} of {len(union)} queries, such as {examples}; evaluate it on all "
-                'or pass missing="zero" to count them as 0, missing="skip" to compare on the common ones'
+                '(a query that a run lacks is an empty ranking there), or pass missing="skip" to compare on the '
+                "common ones"
             )
 
 

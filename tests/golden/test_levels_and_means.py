@@ -47,16 +47,16 @@ def test_a_gain_of_grade_0_is_for_what_was_judged_0(name, printed):
 
 
 def test_a_topic_that_the_run_lacks_counts_as_0_also_where_an_empty_list_does_not():
-    """YAAP of an empty list is -log(1 + R); with -c trec_eval adds 0 for the topic."""
+    """YAAP of an empty list is -log(1 + R); with -c trec_eval 9 adds 0 for the topic, and trec_eval 10 that value."""
     qrels = {**QRELS, "r": {"a": 1}}
     ev = rk.evaluate(qrels, RUN, measures=["YAAP", "Utility(c=-1)", "NumRel", "AP"], missing="zero")
     alone = rk.evaluate(QRELS, RUN, measures=["YAAP", "Utility(c=-1)", "AP"])
     assert ev.per_query.loc["r"].tolist() == [0.0, 0.0, 1.0, 0.0]
     assert ev.aggregate()[["YAAP", "Utility(c=-1)", "AP"]].tolist() == (alone.scores[0] / 2).tolist()
-    emptied = rk.evaluate(
-        {"q": {"a": 1}}, {"q": {"x": 1.0}}, measures="YAAP", convention=rk.Convention(unjudged="skip")
-    )
-    assert emptied.scores[0, 0] < 0, "a run of unjudged documents is no missing run"
+    for convention, printed in (("trec_eval-9.0.8", "0.0000"), ("trec_eval-10", "-0.3466")):
+        rules = trec_rules(convention, complete=True)
+        text = trec_text(rk.Qrels.from_dict(qrels), rk.Run.from_dict(RUN), measures=["yaap"], convention=rules)
+        assert text.split()[-1] == printed
 
 
 def test_means_are_added_up_in_the_order_of_topics():
