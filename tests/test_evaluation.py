@@ -46,7 +46,7 @@ def test_group_sizes_stand_for_ids():
 
 
 def test_missing_and_barren_queries_count_as_zero_and_are_reported():
-    """Default: a judged query that the run lacks is an empty ranking, one with nothing relevant is 0; both are counted."""
+    """Default: a judged query that the run lacks is an empty ranking; one with nothing relevant is 0."""
     ev = rk.evaluate(QRELS, RUN, measures=["AP", "P@1"])
     assert ev.per_query["AP"].to_dict() == {"a": (1 + 2 / 3) / 2, "b": 0.0, "c": 0.0}
     assert ev.touched["missing"] == 1
