@@ -37,6 +37,7 @@ _warn_of_the_namesake()
 _HOMES = {
     "collection.convention": ("Convention",),
     "collection.data": ("RankingData",),
+    "collection.limits": ("Limits",),
     "collection.qrels": ("Qrels",),
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),

@@ -21,6 +21,10 @@ class FileFormatError(InvalidInput):
     """A file whose content is not what its format asks for: says file, line and column."""
 
 
+class LimitExceeded(FileFormatError):
+    """A file larger or stranger than a limit allows: names the limit and how to raise it."""
+
+
 class UnknownName(InvalidInput):
     """A measure, preset, test or setting that does not exist: names the near misses."""
 

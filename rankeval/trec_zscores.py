@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.collection.limits import DEFAULT, Limits
+from rankeval.collection.opening import read_text
+from rankeval.collection.trec import number_of
+from rankeval.errors import FileFormatError
 from rankeval.evaluation import Evaluation
 
 MISSING = -1e6
@@ -18,13 +21,17 @@ MISSING = -1e6
 ZScores = Mapping[tuple[str, str], tuple[float, float]]
 
 
-def read_zscores(path: str | os.PathLike[str]) -> dict[tuple[str, str], tuple[float, float]]:
+def read_zscores(
+    path: str | os.PathLike[str], *, limits: Limits = DEFAULT
+) -> dict[tuple[str, str], tuple[float, float]]:
     """Read a file of reference scores: lines of topic, measure, mean and standard deviation.
 
     Parameters
     ----------
     path : path
         The file.
+    limits : Limits
+        What it may hold.
 
     Returns
     -------
@@ -36,20 +43,20 @@ def read_zscores(path: str | os.PathLike[str]) -> dict[tuple[str, str], tuple[fl
     InvalidInput
         When there is no such file.
     FileFormatError
-        When a line has other columns.
+        When a line has other columns or no numbers, or one stands there twice.
     """
-    file = Path(path)
-    if not file.is_file():
-        raise InvalidInput(f"there is no file {str(file)!r}")
     scores = {}
-    for number, line in enumerate(file.read_text().splitlines(), start=1):
+    for number, line in enumerate(io.BytesIO(read_text(path, limits)), start=1):
+        at = f"{path}, line {number}"
         try:
-            topic, name, mean, deviation = line.split()
-            scores[topic, name] = float(mean), float(deviation)
-        except ValueError:
+            topic, name, mean, deviation = (cell.decode() for cell in line.split())
+        except ValueError as error:  # of the columns or of the encoding
             raise FileFormatError(
-                f"{file}, line {number}: expected topic, measure, mean and standard deviation, found {line[:80]!r}"
-            ) from None
+                f"{at}: expected topic, measure, mean and standard deviation, found {line[:80]!r}"
+            ) from error
+        if (topic, name) in scores:
+            raise FileFormatError(f"{at}: {name} of topic {topic!r} stands there twice")
+        scores[topic, name] = number_of(mean, f"{at}, mean"), number_of(deviation, f"{at}, standard deviation")
     return scores
 
 

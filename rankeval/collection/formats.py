@@ -8,35 +8,45 @@ a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` 
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 import threading
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from rankeval._registry import unknown
 from rankeval.collection import lines
 from rankeval.collection.frames import Columns, from_frame, spelled
+from rankeval.collection.limits import ALWAYS, DEFAULT, Limits
+from rankeval.collection.opening import PARQUET, read_bytes, reading, with_folder
+from rankeval.collection.text import BOM, check_text
 from rankeval.collection.trec import Layout, number_of, read_trec
 from rankeval.errors import FileFormatError, InvalidInput
 
-_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _SNIFFED = 1 << 14
 _LONG = 1 << 12
+_ROW = 24  # bytes of an id, an id and a number in memory, at least
+_NUL = r"\x00"
 _OBJECT = re.compile(rb"\{\s*[\"}]")
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 
 
-_Reader = Callable[[pa.NativeFile, Layout, str], Columns]
+_Reader = Callable[[pa.NativeFile, Layout, str, Limits], Columns]
 
 
-def read_columns(path: str | os.PathLike[str], layout: Layout, format: str | None = None) -> Columns:  # noqa: A002
+def read_columns(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    format: str | None = None,  # noqa: A002
+    limits: Limits = DEFAULT,
+) -> Columns:
     """Read a file of judgments or a ranking.
 
     Parameters
@@ -47,23 +57,28 @@ def read_columns(path: str | os.PathLike[str], layout: Layout, format: str | Non
         `trec.QRELS` or `trec.RUN`.
     format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
         By default read off the content and the name.
+    limits : Limits
+        What the file may hold.
 
     Raises
     ------
     InvalidInput
         If the file does not exist or cannot be read.
     FileFormatError
-        If its content is not what the format asks for.
+        If its content is not what the format asks for, or changed while it was read.
+    LimitExceeded
+        If it is larger than a limit allows.
     UnknownName
         If there is no such format.
     """
     where = Path(path)
     if format is not None and format not in _READERS:
         raise unknown("format", format, _READERS)
-    with open_source(where) as source:
+    with reading(where, limits) as source:
         kind = format or _sniff(source.read(_SNIFFED), where)
         source.seek(0)
-        return replace(_READERS[kind](source, layout, str(where)), source=Source(str(where), kind))
+        columns = _READERS[kind](source, layout, str(where), limits)
+    return replace(columns, source=Source(str(where), kind, limits))
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,7 @@ class Source:
 
     path: str
     format: str
+    limits: Limits = DEFAULT
 
     def place(self, rows: Iterable[int]) -> str:
         """Say in which lines of the file these rows are.
@@ -83,72 +99,17 @@ class Source:
         """
         numbers = [row + 1 for row in rows]
         if self.format != "parquet" and Path(self.path).is_file():  # a pipe is gone
-            found = lines.line_numbers(read_bytes(self.path), self.format)
+            found = lines.line_numbers(read_bytes(self.path, self.limits), self.format)
             if max(numbers) <= len(found):
                 return f"{self.path}, lines {' and '.join(str(found[number - 1]) for number in numbers)}"
         return f"{self.path}, rows {' and '.join(map(str, numbers))}"
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file, uncompressed.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If it is compressed and damaged.
-    """
-    with open_source(path) as source:
-        return bytes(source.read())
-
-
-def open_source(path: str | os.PathLike[str]) -> pa.NativeFile:
-    """Open a file to be read, uncompressed, as often as needed; what is not plain on disk is read into memory.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If it is compressed and damaged.
-    """
-    where = Path(path)
-    try:
-        # A pipe can be read once only.
-        source = pa.OSFile(os.fsencode(where)) if where.is_file() else pa.BufferReader(where.read_bytes())
-        start = source.read(len(_ZSTD))
-        source.seek(0)
-        for magic, name in ((_GZIP, "gzip"), (_ZSTD, "zstd")):
-            if start.startswith(magic):
-                with source:
-                    return pa.BufferReader(_decompressed(source.read(), name, where))
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {str(where)!r}{_absolute(where)}") from error
-    except IsADirectoryError as error:
-        raise InvalidInput(f"{str(where)!r} is a folder: name a file") from error
-    except OSError as error:
-        raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror or error}") from error
-    return source
-
-
-def _absolute(where: Path) -> str:
-    return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"
-
-
-def _decompressed(data: bytes, name: str, where: Path) -> pa.Buffer:
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
-            return stream.read_buffer()
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{where} is damaged: it starts as {name} but does not decompress ({error})") from error
-
-
 def _sniff(start: bytes, where: Path) -> str:
     """Return the format: by magic bytes and first line, then by suffix."""
-    if start.startswith(_PARQUET):
+    if start.startswith(PARQUET):
         return "parquet"
-    start = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = start.removeprefix(BOM).lstrip()
     first = start.split(b"\n", 1)[0].rstrip()
     # A query may be called "{" too, and a broken object is still to be told as one.
     if _OBJECT.match(first) and (first.endswith(b"}") or len(first) > _LONG or len(first.split()) < 4):
@@ -164,10 +125,9 @@ def _sniff(start: bytes, where: Path) -> str:
 def _read_delimited(kind: str) -> _Reader:
     delimiter = lines.DELIMITERS[kind]
 
-    def read(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
-        start = source.read(_SNIFFED).removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
-        source.seek(0)
-        names = next(csv.reader([start.split(b"\n", 1)[0].decode(errors="replace")], delimiter=delimiter), [])
+    def read(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
+        check_text(source, where, limits)
+        names = _header(source, delimiter, limits)
         try:
             table = pacsv.read_csv(
                 source,
@@ -187,22 +147,34 @@ def _read_delimited(kind: str) -> _Reader:
             source.seek(0)
             return [f"line {number}" for number in lines.line_numbers(source.read(), kind)]
 
-        return _from_table(table, layout, f"{where}, line 1", where, rows)
+        return _from_table(table, layout, f"{where}, line 1", where, rows, _swallowing(delimiter))
 
     return read
 
 
-def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
+def _header(source: pa.NativeFile, delimiter: str, limits: Limits) -> list[str]:
+    """Return the names of all columns: those that Arrow is not told to be text it would read as numbers."""
+    start = source.read(limits.line).removeprefix(BOM).lstrip(b"\r\n").decode(errors="replace")
+    source.seek(0)
+    try:
+        return next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
+    except csv.Error:  # a name of more than 128 KB
+        return []
+
+
+def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
     import json
+
+    check_text(source, where, limits)
 
     rows: list[dict[str, Any]] = []
     numbers: list[str] = []
-    for number, line in enumerate(source.read().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(source.read().removeprefix(BOM)), start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line.decode())
-        except ValueError as error:  # of the text or of its encoding
+        except (ValueError, RecursionError) as error:  # of the text, its encoding, or thousands of brackets
             raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}") from error
         if not isinstance(row, dict):
             raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}")
@@ -219,19 +191,24 @@ def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
             cells[name] = [str(cells[name][0] or "")] * len(rows)
     try:
         table = pa.table({name: pa.array(column) for name, column in cells.items()})
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         wrong = lines.wrong_cell(*_split(cells, parts, layout), numbers, where)
         raise wrong or FileFormatError(f"{where}: the values of one key have different types ({error})") from error
     return _from_table(table, layout, where, where, lambda: numbers)
 
 
-def _read_parquet(source: pa.NativeFile, layout: Layout, where: str) -> Columns:
+def _read_parquet(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
     import pyarrow.parquet as pq
 
     try:
+        n_rows = pq.read_metadata(source).num_rows
+        # A column of one value takes no bytes at all, however many rows it has.
+        if n_rows * _ROW > max(ALWAYS, limits.expansion * source.size()):
+            raise limits.exceeded("expansion", where, f"{n_rows:,} rows in {source.size():,} bytes")
+        source.seek(0)
         table = pq.read_table(source)
     except (pa.ArrowException, OSError) as error:
-        raise FileFormatError(f"{where}: not a whole Parquet file ({error})") from error
+        raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     return _from_table(table, layout, where, where, lambda: [f"row {row}" for row in range(1, len(table) + 1)])
 
 
@@ -239,7 +216,9 @@ _FURTHER = {"relevance": ("aspect", "subgroup"), "score": ("run", "tag")}
 """Columns that are taken where they are there: parts of judgments; what the system is called."""
 
 
-def _from_table(table: pa.Table, layout: Layout, header: str, where: str, rows: Callable[[], list[str]]) -> Columns:
+def _from_table(
+    table: pa.Table, layout: Layout, header: str, where: str, rows: Callable[[], list[str]], bad: str = _NUL
+) -> Columns:
     """Take the columns of a table that came from a file; text numbers are parsed as in TREC files."""
     parts = _parts(table.column_names, layout, header)
     if table.num_rows == 0:
@@ -258,7 +237,29 @@ def _from_table(table: pa.Table, layout: Layout, header: str, where: str, rows: 
         cells = {one: table.column(one).to_pylist() for one in parts.values()}
         wrong = lines.wrong_cell(*_split(cells, parts, layout), rows(), where)
         raise wrong or FileFormatError(f"{where}: {error}") from error
+    _check_ids(columns, rows, where, bad)
     return columns if aspect else replace(columns, name=_name(table))
+
+
+def _swallowing(delimiter: str) -> str:
+    """Return a pattern of ids that no table of text holds: with NUL, or rows between two stray quotes."""
+    return rf"(?s){_NUL}|\n.*{delimiter}|{delimiter}.*\n"
+
+
+def _check_ids(columns: Columns, rows: Callable[[], list[str]], where: str, bad: str) -> None:
+    """Refuse ids with NUL, as in TREC files, and those that are rows which a stray quote swallowed."""
+    for name in ("qid", "docid", "aspect", "subgroup"):
+        ids = getattr(columns, name)
+        if ids is None or pa.types.is_integer(ids.type):
+            continue
+        row = pc.index(pc.match_substring_regex(ids, bad), True).as_py()
+        if row >= 0:
+            places = rows()
+            place = places[row] if row < len(places) else f"row {row + 1}"
+            raise FileFormatError(
+                f"{where}, {place}, column {name}: found {ids[row].as_py()!r}; ids hold no NUL, and no rows between "
+                "two quotes: is a quote too many?"
+            )
 
 
 def _parts(names: list[str], layout: Layout, where: str) -> dict[str, str]:
@@ -336,12 +337,24 @@ def write_table(path: str | os.PathLike[str], table: pa.Table, format: str) -> N
         The columns.
     format : {"csv", "tsv", "jsonl", "parquet"}
         How to write them.
+
+    Raises
+    ------
+    InvalidInput
+        For ids that would not be read again: with NUL; in CSV and TSV also with CR, or with LF and the delimiter.
     """
+    bad = rf"{_swallowing(lines.DELIMITERS[format])}|\r" if format in lines.DELIMITERS else _NUL
+    for name in table.column_names:
+        ids = table.column(name)
+        row = pc.index(pc.match_substring_regex(ids, bad), True).as_py() if pa.types.is_string(ids.type) else -1
+        if row >= 0:
+            raise InvalidInput(
+                f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in a {format} file"
+            )
     if format == "jsonl":
         import json
 
-        lines = (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
-        write_atomically(path, lines)
+        write_atomically(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist()))
         return
     sink = pa.BufferOutputStream()
     if format == "parquet":
@@ -376,7 +389,7 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
         file = temporary.open("wb")
     except OSError as error:
         folder = where.parent
-        reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_absolute(folder)}"
+        reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{with_folder(folder)}"
         raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
     try:
         with file:

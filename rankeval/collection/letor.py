@@ -5,6 +5,7 @@ Query ids stand in the rows (``qid:7``) or in a file of sizes beside them. Publi
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -16,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
-from rankeval.collection.formats import read_bytes
 from rankeval.collection.frames import whole
-from rankeval.collection.svmlight import SparseRows, read_svmlight
+from rankeval.collection.limits import DEFAULT, Limits
+from rankeval.collection.opening import read_bytes, read_text
+from rankeval.collection.svmlight import SparseRows, check_feature, read_svmlight
 from rankeval.errors import FileFormatError, InvalidInput
 
 _COMPRESSED = (".gz", ".zst")
@@ -33,10 +35,17 @@ _PART_OF = {
 }
 _ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in _PART_OF))
 _DENSE_SHARE = 0.3
+_DIGITS = 10  # of a size: no file has more rows
 _DENSE_BYTES = 1 << 26
 
 
-def load_letor(path: str | os.PathLike[str], *, name: str | None = None, sparse: bool | None = None) -> RankingData:
+def load_letor(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    sparse: bool | None = None,
+    limits: Limits = DEFAULT,
+) -> RankingData:
     """Read one learning-to-rank file.
 
     Rows are ``label qid:id index:value ... #docid = D`` as in LETOR, MSLR-WEB and MQ2008, or have no ``qid`` and a file
@@ -52,6 +61,8 @@ def load_letor(path: str | os.PathLike[str], *, name: str | None = None, sparse:
     sparse : bool, optional
         Whether X is a SciPy CSR matrix. By default it is a dense array if at least 30 % of the cells are given or all
         of them fit into 64 MB.
+    limits : Limits
+        The largest feature index, how far a compressed file may expand, and how long a line may be.
 
     Returns
     -------
@@ -66,14 +77,17 @@ def load_letor(path: str | os.PathLike[str], *, name: str | None = None, sparse:
         If there is no such file.
     FileFormatError
         If a line is not as it should be, or the sizes do not add up to the rows.
+    LimitExceeded
+        If the file is larger than a limit allows, or holds a larger feature; the message names the limit.
     """
     where = Path(path)
-    rows = read_svmlight(read_bytes(where), str(where))
-    qid = rows.qid if rows.qid is not None else _numbered(where, len(rows.label))
-    return _assemble([(where, rows, qid)], [name or where.name], sparse=sparse)[0]
+    rows, qid = _rows(where, limits)
+    return _assemble([(where, rows, qid)], [name or where.name], sparse=sparse, limits=limits)[0]
 
 
-def load_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None = None) -> dict[str, RankingData]:
+def load_letor_parts(
+    path: str | os.PathLike[str], *, sparse: bool | None = None, limits: Limits = DEFAULT
+) -> dict[str, RankingData]:
     """Read a folder of learning-to-rank files, such as ``Fold1``.
 
     Parameters
@@ -83,6 +97,8 @@ def load_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None = None
         in ``train.txt``, ``rank.test.gz`` or ``set1.train.txt.zst``.
     sparse : bool, optional
         As in `load_letor`, for all parts alike.
+    limits : Limits
+        As in `load_letor`.
 
     Returns
     -------
@@ -94,19 +110,15 @@ def load_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None = None
     ------
     InvalidInput
         If there is no such folder, no part in it, two files for one part, or the same query id in two parts.
-    FileFormatError
+    FileFormatError, LimitExceeded
         As `load_letor`.
     """
     folder = Path(path)
     files = _part_files(folder)
-    loaded = []
-    for part, file in files.items():
-        rows = read_svmlight(read_bytes(file), str(file))
-        own = rows.qid
-        loaded.append((file, rows, own if own is not None else _numbered(file, len(rows.label), prefix=f"{part}-")))
+    loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
     _check_distinct(dict(zip(files, (qid for _, _, qid in loaded), strict=True)))
     names = [f"{folder.name}/{part}" for part in files]
-    return dict(zip(files, _assemble(loaded, names, sparse=sparse), strict=True))
+    return dict(zip(files, _assemble(loaded, names, sparse=sparse, limits=limits), strict=True))
 
 
 def _part_files(folder: Path) -> dict[str, Path]:
@@ -128,13 +140,19 @@ def _part_files(folder: Path) -> dict[str, Path]:
     return {part: files[0] for part, files in found.items() if files}
 
 
+def _rows(file: Path, limits: Limits, prefix: str = "") -> tuple[SparseRows, NDArray[Any]]:
+    """Return the rows of a file and their queries."""
+    rows = read_svmlight(read_text(file, limits), str(file), limits)
+    return rows, rows.qid if rows.qid is not None else _numbered(file, len(rows.label), limits, prefix)
+
+
 def _uncompressed(name: str) -> str:
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
     return name
 
 
-def _numbered(file: Path, n_rows: int, prefix: str = "") -> NDArray[Any]:
+def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[Any]:
     """Return query ids for rows that have none, from the sizes file beside them."""
     stem = _uncompressed(file.name)
     stems = dict.fromkeys((stem, Path(stem).stem))
@@ -147,22 +165,22 @@ def _numbered(file: Path, n_rows: int, prefix: str = "") -> NDArray[Any]:
             f"{file} has no qid: in its rows and no file of query sizes beside it: "
             f"expected {stem}.query or {stem}.group"
         )
-    sizes = _sizes(beside)
-    if sizes.sum() != n_rows:
-        raise FileFormatError(f"the sizes in {beside} add up to {sizes.sum()}, but {file} has {n_rows} rows")
+    sizes = _sizes(beside, limits)
+    if sum(sizes) != n_rows:
+        raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {n_rows} rows")
     numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
     return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
 
 
-def _sizes(file: Path) -> NDArray[np.int64]:
+def _sizes(file: Path, limits: Limits) -> list[int]:
     sizes = []
-    for number, line in enumerate(read_bytes(file).split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(read_text(file, limits)), start=1):
         word = line.strip()
-        if word and not word.isdigit():
-            raise FileFormatError(f"{file}, line {number}: expected the size of a query, found {line[:80]!r}")
+        if word and not (word.isdigit() and len(word) < _DIGITS):
+            raise FileFormatError(f"{file}, line {number}: expected the size of a query, found {word[:80]!r}")
         if word:
             sizes.append(int(word))
-    return np.array(sizes, np.int64)
+    return sizes
 
 
 def _check_distinct(qids: dict[str, NDArray[Any]]) -> None:
@@ -178,13 +196,17 @@ def _check_distinct(qids: dict[str, NDArray[Any]]) -> None:
 
 
 def _assemble(
-    loaded: Sequence[tuple[Path, SparseRows, NDArray[Any]]], names: Iterable[str], *, sparse: bool | None
+    loaded: Sequence[tuple[Path, SparseRows, NDArray[Any]]],
+    names: Iterable[str],
+    *,
+    sparse: bool | None,
+    limits: Limits,
 ) -> list[RankingData]:
     """Make data sets with the same columns."""
     cells = [rows.index for _, rows, _ in loaded if len(rows.index)]
     base = min((int(index.min()) for index in cells), default=1)
     base = min(base, 1)  # features count from 1, unless there is a feature 0
-    titles = _feature_names(loaded[0][0].parent)
+    titles = _feature_names(loaded[0][0].parent, limits)
     n_features = max([int(index.max()) + 1 - base for index in cells] + [max(titles, default=base - 1) + 1 - base])
     if sparse is None:
         given = sum(map(len, cells))
@@ -215,16 +237,24 @@ def _matrix(rows: SparseRows, base: int, n_features: int, *, sparse: bool) -> An
     return csr_matrix((rows.value, rows.index - base, rows.start), shape=(n_rows, n_features))
 
 
-def _feature_names(folder: Path) -> dict[int, str]:
+def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
     """Return feature -> name from ``features.json`` here or one folder up; a file of another form is not ours."""
     for file in (folder / "features.json", folder.resolve().parent / "features.json"):
         if not file.is_file():
             continue
         try:
-            titles = json.loads(file.read_bytes())
-        except ValueError as error:
+            titles = json.loads(read_bytes(file, limits))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, FileFormatError):
+                raise
             raise FileFormatError(f"{file} is no JSON: {error}") from error
         titles = titles.get("features", titles) if isinstance(titles, dict) else titles
-        if isinstance(titles, dict) and all(key.isdigit() and isinstance(name, str) for key, name in titles.items()):
+        if isinstance(titles, dict) and all(_is_title(key, name) for key, name in titles.items()):
+            for key in titles:
+                check_feature(key, str(file), limits)
             return {int(key): name for key, name in titles.items()}
     return {}
+
+
+def _is_title(key: str, name: Any) -> bool:
+    return key.isascii() and key.isdigit() and isinstance(name, str)

@@ -125,6 +125,8 @@ def _no_id(cell: Any) -> str:
         return f"expected an id, found {'nothing' if cell is None else repr(cell)}"
     if isinstance(cell, bool) or not isinstance(cell, (str, int)):
         return f"ids are text or integers, found {cell!r}"
+    if isinstance(cell, str) and any("\ud800" <= letter <= "\udfff" for letter in cell):
+        return f"expected text, found {cell!r}, which holds half a character"
     if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
         return f"found {cell}, an integer beyond 64 bits: give it as text"
     return ""

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.collection import formats, frames, trec
+from rankeval.collection import formats, frames, opening, trec
+from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -68,7 +69,13 @@ class Qrels:
             raise InvalidInput("subgroup= is given without aspect=: sub-groups are parts of a group of judges")
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Qrels:  # noqa: A002
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002
+        *,
+        limits: Limits = DEFAULT,
+    ) -> Qrels:
         """Read judgments from a file: TREC text, CSV or TSV with a header, JSON lines or Parquet.
 
         Parameters
@@ -79,6 +86,8 @@ class Qrels:
             By default read off the content and the name, but for two: "ndeval" is TREC text whose second column is
             the subtopic, or the group of judges, kept as ``aspect``; "prefs" has the five columns of trec_eval's
             preferences, query, group, sub-group, document and grade.
+        limits : Limits
+            How far a compressed file may expand, and how long a line may be; raised for files known to be sound.
 
         Raises
         ------
@@ -86,16 +95,18 @@ class Qrels:
             If there is no such file.
         FileFormatError
             If a line is not as the format asks; the message has the line and what was found.
+        LimitExceeded
+            If the file is larger than a limit allows; the message names it.
         """
         if format == "ndeval":
-            with formats.open_source(path) as file:
-                by_aspect, aspect = trec.read_ndeval(file, str(path))
-            source = formats.Source(str(path), "trec")
+            with opening.reading(path, limits) as file:
+                by_aspect, aspect = trec.read_ndeval(file, str(path), limits)
+            source = formats.Source(str(path), "trec", limits)
             return cls(by_aspect.qid, by_aspect.docid, by_aspect.value, aspect, source=source)
         if format == "prefs":
-            with formats.open_source(path) as file:
-                return cls._of(trec.read_prefs(file, str(path)))
-        return cls._of(formats.read_columns(path, trec.QRELS, format))
+            with opening.reading(path, limits) as file:
+                return cls._of(trec.read_prefs(file, str(path), limits))
+        return cls._of(formats.read_columns(path, trec.QRELS, format, limits))
 
     @classmethod
     def _of(cls, columns: frames.Columns) -> Qrels:

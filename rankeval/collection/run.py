@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection import formats, frames, trec
+from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -61,7 +62,13 @@ class Run:
         frames.check_lengths(self, "docid", "score")
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], format: str | None = None) -> Run:  # noqa: A002
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002
+        *,
+        limits: Limits = DEFAULT,
+    ) -> Run:
         """Read a ranking from a file: TREC text, CSV or TSV with a header, JSON lines or Parquet.
 
         Parameters
@@ -70,6 +77,8 @@ class Run:
             The file, also as ``.gz`` or ``.zst``.
         format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
             By default read off the content and the name.
+        limits : Limits
+            How far a compressed file may expand, and how long a line may be; raised for files known to be sound.
 
         Raises
         ------
@@ -77,8 +86,10 @@ class Run:
             If there is no such file.
         FileFormatError
             If a line is not as the format asks; the message has the line and what was found.
+        LimitExceeded
+            If the file is larger than a limit allows; the message names it.
         """
-        columns = formats.read_columns(path, trec.RUN, format)
+        columns = formats.read_columns(path, trec.RUN, format, limits)
         return cls(columns.qid, columns.docid, columns.value, columns.name, columns.source)
 
     @classmethod

@@ -7,6 +7,7 @@ that are no integers, indices out of order and odd spacing, or says which line i
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +18,18 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
+from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.collection.trec import number_of
 from rankeval.errors import FileFormatError
 
 _PIECE = 1 << 24
+_DIGIT_0, _DIGIT_9 = b"09"
+# Behind a row, where a line end is missing: what would be taken for a comment is the next row.
+_SWALLOWED = re.compile(rb"^[^#\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
+_LEADING_ZERO = re.compile(rb" qid:(-0|0[0-9])")
 _DOCID = re.compile(rb"#[^\n]*?\bdocid\s*[=:]\s*([^\s]+)")
-_SPACE, _COLON, _NEWLINE = b" :\n"
+_SPACE, _COLON, _NEWLINE, _MINUS = b" :\n-"
+_LONGEST = 40  # digits of an index
 _EXACT = 2**53  # integers beyond are not exact as float64
 
 
@@ -52,27 +59,34 @@ class SparseRows:
     value: NDArray[np.float64]
 
 
-def read_svmlight(data: bytes, where: str) -> SparseRows:
+def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRows:
     """Read the text of a learning-to-rank file.
 
     Parameters
     ----------
     data : bytes
-        The text, uncompressed.
+        The text, as `opening.read_text` returns it.
     where : str
         What messages call the file.
+    limits : Limits
+        The largest feature index.
 
     Raises
     ------
     FileFormatError
         For an empty file, a line that is not ``label [qid:id] index:value ...``, values that are no finite numbers,
-        an index given twice, and a query or document id that some rows have and others lack.
+        an index given twice, a row within a comment, and a query or document id that some rows have and others lack.
+    LimitExceeded
+        For a larger feature index.
     """
-    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
-    pieces = [_fast(piece) for piece in _pieces(data)]
+    data = data.replace(b"\r\n", b"\n")
+    if b"#" in data and (found := _SWALLOWED.search(data)):
+        line = data.count(b"\n", 0, found.start()) + 1
+        raise FileFormatError(f"{where}, line {line}: the comment holds another row: is a line end missing?")
+    pieces = [_fast(piece, limits) for piece in _pieces(data)]
     plain = [piece for piece in pieces if piece is not None]
     if len(plain) < len(pieces) or len({piece.qid is None for piece in plain}) != 1:
-        plain = [_line_by_line(data, where)]
+        plain = [_line_by_line(data, where, limits)]
     return SparseRows(
         np.concatenate([piece.label for piece in plain]),
         None if plain[0].qid is None else np.concatenate([piece.qid for piece in plain if piece.qid is not None]),
@@ -92,16 +106,16 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _fast(piece: bytes) -> SparseRows | None:
+def _fast(piece: bytes, limits: Limits = DEFAULT) -> SparseRows | None:
     """Take a piece apart, or return None where it is not ``label [qid:int] index:value ...`` throughout."""
     text = re.sub(rb"[ \t]*#[^\n]*", b"", piece) if b"#" in piece else piece
     text = text.replace(b"\t", b" ").replace(b" \n", b"\n").strip(b" \n") + b"\n"
     n_rows = text.count(b"\n")
     n_queries = text.count(b" qid:")
-    if n_queries not in {0, n_rows}:
+    if n_queries not in {0, n_rows} or _has_leading_zero(text):
         return None
     text = text.replace(b" qid:", b" 0:")
-    cells = _cells_per_row(text)
+    cells = _cells_per_row(text, with_query=n_queries > 0)
     numbers = _numbers(text)
     if cells is None or numbers is None or len(numbers) != n_rows + 2 * cells.sum():
         return None
@@ -119,14 +133,24 @@ def _fast(piece: bytes) -> SparseRows | None:
     start = np.concatenate([[0], np.cumsum(cells)])
     if index is None or (n_queries and qid is None) or not _ascending(index, start):
         return None
+    if index.max(initial=0) > limits.feature:
+        return None
     return SparseRows(label, qid, None, start, index, np.ascontiguousarray(pairs[:, 1]))
 
 
-def _cells_per_row(text: bytes) -> NDArray[np.int64] | None:
-    """Count ``index:value`` in each line, or return None if blanks and colons do not alternate."""
+def _has_leading_zero(text: bytes) -> bool:
+    """Whether a query is called 007 or -0, which as a number would be another one's."""
+    return (b" qid:0" in text or b" qid:-0" in text) and _LEADING_ZERO.search(text) is not None
+
+
+def _cells_per_row(text: bytes, *, with_query: bool) -> NDArray[np.int64] | None:
+    """Count ``index:value`` in each line, or return None if blanks and colons do not alternate, or an id is no id."""
     if b"\r" in text:
         return None
     marks = np.frombuffer(text, np.uint8)
+    marks = marks[(marks < _DIGIT_0) | (marks > _DIGIT_9)]
+    if not _whole_ids(marks, with_query=with_query):
+        return None
     marks = marks[(marks == _SPACE) | (marks == _COLON) | (marks == _NEWLINE)]
     ends = np.flatnonzero(marks == _NEWLINE)
     lengths = np.diff(ends, prepend=-1)  # separators in each line, the newline included: always odd
@@ -136,6 +160,19 @@ def _cells_per_row(text: bytes) -> NDArray[np.int64] | None:
     expected = np.where(place % 2 == 1, _COLON, _SPACE)
     expected[ends] = _NEWLINE
     return lengths // 2 if (marks == expected).all() else None
+
+
+def _whole_ids(marks: NDArray[np.uint8], *, with_query: bool) -> bool:
+    """Whether only digits stand before colons, and behind the first one of each line: 1.0 and 1e3 are no ids."""
+    colons = np.flatnonzero(marks == _COLON)
+    if (marks[colons - 1] != _SPACE).any():
+        return False
+    if not with_query or not len(colons):
+        return True
+    lines = np.append(0, np.flatnonzero(marks == _NEWLINE)[:-1] + 1)
+    behind = colons[np.minimum(np.searchsorted(colons, lines), len(colons) - 1)] + 1
+    behind += marks[behind] == _MINUS  # never the last mark, which is a line end
+    return bool(((marks[behind] == _SPACE) | (marks[behind] == _NEWLINE)).all())
 
 
 def _numbers(text: bytes) -> NDArray[np.float64] | None:
@@ -169,13 +206,13 @@ def _ascending(index: NDArray[np.int64], start: NDArray[np.int64]) -> bool:
     return bool(up.all()) and int(index.min()) >= 0
 
 
-def _line_by_line(data: bytes, where: str) -> SparseRows:
+def _line_by_line(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRows:
     """Read exactly, and say what is wrong where something is."""
     labels: list[float] = []
     qids: list[str] = []
     lengths: list[int] = []
     cells: list[tuple[int, float]] = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(data), start=1):
         words = line.partition(b"#")[0].split()
         if not words:
             continue
@@ -190,7 +227,7 @@ def _line_by_line(data: bytes, where: str) -> SparseRows:
             qids.append(rest.pop(0).removeprefix("qid:"))
         if len(qids) not in {0, len(labels)} or (qids and not qids[-1]):
             raise FileFormatError(f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any")
-        row = dict(_cell(field, at) for field in rest)
+        row = dict(_cell(field, at, limits) for field in rest)
         if len(row) < len(rest):
             raise FileFormatError(f"{at}: a feature index is given twice")
         cells.extend(sorted(row.items()))
@@ -207,16 +244,39 @@ def _line_by_line(data: bytes, where: str) -> SparseRows:
     )
 
 
-def _cell(field: str, at: str) -> tuple[int, float]:
+def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
     index, colon, value = field.partition(":")
     if not (colon and index.isascii() and index.isdigit()):
-        raise FileFormatError(f"{at}: expected 'index:value', found {field!r}")
+        raise FileFormatError(f"{at}: expected 'index:value', found {field[:80]!r}")
+    check_feature(index, at, limits)
     return int(index), number_of(value, f"{at}, feature {index}")
 
 
+def check_feature(index: str, where: str, limits: Limits) -> None:
+    """Refuse a feature that would make a matrix beyond all memory.
+
+    Parameters
+    ----------
+    index : str
+        Digits.
+    where : str
+        What messages call the place.
+    limits : Limits
+        The largest index.
+
+    Raises
+    ------
+    LimitExceeded
+        For a larger one.
+    """
+    # Python turns no more than 4,300 digits into a number.
+    if len(index) >= _LONGEST or int(index) > limits.feature:
+        raise limits.exceeded("feature", where, f"found feature {index[:40]}")
+
+
 def _query_ids(qids: list[str]) -> NDArray[Any]:
-    """Return int64 if all are integers that fit, else str."""
-    if all(re.fullmatch(r"-?[0-9]{1,18}", qid) for qid in qids):
+    """Return int64 if all are integers that fit and would be written the same again, else str."""
+    if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", qid) for qid in qids):
         return np.array([int(qid) for qid in qids], np.int64)
     return np.array(qids)
 

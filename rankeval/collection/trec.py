@@ -1,5 +1,8 @@
 """TREC text: ``qid iter docid relevance`` and ``qid Q0 docid rank score tag``, a row per line.
 
+Lines end in LF or CRLF. A line that begins with # is a comment. There are no more columns than these, but for one
+leniency that trec_eval 10 has too: the tag may hold blanks, up to 16 words that do not look like a row of their own.
+
 Two ways to read it that agree. The regular file (one blank or one tab between columns) goes through Arrow's CSV
 reader, straight from disk; irregular spacing is made regular first. Whatever Arrow then refuses is read again line by
 line from the bytes as they came, which either succeeds (comments, run tags with blanks) or says which line and column
@@ -9,9 +12,11 @@ labels.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +24,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from rankeval.collection.frames import Columns, combined, numbers_of, whole
+from rankeval.collection.limits import DEFAULT, Limits
+from rankeval.collection.text import BLOCK, BOM, TextCheck
 from rankeval.errors import FileFormatError, InvalidInput
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_BOM = b"\xef\xbb\xbf"
-_BLANKS = b"\t\x0b\x0c\r"
-_BLOCK = 1 << 20
+_BLANKS = b"\t\x0b\x0c"
+_TAG_WORDS = 16
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ PREFS = Layout("prefs", ("qid", "group", "subgroup", "docid", "relevance"), "rel
 RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
-def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str) -> Columns:
+def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str, limits: Limits = DEFAULT) -> Columns:
     """Read the text of a TREC file.
 
     Parameters
@@ -58,26 +64,25 @@ def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str) -> Colu
         Which columns to expect.
     where : str
         What messages call the file.
+    limits : Limits
+        The longest line.
 
     Raises
     ------
     FileFormatError
-        For an empty file, a wrong number of columns, values that are no finite numbers, NUL bytes and text that is
-        not UTF-8; with the line and what was found.
+        For an empty file, a wrong number of columns, values that are no finite numbers, NUL bytes, a CR within a line
+        and text that is not UTF-8; with the line and what was found.
     """
     source = pa.BufferReader(source) if isinstance(source, bytes) else source
-    if (columns := _fast(source, layout)) is not None:
+    if (columns := _fast(source, layout, TextCheck(where, limits, source))) is not None:
         return columns
     source.seek(0)
-    data = source.read().removeprefix(_BOM)
-    if (at := data.find(b"\0")) >= 0:
-        line = data.count(b"\n", 0, at) + 1
-        raise FileFormatError(f"{where}, line {line}: found a NUL byte; expected text")
+    data = source.read().removeprefix(BOM)
     columns = _fast(pa.BufferReader(_made_regular(data)), layout)
     return columns if columns is not None else _line_by_line(data, layout, where)
 
 
-def read_ndeval(source: pa.NativeFile | bytes, where: str) -> tuple[Columns, pa.Array]:
+def read_ndeval(source: pa.NativeFile | bytes, where: str, limits: Limits = DEFAULT) -> tuple[Columns, pa.Array]:
     """Read judgments by subtopic, ``qid subtopic docid relevance``, and the subtopic of each.
 
     Parameters
@@ -86,16 +91,18 @@ def read_ndeval(source: pa.NativeFile | bytes, where: str) -> tuple[Columns, pa.
         The text, uncompressed.
     where : str
         What messages call the file.
+    limits : Limits
+        The longest line.
 
     Raises
     ------
     FileFormatError
         As `read_trec`.
     """
-    return read_trec(source, NDEVAL, where), read_trec(source, _ASPECTS, where).docid
+    return read_trec(source, NDEVAL, where, limits), read_trec(source, _ASPECTS, where, limits).docid
 
 
-def read_prefs(source: pa.NativeFile | bytes, where: str) -> Columns:
+def read_prefs(source: pa.NativeFile | bytes, where: str, limits: Limits = DEFAULT) -> Columns:
     """Read preferences, ``qid group subgroup docid grade``, with the group of judges as the aspect.
 
     Parameters
@@ -104,16 +111,18 @@ def read_prefs(source: pa.NativeFile | bytes, where: str) -> Columns:
         The text, uncompressed.
     where : str
         What messages call the file.
+    limits : Limits
+        The longest line.
 
     Raises
     ------
     FileFormatError
         As `read_trec`.
     """
-    columns = read_trec(source, PREFS, where)
+    columns = read_trec(source, PREFS, where, limits)
     # Once more for each of the other two columns, in the place of the document's.
     group, subgroup = (
-        read_trec(source, Layout("prefs", fields, "relevance"), where).docid
+        read_trec(source, Layout("prefs", fields, "relevance"), where, limits).docid
         for fields in (("qid", "docid", "subgroup", "document", "relevance"),
                        ("qid", "group", "docid", "document", "relevance"))
     )  # fmt: skip
@@ -134,22 +143,31 @@ class _Spacing:
         return self.separators == n_rows * n_columns - (not self.terminated)
 
 
-def _spacing(source: pa.NativeFile) -> _Spacing | None:
+def _spacing(source: pa.NativeFile, check: TextCheck | None) -> _Spacing | None:
     """Return what separates the columns, or None where two separators stand together, at the start, or one is CR."""
+    regular = True
     # A block at a time in the same memory, behind the last byte of the block before.
-    block = bytearray(_BLOCK + 1)
+    block = bytearray(BLOCK + 1)
     block[0] = ord("\n")
     text, into = np.frombuffer(block, np.uint8), memoryview(block)[1:]
     first, separators, terminated = b"", 0, True
     source.seek(0)
     while read := source.readinto(into):
+        has_return = check is not None and check.see(block, 1, read + 1)
+        if not regular:  # the rest is looked at only for what no text has
+            continue
         blank = text[: read + 1] <= ord(" ")
-        if (blank[1:] & blank[:-1]).any() or block.find(b"\r", 1, read + 1) >= 0:
-            return None
+        if (blank[1:] & blank[:-1]).any() or has_return:
+            regular = False
+            continue
         first = first or bytes(block[1 : read + 1]).split(b"\n", 1)[0]
         separators += int(np.count_nonzero(blank[1:]))
         block[0] = block[read]
         terminated = block[0] == ord("\n")
+    if check is not None:
+        check.end()
+    if not regular:
+        return None
     return _Spacing("\t" if b"\t" in first else " ", first, separators, terminated)
 
 
@@ -161,9 +179,9 @@ def _made_regular(data: bytes) -> bytes:
     return data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
 
 
-def _fast(source: pa.NativeFile, layout: Layout) -> Columns | None:
+def _fast(source: pa.NativeFile, layout: Layout, check: TextCheck | None = None) -> Columns | None:
     """Read a regular file, or return None where anything is out of the ordinary."""
-    spacing = _spacing(source)
+    spacing = _spacing(source, check)
     if spacing is None:
         return None
     value_type = pa.float64() if layout.kind == "run" else pa.dictionary(pa.int32(), pa.string())
@@ -171,7 +189,7 @@ def _fast(source: pa.NativeFile, layout: Layout) -> Columns | None:
     try:
         table = pacsv.read_csv(
             source,
-            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=_BLOCK),
+            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=BLOCK),
             parse_options=pacsv.ParseOptions(delimiter=spacing.delimiter, quote_char=False, escape_char=False),
             convert_options=pacsv.ConvertOptions(
                 include_columns=["qid", "docid", layout.value],
@@ -193,8 +211,11 @@ def _fast(source: pa.NativeFile, layout: Layout) -> Columns | None:
     if values is None or not np.isfinite(values).all() or pc.any(pc.starts_with(qid, "#")).as_py():
         return None
     # The tag is that of the first line; those of later lines are not looked at.
-    name = spacing.first.split(None, len(layout.fields) - 1)[-1].decode() if layout.tag else None
-    return Columns(qid, docid, values, name)
+    tag = spacing.first.split(None, len(layout.fields) - 1)[-1] if layout.tag else b""
+    try:
+        return Columns(qid, docid, values, tag.decode() if layout.tag else None)
+    except UnicodeDecodeError:
+        return None
 
 
 def _labels(texts: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
@@ -230,12 +251,20 @@ def _line_by_line(data: bytes, layout: Layout, where: str) -> Columns:
 def _rows(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and fields of every line that is neither blank nor a comment."""
     width = len(layout.fields)
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    # What the fast way does not read need not be UTF-8 here either, such as the tags after the first.
+    read = {0, layout.fields.index("docid"), layout.fields.index(layout.value)}
+    tags = {width - 1} if layout.tag else set()
+    for number, line in enumerate(io.BytesIO(data), start=1):
         cells = line.split(None, width - 1) if layout.tag else line.split()
-        if not cells or cells[0].startswith(b"#"):
+        if not cells:
+            continue
+        if cells[0].startswith(b"#"):
+            _check_comment(line.split(), layout, f"{where}, line {number}")
             continue
         try:
-            fields = [cell.decode() for cell in cells]
+            fields = [
+                cell.decode(errors="strict" if place in read | tags else "replace") for place, cell in enumerate(cells)
+            ]
         except UnicodeDecodeError as error:
             raise FileFormatError(f"{where}, line {number}: expected UTF-8 text, found {line[:80]!r}") from error
         if len(fields) != width:
@@ -245,6 +274,7 @@ def _rows(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[s
             )
         if layout.tag:
             _check_tag(fields, f"{where}, line {number}", layout)
+        tags = set()
         yield number, fields
 
 
@@ -255,15 +285,37 @@ def _hint(cells: list[bytes]) -> str:
     return ""
 
 
+def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
+    """Refuse a comment that is a row whose query begins with #: trec_eval would count it."""
+    value = layout.fields.index(layout.value)
+    if len(cells) != len(layout.fields) or len(cells[0]) == 1 or not re.fullmatch(rb"[Qq]?\d+", cells[1]):
+        return
+    if _NUMBER.fullmatch(cells[value].decode(errors="replace")):
+        raise FileFormatError(
+            f"{where}: found a row whose query begins with #, where # starts a comment: rename the query, or put a "
+            f"blank after # if the row should not count; found {b' '.join(cells)[:80]!r}"
+        )
+
+
 def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
     """Take more columns than six only for a tag with blanks: a docid with a blank would shift rank into score."""
     fields[-1] = fields[-1].rstrip()
     words = fields[-1].split()
-    if len(words) > 1 and (not fields[3].isdigit() or _NUMBER.fullmatch(words[0])):
-        raise FileFormatError(
-            f"{where}: expected {layout}, found {len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}; "
-            "ids must not hold blanks"
-        )
+    if len(words) < 2:
+        return
+    found = f"{where}: expected {layout}, found {len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"
+    if _holds_row(words):
+        raise FileFormatError(f"{found}; the tag holds another row: is a line end missing?")
+    if len(words) > _TAG_WORDS:
+        raise FileFormatError(f"{found}; a tag has {_TAG_WORDS} words at most")
+    if not fields[3].isdigit() or _NUMBER.fullmatch(words[0]):
+        raise FileFormatError(f"{found}; ids must not hold blanks")
+
+
+def _holds_row(words: list[str]) -> bool:
+    """Whether a tag holds ``word Q0 word rank score``; the first word may be glued to the tag before it."""
+    ranked = (word.isdigit() and _NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
+    return any(ranked) or "Q0" in words[1:]
 
 
 def number_of(text: str, where: str) -> float:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
-from rankeval.collection.formats import read_bytes, write_atomically
+from rankeval.collection.formats import write_atomically
+from rankeval.collection.opening import read_bytes
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.measures import Measure
