@@ -56,7 +56,8 @@ def trec_rules(
     Parameters
     ----------
     convention : str or Convention
-        The preset of the version: ``"trec_eval-9.0.8"`` or ``"trec_eval-10"``.
+        The preset of the version: ``"trec_eval-9.0.8"`` (2023), ``"trec_eval-9.0.8-float32"`` (2020) or
+        ``"trec_eval-10"``.
     complete : bool
         ``-c``: topics that the run lacks count, as 0 in trec_eval 9, as empty rankings everywhere else.
     level : int

@@ -286,6 +286,23 @@ def test_the_options_of_trec_eval_go_with_every_format(rankeval):
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("option", "value"), [("--score-dtype", "float32"), ("--convention", "trec_eval-9.0.8-float32")]
+)
+def test_scores_are_compared_as_in_either_release_of_trec_eval_9_0_8(rankeval, option, value):
+    """The one of 2020 holds scores in 32 bits, where 16777217 is 16777216 and the greater id goes first."""
+    Path("close.run").write_text("q1 Q0 a 1 16777216 t\nq1 Q0 A 2 16777217 t\n")
+    arguments = ("evaluate", "qrels", "close.run", "-m", "map", "-q", "-n", "--format", "trec")
+    assert rankeval(*arguments)[:2] == (0, "map                   \tq1\t0.5000\n")
+    assert rankeval(*arguments, option, value)[:2] == (0, "map                   \tq1\t1.0000\n")
+    code, _, err = rankeval(*arguments, "--score-dtype", "float16")
+    assert (code, err) == (
+        2,
+        "error: unknown value of the rule score_dtype 'float16'; did you mean 'float64' or 'float32'?\n",
+    )
+
+
+@pytest.mark.usefixtures("files")
 def test_the_size_of_the_collection_reaches_what_needs_it(rankeval):
     """-N is what Accuracy and FallOut need; without it the message names the option."""
     arguments = (

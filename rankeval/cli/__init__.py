@@ -74,6 +74,9 @@ Missing = Annotated[
 NoRelevant = Annotated[
     str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
 ]
+ScoreType = Annotated[
+    str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
+]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Ledger = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger; else the one in force here.")]
 Project = Annotated[str, typer.Argument(help="The guard's project.")]
@@ -139,6 +142,7 @@ def evaluate(
     ties: Ties = None,
     missing: Missing = None,
     no_relevant: NoRelevant = None,
+    score_dtype: ScoreType = None,
     qrels_format: Annotated[
         str | None,
         typer.Option(
@@ -163,7 +167,7 @@ def evaluate(
             f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {missing}: give one of them"
         )
     rules = trec_rules(
-        preset.with_rules(ties=ties, missing=missing, no_relevant=no_relevant),
+        preset.with_rules(ties=ties, missing=missing, no_relevant=no_relevant, score_dtype=score_dtype),
         complete=complete,
         level=level,
         depth=depth,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-_RULES = re.compile(r"\b(ties|missing|no_relevant)='([^']+)'")
+_RULES = re.compile(r"\b(ties|missing|no_relevant|score_dtype)='([^']+)'")
 _COMMANDS = {"evaluate", "compare"}
 
 

@@ -243,6 +243,17 @@ PRESETS |= {
             missing="skip",
             bind={"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}},
         ),
+        # Two releases bear that number: tag trec_eval-9.0.8 of 2023, above, and tag v9.0.8 of 2020. It holds scores in
+        # 32 bits, as pytrec_eval does: those that differ beyond them are tied.
+        Convention(
+            "trec_eval-9.0.8-float32",
+            ties="docid",
+            judgments="qrels",
+            negative="unjudged",
+            missing="skip",
+            score_dtype="float32",
+            bind={"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}},
+        ),
         # Without -c it stops at a topic that the run lacks; with -c it scores an empty ranking there.
         Convention(
             "trec_eval-10",

@@ -171,14 +171,17 @@ class Joined:
     def _checked_scores(self, rows: slice | Ints) -> NDArray[np.float64]:
         score = np.asarray(self.score[rows], dtype=np.float64)
         # A sum is finite if every part is; only when it is not do we look closer.
-        if not np.isfinite(score.sum()) and not np.isfinite(score).all():
+        with np.errstate(over="ignore"):
+            total = score.sum()
+        if not np.isfinite(total) and not np.isfinite(score).all():
             at = int(np.argmin(np.isfinite(score)))
             row = rows.start + at if isinstance(rows, slice) else int(rows[at])
             raise InvalidInput(
                 f"y_score: row {row} is {score[at]}; scores must be finite numbers, mend or drop the row"
             )
         if self.convention.score_dtype == "float32":
-            score = score.astype(np.float32).astype(np.float64)
+            with np.errstate(over="ignore"):  # beyond its range all are infinite, and tied, as in C
+                score = score.astype(np.float32).astype(np.float64)
         return score
 
     def _coded(self, labels: NDArray[Any], rest: NDArray[Any], rows: slice | Ints) -> tuple[NDArray[Any], Ints, Ints]:

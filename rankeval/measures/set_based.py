@@ -173,11 +173,16 @@ def f_measure(
         raise InvalidInput(f"F: give beta or alpha, not both (found beta={beta}, alpha={alpha})")
     if beta < 0 or (alpha is not None and not 0 <= alpha <= 1):
         raise InvalidInput(f"F: beta is 0 or greater and alpha in [0, 1] (found beta={beta}, alpha={alpha})")
-    share = 1 / (1 + beta**2) if alpha is None else alpha
+    # trec_eval's parameter is beta squared, and its root squared again is a hair off.
+    square = float(f"{beta**2:.15g}")
+    of_both, of_precision, of_recall = (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
+    hits, found = judged.hits(rel, cutoff), judged.n_relevant(rel)
     size = judged.n_retrieved if cutoff is None else cutoff
-    found = judged.n_relevant(rel)
-    value = _ratio(judged.hits(rel, cutoff), (1 - share) * found + share * size)
-    value[found == 0] = np.nan
+    value = np.where(found > 0, 0.0, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p, r = hits / size, hits / found
+        # In trec_eval's order of operations: with P = 9/20 and R = 9/44 any other prints 0.2812 and not 0.2813.
+        np.divide(of_both * p * r, of_precision * p + of_recall * r, out=value, where=hits > 0)
     return value
 
 

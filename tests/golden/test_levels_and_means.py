@@ -69,3 +69,22 @@ def test_means_are_added_up_in_the_order_of_topics():
     }
     text = trec_text(rk.Qrels.from_dict(qrels), rk.Run.from_dict(run), measures=["P.20"])
     assert text.split()[-1] == "0.1188"
+
+
+def test_the_f_measure_is_computed_in_the_order_of_operations_of_trec_eval():
+    """P = 9/20 and R = 9/44 give .28125: one rounding elsewhere, and 0.2812 would be printed."""
+    qrels = {"q": {f"d{place}": 1 for place in range(44)}}
+    run = {"q": {(f"d{place}" if place < 9 else f"x{place}"): 50.0 - place for place in range(20)}}
+    for name, printed in (("set_F", "0.2813"), ("set_F.2", "0.2500"), ("set_F.0.3", "0.3524")):
+        text = trec_text(rk.Qrels.from_dict(qrels), rk.Run.from_dict(run), measures=[name])
+        assert text.split()[-1] == printed, name
+
+
+@pytest.mark.parametrize(
+    ("scores", "narrow"), [((16777216.0, 16777217.0), 1.0), ((1e39, 2e39), 1.0), ((0.0, 1e-46), 1.0), ((1.0, 2.0), 0.5)]
+)
+def test_scores_tie_in_32_bits_in_one_of_the_releases_called_9_0_8(scores, narrow):
+    """Tied documents go by descending id, and the relevant one has the greater id and the lower score."""
+    qrels, run = {"q": {"b": 1}}, {"q": dict(zip("ba", scores, strict=True))}
+    for convention, value in (("trec_eval-9.0.8", 0.5), ("trec_eval-9.0.8-float32", narrow), ("trec_eval-10", 0.5)):
+        assert rk.evaluate(qrels, run, measures="AP", convention=convention).scores[0, 0] == value

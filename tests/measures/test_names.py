@@ -10,6 +10,8 @@ from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
 from rankeval.measures import measure, measure_from_key, measures
 from rankeval.measures.trec_names import ROOTS
 
+TREC_EVAL = [name for name in PRESETS if name.startswith("trec_eval")]
+
 
 @pytest.mark.parametrize(
     ("spelling", "canonical"),
@@ -175,7 +177,8 @@ def test_without_one_it_is_refused_with_the_choices(spelling, choices):
 def test_evaluate_reads_names_under_its_convention():
     """The same name under two conventions is two measures, and the evaluation says which."""
     qrels, run = {"q": {"a": 1, "b": 1, "c": 1}}, {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
-    for preset, rule in (("trec_eval-9.0.8", "trec_eval-9"), ("trec_eval-10", "trec_eval-10")):
+    for preset in TREC_EVAL:
+        rule = "trec_eval-10" if preset == "trec_eval-10" else "trec_eval-9"
         ev = rk.evaluate(qrels, run, measures=["11pt_avg"], convention=preset)
         assert str(ev.measures[0]) == f"IAP11(rule='{rule}')"
     with pytest.raises(AmbiguousName, match="convention"):
@@ -219,7 +222,7 @@ def test_measures_takes_the_names_that_stand_for_several():
 
 
 @pytest.mark.parametrize("root", [root for root in ROOTS if ROOTS[root].each and root != "P"])
-@pytest.mark.parametrize("convention", ["trec_eval-9.0.8", "trec_eval-10"])
+@pytest.mark.parametrize("convention", TREC_EVAL)
 def test_a_root_is_what_trec_eval_prints_for_it(root, convention):
     """The name before the cut-offs means all of them under trec_eval's conventions, as in pytrec_eval."""
     found = measures({root}, convention)
@@ -235,7 +238,7 @@ def test_a_root_without_a_convention_is_what_it_can_be():
         *("Success@1", "Success@5", "Success@10", "AvgJG(of='P')@5", "AvgJG(of='P')@10", "nDCG@3", "nDCG@11")
     ]
     assert measures("P") == [("P", measure("set_P"))]
-    for convention in ("trec_eval-9.0.8", "trec_eval-10"):
+    for convention in TREC_EVAL:
         with pytest.raises(AmbiguousName, match=r"write set_P \(all retrieved\); or P_5,10,15,20,30,100,200,500,1000$"):
             measures(["AP", "P"], convention)
         assert len(measures("P_5,10,15,20,30,100,200,500,1000", convention)) == 9
