@@ -79,6 +79,7 @@ def standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores)
     """
     topics = [str(query) for query in evaluation.queries.tolist()]
     values = evaluation.scores.copy()
+    errors = None if evaluation.errors is None else evaluation.errors.copy()
     for column, name in enumerate(names):
         if name == "num_q":
             continue
@@ -87,4 +88,6 @@ def standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores)
         from_mean = values[:, column] - mean
         level = np.where(from_mean == 0, 0.0, MISSING)
         values[:, column] = np.divide(from_mean, deviation, out=level, where=deviation != 0)
-    return replace(evaluation, scores=values)
+        if errors is not None:
+            errors[:, column] = np.divide(errors[:, column], deviation, out=np.zeros(len(mean)), where=deviation != 0)
+    return replace(evaluation, scores=values, errors=errors)

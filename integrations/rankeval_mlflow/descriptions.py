@@ -43,7 +43,8 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
         frame["95 % interval"] = [shown.get(label, "") for label in evaluation.labels]
     system = f"{evaluation.name}, " if evaluation.name else ""
     queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
-    return to_markdown(frame, caption=f"{system}{role}: {queries}, convention {evaluation.convention.name}")
+    caption = f"{system}{role}: {queries}, convention {evaluation.convention.name}"
+    return to_markdown(frame, caption=caption, notes=tuple(evaluation.info.values()))
 
 
 def comparison_section(comparison: Comparison) -> str:

@@ -14,6 +14,7 @@ from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.collection.formats import write_atomically
 from rankeval.collection.opening import read_bytes
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.drawing import aggregate_errors
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.measures import Measure
 from rankeval.measures.family import AGGREGATES
@@ -57,6 +58,9 @@ class Evaluation:
         Name of the system.
     info : mapping of str to str
         What else a reader must know, such as that ties were averaged over drawn orders.
+    errors : ndarray of shape (n_queries, n_measures), optional
+        Standard errors of the scores that are means over drawn orders of tied rows, 0 for all others; None when no
+        score is. They say nothing of the choice of queries.
     """
 
     queries: NDArray[Any]
@@ -73,6 +77,7 @@ class Evaluation:
     weights: Floats | None = None
     name: str | None = None
     info: Mapping[str, str] = field(default_factory=dict)
+    errors: Floats | None = None
 
     @property
     def n_queries(self) -> int:
@@ -87,6 +92,23 @@ class Evaluation:
         return pd.DataFrame(
             self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.labels), copy=False
         )
+
+    @property
+    def standard_errors(self) -> pd.DataFrame:
+        """The error of each score that is a mean over drawn orders of tied rows, 0 where it is exact: as per_query."""
+        errors = np.zeros_like(self.scores) if self.errors is None else self.errors
+        return replace(self, scores=errors).per_query
+
+    def aggregate_errors(self) -> pd.Series[float]:
+        """Return the standard error that drawn orders of tied rows leave in what `aggregate` returns.
+
+        Returns
+        -------
+        Series
+            Index of measure names; 0 where all scores are exact. It is not the error from the choice of queries,
+            which `ci` gives.
+        """
+        return self._series(aggregate_errors(self))
 
     def aggregate(self) -> pd.Series[float]:
         """Return every measure by its declared aggregate.

@@ -19,12 +19,12 @@ from rankeval.collection.grouping import sizes_to_ids
 from rankeval.collection.join import Joined, join_arrays
 from rankeval.collection.judged import Groups, Judged
 from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
+from rankeval.evaluation.drawing import note_on_draws
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import FACTS
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.orders import DRAWS
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -258,7 +258,7 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     if any(map(_values_zero, bound)):
         joined = replace(joined, apart=True)
     scores = np.empty((joined.n_queries, len(bound)))
-    sampled = np.zeros(len(bound), dtype=np.int64)
+    errors, drawn = np.zeros_like(scores), np.zeros(scores.shape, dtype=bool)
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
     identity = np.zeros(joined.n_queries, dtype=np.uint64)
     ranked = joined.digest_of_queries()
@@ -269,7 +269,8 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
                 continue
             judged.drawn.clear()
             scores[queries, column] = one.values(judged)
-            sampled[column] += len(judged.drawn)
+            for query, error in judged.drawn.items():
+                errors[queries.start + query, column], drawn[queries.start + query, column] = error, True
         _note_facts(facts, queries, judged, ties)
         identity[queries] = _label_sums(judged)
         ranked.update(judged.offsets.tobytes())
@@ -302,9 +303,11 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         ranking_digest=ranked.hexdigest(),
         weights=weights,
         name=name,
-        info=_note_samples(asked, sampled),
+        errors=errors if drawn.any() else None,
     )
     settled = _settle_undefined(evaluation)
+    if settled.errors is not None:
+        settled = replace(settled, info=note_on_draws(settled, drawn[np.isin(evaluation.queries, settled.queries)]))
     if not settled.n_queries:
         reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in settled.excluded.items())
         warnings.warn(
@@ -325,14 +328,6 @@ def _values_zero(one: Measure) -> bool:
         or (isinstance(gain, tuple) and any(level == 0 and value != 0 for level, value in gain))
         or any(isinstance(value, Measure) and _values_zero(value) for value in given.values())
     )
-
-
-def _note_samples(asked: list[tuple[str, Measure]], sampled: NDArray[np.int64]) -> dict[str, str]:
-    """Say which values are means over drawn orders of tied rows: all others under ties='expected' are exact."""
-    noted = [f"{label} in {number} queries" for (label, _), number in zip(asked, sampled, strict=True) if number]
-    if not noted:
-        return {}
-    return {"ties": f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(noted)}"}
 
 
 def _note_facts(facts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:
@@ -378,6 +373,7 @@ def _settle_undefined(evaluation: Evaluation) -> Evaluation:
         settled,
         queries=settled.queries[keep],
         scores=settled.scores[keep],
+        errors=None if settled.errors is None else settled.errors[keep],
         facts={fact: values[keep] for fact, values in settled.facts.items()},
         weights=None if settled.weights is None else settled.weights[keep],
         excluded={**settled.excluded, "no relevant document": tuple(settled.queries[barren].tolist())},

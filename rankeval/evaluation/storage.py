@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
@@ -32,6 +33,8 @@ def pack(evaluation: Evaluation) -> bytes:
     columns: dict[str, Any] = {"qid": pa.array(evaluation.queries.tolist())}
     columns |= {f"measure:{label}": evaluation.scores[:, place] for place, label in enumerate(evaluation.labels)}
     columns |= {f"fact:{fact}": evaluation.facts[fact] for fact in FACTS}
+    if evaluation.errors is not None:
+        columns |= {f"error:{label}": evaluation.errors[:, place] for place, label in enumerate(evaluation.labels)}
     if evaluation.weights is not None:
         columns["weight"] = evaluation.weights
     card = {
@@ -85,7 +88,7 @@ def unpack(content: bytes) -> dict[str, Any]:
         "queries": queries,
         "labels": labels,
         "measures": tuple(measure(name) for name in card["measures"]),
-        "scores": np.column_stack([table[f"measure:{label}"].to_numpy() for label in labels]),
+        "scores": _columns(table, "measure", labels),
         "convention": Convention.from_card(card["convention"]),
         "facts": {fact: table[f"fact:{fact}"].to_numpy() for fact in FACTS},
         "touched": card["touched"],
@@ -96,4 +99,9 @@ def unpack(content: bytes) -> dict[str, Any]:
         "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
         "name": card["name"],
         "info": card["info"],
+        "errors": _columns(table, "error", labels) if f"error:{labels[0]}" in table.column_names else None,
     }
+
+
+def _columns(table: pa.Table, kind: str, labels: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.column_stack([table[f"{kind}:{label}"].to_numpy() for label in labels])

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.judged import Ints, Judged
 from rankeval.measures.cascade import ranks
+from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 
 Floats = NDArray[np.float64]
@@ -56,25 +57,18 @@ def _over_draws(
     misses: Floats,
 ) -> Floats:
     """Return the mean over how many of the rows that the cut-off takes out of a tied group are relevant."""
-    from scipy.special import gammaln
-
     start, end, query = groups
     size, drawn = end - start, stop[query] - start
     relevant = judged.prefix(rel)[end].astype(np.int64) - judged.prefix(rel)[start]
-
-    def log_choose(whole: Ints, part: Ints) -> Floats:
-        logs: Floats = gammaln(whole + 1) - gammaln(part + 1) - gammaln(whole - part + 1)
-        return logs
 
     total, defined = np.zeros(len(size)), np.zeros(len(size), dtype=bool)
     for number in range(int(min(drawn.max(initial=0), relevant.max(initial=0))) + 1):
         can = (number <= np.minimum(drawn, relevant)) & (drawn - number <= size - relevant)
         of, wrong = query[can], (drawn - number)[can]
-        log_chance = log_choose(relevant[can], np.full(can.sum(), number))
-        log_chance += log_choose((size - relevant)[can], wrong) - log_choose(size[can], drawn[can])
+        chance = hypergeometric(size[can], relevant[can], drawn[can], number)
         pairs = (hits[of] + number) * (misses[of] + wrong)
         good = in_order[of] + hits[of] * wrong + number * wrong / 2
-        total[can] += np.exp(log_chance) * np.divide(good, pairs, out=np.zeros(len(of)), where=pairs > 0)
+        total[can] += chance * np.divide(good, pairs, out=np.zeros(len(of)), where=pairs > 0)
         defined[can] |= pairs > 0
     return np.where(defined, total, np.nan)
 

@@ -22,7 +22,6 @@ from rankeval.collection.aspects import AspectBlock
 from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.family import FAMILIES, Spelling, family
-from rankeval.measures.orders import over_orders
 
 Floats = NDArray[np.float64]
 
@@ -67,12 +66,11 @@ class Preferences(NamedTuple):
         return {"all": (some, every), "retrieved": (both, both), "implied": (some, some)}[count]
 
 
-def _preferences(judged: Judged, *, as_tied: bool = True) -> Iterator[Preferences]:
-    """Yield the preferences of each query; tied rows in one place, or as they stand."""
+def _preferences(judged: Judged) -> Iterator[Preferences]:
+    """Yield the preferences of each query; tied rows are in one place."""
     place = np.arange(len(judged.code), dtype=np.float64)
-    if as_tied:
-        for start, end in zip(judged.ties.start.tolist(), judged.ties.end.tolist(), strict=True):
-            place[start:end] = start
+    for start, end in zip(judged.ties.start.tolist(), judged.ties.end.tolist(), strict=True):
+        place[start:end] = start
     grades = _grades_of_groups if judged.aspects is not None else _grades_of_one
     for query in range(judged.n_queries):
         grade, at = grades(judged, query, place)
@@ -254,7 +252,8 @@ RULES = ("exact", "trec_eval")
 def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     """Return the share of one group's preferences fulfilled when as many others as relevant documents count.
 
-    It is nan where there are none.
+    It is nan where there are none. Of u tied others, k of which count, each does with chance k/u, and of those that do
+    a relevant document tied with them has (k + 1)/2 of u + 1 places below it, on average over the orders.
     """
     prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
     counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
@@ -270,35 +269,42 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     if rule == "trec_eval" and one.partial[group]:
         n_relevant = int((grade > 0).sum())  # of all documents even where only those retrieved count
     first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
-    keep = grade > 0
-    keep[first] = True
-    pairs = prefers & keep[:, None] & keep
+    keep = (grade > 0).astype(np.float64)
+    keep[first] = 1
+    fulfilled = one.fulfilled
+    if len(first) and np.isfinite(at[first[-1]]):
+        tied = others & (at == at[first[-1]])
+        n_tied, n_kept = int(tied.sum()), int(keep[tied].sum())
+        if n_kept < n_tied:
+            if one.partial[group]:
+                raise InvalidInput(
+                    "PrefsR over sub-groups has no mean over orders of tied rows where they decide which documents "
+                    "are cut off: choose ties='docid'"
+                )
+            keep[tied] = n_kept / n_tied
+            fulfilled = fulfilled.copy()
+            fulfilled[np.ix_((at == at[first[-1]]) & ~others, tied)] = (n_kept + 1) / (2 * (n_tied + 1))
+    pairs = prefers * keep[:, None] * keep
+    found, there = (pairs * fulfilled * may).sum(), (pairs * possible).sum()
     if rule == "trec_eval" and not one.partial[group]:
-        pairs = pairs | (others[:, None] & np.isin(np.arange(len(at)), first))
-    there = (pairs & possible).sum()
-    return float((pairs * one.fulfilled * may * ~np.eye(len(at), dtype=bool)).sum() / there) if there else np.nan
+        found += np.minimum(np.arange(len(first)), (others & one.retrieved).sum()).sum()
+        there += (others[:, None] * keep * others * possible).sum()
+    return float(found / there) if there else np.nan
 
 
 def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
-    """Return PrefsR for rankings without ties."""
+    """Return PrefsR, its mean over orders where rows are tied."""
     if count not in COUNTS[:2]:
         raise unknown("count of PrefsR", count, COUNTS[:2])
     if rule not in RULES:
         raise unknown("rule of PrefsR", rule, RULES)
     value = np.zeros(judged.n_queries)
-    for query, one in enumerate(_preferences(judged, as_tied=False)):
+    for query, one in enumerate(_preferences(judged)):
         shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
         if rule == "trec_eval" and np.isnan(shares).any():
             continue  # it adds the 0/0 of a group up too, and prints 0 for a topic whose sum is not above 0
         value[query] = np.nansum(shares) / len(shares) if len(shares) else np.nan
     return value
-
-
-def _prefs_balanced_expected(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
-    """Return the mean over orders of tied rows, where one group judged: which documents are cut off depends on it."""
-    if judged.aspects is not None:
-        raise InvalidInput("PrefsR over several groups has no mean over orders of tied rows: choose ties='docid'")
-    return over_orders(_prefs_balanced, judged, {"count": count, "rule": rule})
 
 
 @family(
@@ -307,7 +313,7 @@ def _prefs_balanced_expected(judged: Judged, *, count: str = "all", rule: str = 
     formula="as Prefs by group, with the first R documents of grade 0; where there are fewer, more below all count",
     needs="groups",
     source="Buckley, trec_eval",
-    expected=_prefs_balanced_expected,
+    expected=_prefs_balanced,
     ascending=True,
     spellings={
         "trec_eval": (

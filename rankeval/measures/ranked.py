@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
-from rankeval.measures.orders import over_orders
 
 Floats = NDArray[np.float64]
 
@@ -64,13 +64,21 @@ def _expected_normalized_ap(
     judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
 ) -> Floats:
     """Return the mean of AP over the orders of tied rows; how many hits are seen may depend on the order too."""
+    within = _precisions_within_groups(judged, rel, cutoff)
+    total = _sum_of_precisions(judged, rel, cutoff)
+    total += judged.sums(judged.groups.query, within)
+    value = _normalized(total, judged, rel, cutoff, normalizer)
     if normalizer == "hits" and cutoff is not None:
-        return over_orders(average_precision, judged, {"rel": rel, "normalizer": normalizer, "cutoff": cutoff})
-    return _normalized(_expected_sum(judged, rel, cutoff), judged, rel, cutoff, normalizer)
+        start, end, query = judged.groups
+        crossed = np.flatnonzero((start - judged.offsets[query] < cutoff) & (cutoff < end - judged.offsets[query]))
+        if len(crossed):
+            above = total[query[crossed]] - within[crossed]
+            value[query[crossed]] = _ap_by_hits_seen(judged, rel, cutoff, crossed, above)
+    return value
 
 
-def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
-    """Return the mean of the sum of precisions over the orders of tied rows.
+def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) -> Floats:
+    """Return what each group of tied rows adds to the sum of precisions, on average over its orders.
 
     A group of m rows, r of them relevant, behind n rows with h hits: its j-th row is relevant with chance r/m, and
     then has h + 1 + (j - 1)(r - 1)/(m - 1) hits up to and with it on average (McSherry & Najork 2008).
@@ -87,9 +95,29 @@ def _expected_sum(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     part = (relevant / size)[group] * hits / rank
     if cutoff is not None:
         part[rank > cutoff] = 0
-    total = _sum_of_precisions(judged, rel, cutoff)
-    total += judged.sums(query[group], part)
-    return total
+    return np.bincount(group, weights=part, minlength=len(start)).astype(np.float64, copy=False)
+
+
+def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, crossed: NDArray[np.int64], above: Floats) -> Floats:
+    """Return the mean of AP by the hits seen, where the cut-off falls into a group of tied rows.
+
+    Given that x relevant rows stand within the cut-off, their places there are random: the mean is that over a group
+    of these rows alone, over the hits seen.
+    """
+    start, end, query = (part[crossed] for part in judged.groups)
+    prefix, begin = judged.prefix(rel).astype(np.int64), judged.offsets[query]
+    ahead, seen, size = start - begin, cutoff - (start - begin), end - start
+    before, relevant = prefix[start] - prefix[begin], prefix[end] - prefix[start]
+    inverse = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, cutoff + 1))))
+    first = inverse[cutoff] - inverse[ahead]  # of 1 / rank over the places seen, and of (j - 1) / rank
+    later = seen - (ahead + 1) * first
+    value = np.zeros(len(crossed))
+    for hits in range(int(np.minimum(seen, relevant).max(initial=-1)) + 1):
+        each = (before + 1) * first + (hits - 1) / np.maximum(seen - 1, 1) * later
+        chance = hypergeometric(size, relevant, seen, hits)
+        value += chance * (above + hits / seen * each) / np.maximum(before + hits, 1)
+    value[judged.n_relevant(rel)[query] == 0] = np.nan
+    return value
 
 
 @family(

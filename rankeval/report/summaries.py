@@ -294,6 +294,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         said.append("No equal scores within a query.")
     if evaluation.judged_share < 1:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
+    said += [f"{note[0].upper()}{note[1:]}." for note in evaluation.info.values()]
     return said
 
 

@@ -1,0 +1,31 @@
+"""The chance of so many relevant rows among the first of a group of tied rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def hypergeometric(size: ArrayLike, marked: ArrayLike, drawn: ArrayLike, hits: ArrayLike) -> Floats:
+    """Return the chance of ``hits`` marked rows among ``drawn`` out of ``size`` rows, of which some are marked.
+
+    Parameters
+    ----------
+    size, marked, drawn, hits : array of int
+        Numbers, as of one shape as NumPy makes them; 0 where it cannot be.
+    """
+    from scipy.special import gammaln
+
+    size, marked, drawn, hits = np.broadcast_arrays(size, marked, drawn, hits)
+    misses, rest = drawn - hits, size - marked
+    can = (hits >= 0) & (hits <= marked) & (misses >= 0) & (misses <= rest)
+
+    def log_choose(whole: NDArray[np.int64], part: NDArray[np.int64]) -> Floats:
+        part = np.where(can, part, 0)
+        logs: Floats = gammaln(whole + 1) - gammaln(part + 1) - gammaln(whole - part + 1)
+        return logs
+
+    logs = log_choose(marked, hits) + log_choose(rest, misses) - log_choose(size, drawn)
+    return np.where(can, np.exp(logs), 0.0)
