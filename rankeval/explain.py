@@ -17,7 +17,7 @@ from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.joining import join
-from rankeval.evaluation.scoring import _ids, score_arrays, score_collection
+from rankeval.evaluation.scoring import ids_of_rows, score_arrays, score_collection
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
 from rankeval.measures.family import FAMILIES, Family
@@ -234,7 +234,7 @@ def _scorer(truth: Any, ranking: Any, qid: Any, group: Any, docid: Any) -> Calla
     from rankeval.collection.run import as_run
 
     if qid is not None or group is not None:
-        ids = _ids(qid, group, len(np.asarray(ranking)))
+        ids = ids_of_rows(qid, group, ranking)
         return lambda measures, rules: score_arrays(
             truth, ranking, ids, measures=measures, convention=rules, docid=docid
         )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.collection.frames import numbers_of
+from rankeval.collection.columns import numbers_of
 from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.errors import InvalidInput
 

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval.collection.alignment import check_rows
+from rankeval.collection.columns import labels
+from rankeval.collection.grouping import as_typed, refuse_missing
 from rankeval.errors import InvalidInput
 
 
@@ -33,7 +36,7 @@ class RankingData:
     Raises
     ------
     InvalidInput
-        When the parts differ in length.
+        When the parts differ in length or index, or hold what is no label or no id.
     """
 
     X: Any
@@ -44,15 +47,18 @@ class RankingData:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         n_rows = self.X.shape[0]
         for part in ("y", "qid", "docid"):
             column = getattr(self, part)
             if column is None:
                 continue
-            column = np.asarray(column)
+            column = labels(column, "y") if part == "y" else as_typed(column, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
                 raise InvalidInput(f"{part} has shape {column.shape}, but X has {n_rows} rows: give one {part} a row")
+            if part != "y":
+                refuse_missing(column, part)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -60,7 +66,8 @@ class RankingData:
     @property
     def n_queries(self) -> int:
         """Number of distinct queries."""
-        return len(np.unique(self.qid))
+        ids = self.qid
+        return len(set(ids.tolist()) if ids.dtype.kind == "O" else np.unique(ids))  # some objects have no order
 
     def take(self, rows: ArrayLike, *, name: str | None = None) -> RankingData:
         """Return the data of these rows, in this order.

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankeval.collection.columns import labels, numbers_of, refuse_masked, refuse_unbounded, scores
 from rankeval.errors import InvalidInput
 
 # The largest text that 32-bit offsets can address; beyond it a column is large_string.
@@ -65,7 +66,7 @@ def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
     return Columns(
         id_column(list(queries), "qid"),
         id_column(list(chain.from_iterable(rows)), "docid"),
-        value_column(list(chain.from_iterable(documents.values() for documents in rows)), value),
+        value_column(list(chain.from_iterable(documents.values() for documents in rows)), value, value),
     )
 
 
@@ -120,7 +121,7 @@ def from_records(thing: Any, value: str) -> Columns:
     return Columns(
         id_column([row.query_id for row in rows], "query_id"),
         id_column([row.doc_id for row in rows], "doc_id"),
-        value_column([getattr(row, value) for row in rows], value),
+        value_column([getattr(row, value) for row in rows], value, value),
         aspect=id_column([row.subtopic_id for row in rows], "subtopic_id") if by_aspect else None,
     )
 
@@ -145,7 +146,7 @@ def from_frame(frame: Any, *, qid: str, docid: str, value: str, role: str, aspec
     return Columns(
         id_column(_column(table, names[0]), names[0]),
         id_column(_column(table, names[1]), names[1]),
-        value_column(_column(table, names[2]), names[2]),
+        value_column(_column(table, names[2]), names[2], role),
         aspect=None if aspect is None else _optional(table, aspect, "aspect"),
         subgroup=None if aspect is None else _optional(table, "subgroup", "subgroup"),
     )
@@ -244,20 +245,6 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Return an Arrow column of numbers or booleans, without nulls, as an array; `to_numpy` would import pandas.
-
-    Parameters
-    ----------
-    values : Arrow array
-        Not copied if it is one piece of numbers.
-    """
-    values = combined(values)
-    if pa.types.is_boolean(values.type):
-        return np.from_dlpack(values.cast(pa.uint8())).view(np.bool_)
-    return np.from_dlpack(values)
-
-
 def places_of(rows: NDArray[np.int64]) -> pa.Array:
     """Return row numbers as Arrow takes them; `pyarrow.array` would import pandas.
 
@@ -289,6 +276,7 @@ def id_column(values: Any, name: str) -> pa.Array:
     InvalidInput
         For missing or empty ids, mixed types, and ids that are neither text nor integers.
     """
+    refuse_masked(values, f"column {name}")
     array = _arrow(values, name)
     if len(array) == 0 and not pa.types.is_integer(array.type):  # whatever type a library gives to nothing
         return pa.array([], pa.string())
@@ -313,7 +301,7 @@ def id_column(values: Any, name: str) -> pa.Array:
     return array
 
 
-def value_column(values: Any, name: str) -> NDArray[Any]:
+def value_column(values: Any, name: str, role: str = "relevance") -> NDArray[Any]:
     """Return finite numbers: int64 where all are whole, else float64.
 
     Parameters
@@ -322,39 +310,17 @@ def value_column(values: Any, name: str) -> NDArray[Any]:
         The numbers.
     name : str
         What messages call the column.
+    role : {"relevance", "score"}
+        What they are, which says what must hold them exactly.
 
     Raises
     ------
     InvalidInput
-        For text, missing values, NaN and infinity, naming the row.
+        For text, missing values, NaN, infinity and numbers that would be changed, naming the row.
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        numbers = values
-    else:
-        array = _arrow(values, name)
-        if array.null_count:
-            row = pc.index(pc.is_null(array), True).as_py()
-            raise InvalidInput(f"column {name} has no number in row {row} (counting from 0)")
-        if pa.types.is_decimal(array.type):
-            array = array.cast(pa.float64())
-        if len(array) == 0:
-            return np.empty(0, np.int64)
-        if pa.types.is_boolean(array.type):
-            array = array.cast(pa.int64())
-        if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-            raise InvalidInput(f"column {name} is of type {array.type}, found {array[0].as_py()!r}: expected numbers")
-        numbers = numbers_of(array)
-    return _finite(numbers, name)
-
-
-def _finite(numbers: NDArray[Any], name: str) -> NDArray[Any]:
-    if numbers.dtype.kind in "biu":
-        return numbers.astype(np.int64, copy=False)
-    numbers = numbers.astype(np.float64, copy=False)
-    if not np.isfinite(numbers).all():
-        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise InvalidInput(f"column {name} has {numbers[row]} in row {row} (counting from 0): expected a finite number")
-    return numbers
+    numbers = (scores if role == "score" else labels)(values, f"column {name}")
+    refuse_unbounded(numbers, f"column {name}")
+    return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64, copy=False)
 
 
 def whole(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.collection.frames import numbers_of
+from rankeval.collection.columns import numbers_of, refuse_masked
 from rankeval.collection.judged import Ints
 from rankeval.errors import InvalidInput, QueryIdError
 
@@ -54,8 +54,9 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     QueryIdError
         When the sizes are not counts, or do not add up to the rows.
     """
-    sizes = np.asarray(group)
+    refuse_masked(group, "group", QueryIdError)
     try:
+        sizes = np.asarray(group)
         with np.errstate(invalid="ignore"):  # nan becomes a number that it does not equal
             counts = sizes.astype(np.int64) if sizes.ndim == 1 and sizes.dtype.kind in "iufO" else None
     except (TypeError, ValueError):
@@ -68,9 +69,10 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
         raise QueryIdError(
             f"group has the size {counts[place]} at {place}: sizes are positive; leave empty queries out"
         )
-    if int(counts.sum()) != n_rows:
+    total = sum(counts.tolist())  # of Python's numbers, which do not wrap
+    if total != n_rows:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
-        raise QueryIdError(f"the sizes in group add up to {int(counts.sum())}, but there are {n_rows} rows{hint}")
+        raise QueryIdError(f"the sizes in group add up to {total}, but there are {n_rows} rows{hint}")
     return np.repeat(np.arange(len(counts)), counts)
 
 
@@ -162,6 +164,7 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
     InvalidInput
         When an id is missing, or ids of several types are mixed; a `QueryIdError` for those of queries.
     """
+    refuse_masked(column, what, QueryIdError if what == "qid" else InvalidInput)
     shared = _shared(column)
     if shared is not None:
         rank, names = comparable(shared[1], what)
@@ -175,10 +178,10 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
         return rank[numbers_of(coded.indices)], names
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         column = column.to_numpy(zero_copy_only=False)
-    ids = as_typed(column)
+    ids = as_typed(column, what)
     if ids.ndim != 1:
         raise _wrong(what, f"expected one id for each row, found an array of shape {ids.shape}")
-    _refuse_missing(ids, what)
+    refuse_missing(ids, what)
     if ids.dtype.kind == "U" and ids.dtype.isnative and ids.dtype.itemsize and len(ids):
         return _numbered_texts(ids)
     if ids.dtype.kind != "O":
@@ -191,24 +194,50 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
             f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))}): row 0 has "
             f"{ids[0]!r}, row {row} has {ids[row]!r}; make them all strings",
         )
-    names = np.empty(len(distinct := sorted(set(ids.tolist()))), dtype=object)
+    try:
+        distinct = sorted(set(ids.tolist()))
+    except TypeError as error:
+        raise _wrong(what, f"ids are of type {kinds[0].__name__}, which cannot be sorted: {error}") from None
+    names = np.empty(len(distinct), dtype=object)
     names[:] = distinct
     number = {name: place for place, name in enumerate(distinct)}
     return np.fromiter((number[name] for name in ids.tolist()), dtype=np.int64, count=len(ids)), names
 
 
-def as_typed(ids: ArrayLike) -> NDArray[Any]:
+def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     """Return ids as an array, those of a list of texts and others as objects: NumPy would make 1 and nan texts too.
 
     Parameters
     ----------
     ids : array-like of shape (n_rows,)
         Ids of any type.
+    what : {"qid", "docid"}
+        What messages call them.
+
+    Raises
+    ------
+    InvalidInput
+        When they are masked or no array; a `QueryIdError` for those of queries.
     """
-    column = np.asarray(ids)
-    if column.dtype.kind in "US" and isinstance(ids, (list, tuple)) and len({isinstance(one, str) for one in ids}) > 1:
-        return np.asarray(ids, dtype=object)
-    return column
+    refuse_masked(ids, what, QueryIdError if what == "qid" else InvalidInput)
+    try:
+        column = np.asarray(ids)
+    except (TypeError, ValueError, RuntimeError) as error:
+        said = " ".join(str(error).split())
+        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({said})") from None
+    if not isinstance(ids, (list, tuple)) or column.ndim != 1:
+        return column
+    # NumPy would also make one float of two great whole numbers, and drops the zeros at the end of a text.
+    changed = (
+        (column.dtype.kind in "US" and len({isinstance(one, str) for one in ids}) > 1)
+        or (column.dtype.kind in "US" and any(one[-1:] in ("\0", b"\0") for one in ids))
+        or (column.dtype.kind == "f" and bool((np.abs(column) >= 2**53).any()))
+    )
+    if not changed:
+        return column
+    objects = np.empty(len(ids), dtype=object)
+    objects[:] = ids
+    return objects
 
 
 def _numbered_texts(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -307,8 +336,22 @@ def _strings(qid: Any, what: str) -> pa.Array | None:
     return qid
 
 
-def _refuse_missing(ids: NDArray[Any], what: str) -> None:
-    if ids.dtype.kind not in "fMO":
+def refuse_missing(ids: NDArray[Any], what: str) -> None:
+    """Refuse ids that are None, NaN or the like.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n_rows,)
+        Ids of any type.
+    what : {"qid", "docid"}
+        What messages call them.
+
+    Raises
+    ------
+    InvalidInput
+        With the first row that has none; a `QueryIdError` for ids of queries.
+    """
+    if ids.dtype.kind not in "fcmMO":
         return
     import pandas as pd
 

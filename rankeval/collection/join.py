@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval.collection import columns
+from rankeval.collection.alignment import check_rows
 from rankeval.collection.aspects import JoinedAspects
 from rankeval.collection.convention import Convention
 from rankeval.collection.frames import places_of
@@ -310,7 +312,8 @@ def join_arrays(
         When the columns are empty, differ in length or are no numbers, ids are missing or of several types, or a
         document stands twice in a query.
     """
-    relevance, scores = _column("y_true", y), _column("y_score", score)
+    check_rows(y_true=y, y_score=score, qid=qid, docid=docid)
+    relevance, scores = columns.labels(y, "y_true"), columns.scores(score, "y_score")
     ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else as_typed(qid)
     lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": len(ids)}
     if docid is not None:
@@ -358,17 +361,3 @@ def _refuse_twice(docid: ArrayLike, grouping: Grouping) -> None:
             f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[places[0]]])!r}, in "
             f"rows {rows[0]} and {rows[1]} ({len(twice)} such rows in all); keep one row for each document of a query"
         )
-
-
-def _column(name: str, values: ArrayLike) -> NDArray[Any]:
-    column = np.asarray(values)
-    if column.ndim != 1:
-        raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
-    if column.dtype.kind == "O":
-        try:
-            column = column.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{name}: expected numbers, found {error}") from None
-    if column.dtype.kind not in "biuf":
-        raise InvalidInput(f"{name}: expected numbers, found {column.dtype}")
-    return column

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval.collection.aspects import JoinedAspects, fold_aspects
+from rankeval.collection.columns import numbers_of
 from rankeval.collection.convention import Convention
-from rankeval.collection.frames import numbers_of, places_of
+from rankeval.collection.frames import places_of
 from rankeval.collection.grouping import order_of
 from rankeval.collection.join import Joined
 from rankeval.collection.judged import Ints

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.collection.frames import numbers_of, places_of
+from rankeval.collection.columns import numbers_of
+from rankeval.collection.frames import places_of
 from rankeval.collection.judged import Ints
 from rankeval.collection.ranking import sort_within
 from rankeval.errors import InvalidInput

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection import formats, frames, opening, trec
+from rankeval.collection.alignment import check_rows
 from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.errors import InvalidInput
 
@@ -58,6 +59,7 @@ class Qrels:
     source: formats.Source | None = None
 
     def __post_init__(self) -> None:
+        check_rows(qid=self.qid, docid=self.docid, relevance=self.relevance, aspect=self.aspect, subgroup=self.subgroup)
         object.__setattr__(self, "qid", frames.id_column(self.qid, "qid"))
         object.__setattr__(self, "docid", frames.id_column(self.docid, "docid"))
         object.__setattr__(self, "relevance", frames.whole(frames.value_column(self.relevance, "relevance")))

@@ -13,6 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection import formats, frames, trec
+from rankeval.collection.alignment import check_rows
+from rankeval.collection.columns import numbers_of
 from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.errors import InvalidInput
 
@@ -55,9 +57,10 @@ class Run:
     source: formats.Source | None = None
 
     def __post_init__(self) -> None:
+        check_rows(qid=self.qid, docid=self.docid, score=self.score)
         object.__setattr__(self, "qid", frames.id_column(self.qid, "qid"))
         object.__setattr__(self, "docid", frames.id_column(self.docid, "docid"))
-        score = frames.value_column(self.score, "score").astype(np.float64, copy=False)
+        score = frames.value_column(self.score, "score", "score").astype(np.float64, copy=False)
         object.__setattr__(self, "score", score)
         frames.check_lengths(self, "docid", "score")
 
@@ -181,7 +184,7 @@ class Run:
         """
         if not len(self):
             raise InvalidInput(f"the run has no rows to write to {str(path)!r}: a file without rows cannot be read")
-        query = frames.numbers_of(self.qid.dictionary_encode().indices)
+        query = numbers_of(self.qid.dictionary_encode().indices)
         order = np.lexsort((-self.score, query))  # stable: equal scores stay in row order
         kind = formats.write_format(path, format)
         if kind != "trec":

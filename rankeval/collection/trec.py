@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval.collection.frames import Columns, combined, numbers_of, whole
+from rankeval.collection.columns import numbers_of
+from rankeval.collection.frames import Columns, combined, whole
 from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.collection.text import BLOCK, BOM, TextCheck
 from rankeval.errors import FileFormatError, InvalidInput

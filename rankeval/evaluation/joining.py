@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rankeval.collection.convention import Convention
@@ -45,12 +44,12 @@ def join(
     from rankeval.collection.judgments import join_collection
     from rankeval.collection.qrels import as_qrels
     from rankeval.collection.run import as_run
-    from rankeval.evaluation.scoring import _ids, _is_collection
+    from rankeval.evaluation.scoring import _is_collection, ids_of_rows
     from rankeval.seals.refusal import Seals
 
     rules = find_convention(convention)
     if qid is not None or group is not None:
-        ids = _ids(qid, group, len(np.asarray(ranking)))
+        ids = ids_of_rows(qid, group, ranking)
         Seals.current().refuse(None, truth, ids, score=ranking, action=action)
         return join_arrays(truth, ranking, ids, docid=None, convention=rules)
     if not _is_collection(truth):

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import unknown
+from rankeval.collection import columns
+from rankeval.collection.alignment import check_rows, index_of, same_rows
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.frames import is_records
-from rankeval.collection.grouping import sizes_to_ids
+from rankeval.collection.grouping import as_typed, sizes_to_ids
 from rankeval.collection.join import Joined, join_arrays
 from rankeval.collection.judged import Groups, Judged
 from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
@@ -105,7 +107,7 @@ def evaluate(
     if qid is not None or group is not None:
         if judgments == "qrels":
             raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
-        ids = _ids(qid, group, len(np.asarray(ranking)))
+        ids = ids_of_rows(qid, group, ranking)
         parse_measures(measures, rules)  # a misspelt name is said before anything is read or hashed
         Seals.current().refuse(None, truth, ids, docid=docid, score=ranking, action="evaluate")
         return score_arrays(
@@ -133,14 +135,28 @@ def _is_collection(truth: Any) -> bool:
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
 
 
-def _ids(qid: ArrayLike | None, group: ArrayLike | None, n_rows: int) -> Any:
+def ids_of_rows(qid: ArrayLike | None, group: ArrayLike | None, ranking: Any) -> Any:
+    """Return the query of each row, from ids or from sizes of consecutive queries.
+
+    Parameters
+    ----------
+    qid, group, ranking
+        As of `evaluate`; one of the first two at least.
+
+    Raises
+    ------
+    QueryIdError
+        When both are given and disagree, or the sizes do not add up to the rows.
+    """
+    if group is None:
+        return qid
+    n_rows = len(columns.scores(ranking, "y_score"))
+    sizes = sizes_to_ids(group, n_rows)
     if qid is None:
-        # Callers give one of the two.
-        return sizes_to_ids(group, n_rows)  # type: ignore[arg-type]
-    if group is not None:
-        given, sizes = np.asarray(qid), sizes_to_ids(group, n_rows)
-        if len(given) != n_rows or not _same_partition(given, sizes):
-            raise QueryIdError("qid= and group= cut the rows into different queries; give one of them")
+        return sizes
+    given = as_typed(qid)
+    if len(given) != n_rows or not _same_partition(given, sizes):
+        raise QueryIdError("qid= and group= cut the rows into different queries; give one of them")
     return qid
 
 
@@ -171,7 +187,8 @@ def score_arrays(
     Evaluation
     """
     joined = join_arrays(y, score, qid, docid=docid, convention=find_convention(convention))
-    return score_joined(joined, measures, weights=_query_weights(weights, joined), name=name)
+    labelled = {"y_true": y, "y_score": score, "qid": qid, "docid": docid}
+    return score_joined(joined, measures, weights=_query_weights(weights, joined, labelled), name=name)
 
 
 def score_collection(
@@ -201,32 +218,67 @@ def score_collection(
     from rankeval.collection.judgments import join_collection
 
     joined = join_collection(qrels, run, convention=find_convention(convention))
-    return score_joined(joined, measures, weights=_query_weights(weights, joined), name=name or run.name)
+    return score_joined(joined, measures, weights=_query_weights(weights, joined, None), name=name or run.name)
 
 
-def _query_weights(weights: Any | None, joined: Joined) -> Floats | None:
-    """Return one weight a query, from a mapping, or from one a row."""
+def _query_weights(weights: Any | None, joined: Joined, rows: Mapping[str, Any] | None) -> Floats | None:
+    """Return one weight a query, from a mapping or Series by query, or from one a row."""
     if weights is None:
         return None
-    if hasattr(weights, "items"):
-        known = dict(weights.items())
-        lacking = [query for query in joined.queries.tolist() if query not in known]
-        if lacking:
-            raise InvalidInput(f"weights: query {lacking[0]!r} has none ({len(lacking)} such in all)")
-        values = np.array([known[query] for query in joined.queries.tolist()], dtype=np.float64)
+    columns.refuse_masked(weights, "weights")
+    # A Series as long as the rows may have their index, or that of queries, or one that could be either.
+    long = rows is not None and index_of(weights) is not None and len(weights) == len(joined.score)
+    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, rows or {})):
+        values = _weights_of_rows(weights, joined)
     else:
-        rows = np.asarray(weights, dtype=np.float64)
-        if len(rows) != len(joined.score):
+        values = _weights_of_queries(weights, joined)
+        if long and not np.array_equal(values, _weights_of_rows(weights, joined)):
             raise InvalidInput(
-                f"weights: expected one a row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+                "weights: this Series may be by row or by query, and the two differ; give weights.to_numpy() for one "
+                "weight a row, weights.to_dict() for one a query"
             )
-        rows = rows if joined.order is None else rows[joined.order]
-        filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
-        values = rows[filled]
-        if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
-            raise InvalidInput("weights: found several within one query; a query has one weight, repeated on its rows")
     if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
         raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
+    return values
+
+
+def _is_by_row(weights: Any, joined: Joined, rows: Mapping[str, Any]) -> bool:
+    """Say whether a Series as long as the rows has their index, or one that is not of queries."""
+    index = next((found for found in map(index_of, rows.values()) if found is not None), None)
+    if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
+        return True
+    if set(joined.queries.tolist()) <= set(weights.index.tolist()):
+        return False
+    check_rows(**rows, weights=weights)
+    return True
+
+
+def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
+    """Return the weights that a mapping or Series has for the queries."""
+    known: dict[Any, Any] = {}
+    for query, weight in weights.items():
+        first = known.setdefault(query, weight)
+        if first is not weight and first != weight:
+            raise InvalidInput(f"weights: query {query!r} has several; a query has one weight")
+    queries = joined.queries.tolist()
+    lacking = [query for query in queries if query not in known]
+    if lacking:
+        raise InvalidInput(f"weights: query {lacking[0]!r} has none ({len(lacking)} such in all)")
+    return columns.labels([known[query] for query in queries], "weights").astype(np.float64)
+
+
+def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
+    """Return the one weight that the rows of each query share."""
+    rows = columns.labels(weights, "weights").astype(np.float64)
+    if len(rows) != len(joined.score):
+        raise InvalidInput(
+            f"weights: expected one a row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+        )
+    rows = rows if joined.order is None else rows[joined.order]
+    filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
+    values = rows[filled]
+    if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
+        raise InvalidInput("weights: found several within one query; a query has one weight, repeated on its rows")
     return values
 
 

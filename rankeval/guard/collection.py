@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.alignment import check_rows, index_of
 from rankeval.collection.data import RankingData
+from rankeval.collection.grouping import as_typed
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.rules import Finding
@@ -30,6 +32,8 @@ class Content:
         Judgments.
     queries : mapping of query id to str, optional
         The text of the queries.
+    index : pandas Index, optional
+        Labels of the rows, which what is given for them later must have too.
     """
 
     X: Any | None = None
@@ -38,6 +42,7 @@ class Content:
     docid: NDArray[Any] | None = None
     qrels: Qrels | None = None
     queries: Mapping[Any, str] | None = None
+    index: Any | None = None
 
     def fingerprint(self) -> Fingerprint:
         """Fingerprint the content as it stands now."""
@@ -145,8 +150,11 @@ def content_of(X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, st
         raise InvalidInput("y is missing: a test collection has a label for each row, or is given as qrels=")
     if qid is None:
         raise InvalidInput("qid= is missing: give the query of each row")
+    check_rows(X=X, y=y, qid=qid, docid=docid)
+    index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")
     if not np.isfinite(labels).all():
         raise InvalidInput(f"y: row {int(np.argmin(np.isfinite(labels)))} has no finite label")
     rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
-    return Content(rows, labels, np.asarray(qid), None if docid is None else np.asarray(docid), queries=queries)
+    documents = None if docid is None else as_typed(docid, "docid")
+    return Content(rows, labels, as_typed(qid), documents, queries=queries, index=index)

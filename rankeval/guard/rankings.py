@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.alignment import check_rows
+from rankeval.collection.columns import scores
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
@@ -24,7 +26,7 @@ from rankeval.guard.collection import Content
 from rankeval.measures import measure
 from rankeval.seals.fingerprint import Fingerprint, run_outputs
 from rankeval.seals.ledger import pack, unpack
-from rankeval.seals.mixing import Hashes, as_numbers
+from rankeval.seals.mixing import Hashes, as_column
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
@@ -67,7 +69,9 @@ class Known:
             return as_run(system)
         if hasattr(system, "predict"):
             system = self._predict(name, system)
-        score = as_numbers(system, name=f"the scores of {name!r}")
+        # Scores are put beside rows that were registered before, but are given for these.
+        check_rows(y=self.content, **{name: system})
+        score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:
             raise InvalidInput(f"{name!r} has {len(score)} scores for {n_rows} rows: give one a row, in their order")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from rankeval.collection.alignment import check_rows, index_of, same_rows
 from rankeval.errors import QueryIdError
 from rankeval.model_selection.query_ids import UnusableQueryIdsError, id_array, n_rows
 
@@ -35,6 +36,7 @@ class BoundIds:
     def __post_init__(self) -> None:
         if self.y is not None and len(self.y) != len(self.ids):
             raise QueryIdError(f"bound are {len(self.ids)} query ids and {len(self.y)} labels: give one of each a row")
+        check_rows(qid=self.ids, y=self.y)
 
     def at(self, X: Any, y: Any) -> NDArray[Any]:
         """Return the ids of the rows of X and y.
@@ -56,8 +58,7 @@ class BoundIds:
     def _positions(self, X: Any, y: Any) -> NDArray[np.intp]:
         rows = n_rows(X)
         labels = _labels(X, y)
-        known = getattr(self.ids, "index", None)
-        known = known if hasattr(known, "get_indexer") else None
+        known = index_of(self.ids)
         doubt = ""
         if known is None or labels is None:
             if rows != len(self.ids):
@@ -73,7 +74,7 @@ class BoundIds:
                 f"{doubt}, so that the bound qid may be that of other rows: bind y with the ids to have that checked, "
                 "make_scorer(..., qid=qid, y=y), or pass qid with the call"
             )
-        if known is None or labels is None or known.equals(labels):
+        if known is None or labels is None or same_rows(known, labels):
             return np.arange(rows)
         if not known.is_unique:
             raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
@@ -86,10 +87,7 @@ class BoundIds:
 
 def _labels(X: Any, y: Any) -> Any | None:
     """Return the pandas index of the rows, or None where there is none."""
-    found = [table.index for table in (y, X) if hasattr(table, "index") and hasattr(table.index, "get_indexer")]
-    if len(found) == 2 and not found[0].equals(found[1]):
-        raise QueryIdError("X and y have different indexes, so that it is open which rows the bound qid belongs to")
-    return found[0] if found else None
+    return next((index for index in map(index_of, (y, X)) if index is not None), None)
 
 
 def _looks_reset(labels: Any) -> bool:

@@ -132,7 +132,8 @@ def learning_curve(
     """
     import pandas as pd
 
-    data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid)
+    beside = {"groups": groups, "sample_weight": sample_weight}
+    data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
     labels = tuple(label for label, _ in computable(measures, convention))
     rules, ranker = find_convention(convention), as_ranker(estimator)
     Seals.current().refuse(data.X, data.y, data.qid, action="learning_curve")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval.collection.alignment import check_rows
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.query_ids import encode, require, without_ids
@@ -116,7 +117,7 @@ def dev_test_split(
 
 
 def as_ranking_data(
-    X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None, docid: Any = None
+    X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None, docid: Any = None, **beside: Any
 ) -> RankingData:
     """Return rows with labels and query ids, from whatever carries them.
 
@@ -126,20 +127,24 @@ def as_ranking_data(
         As in `dev_test_split`.
     who : str
         Who needs them, for messages.
+    **beside : array-like of shape (n_rows,), optional
+        What else stands beside these rows, by name.
 
     Raises
     ------
     InvalidInput
         When y is missing, or given twice.
     QueryIdError
-        When the query of each row is not known.
+        When the query of each row is not known, or indexes differ.
     """
     if isinstance(X, RankingData):
         if y is not None or qid is not None or group is not None or docid is not None:
             raise InvalidInput(f"{who} got a RankingData, which has labels and ids, and y, qid, group or docid too")
+        check_rows(X=X.X, **beside)
         return X
     if y is None:
         raise InvalidInput(f"{who} needs y, the relevance of each row")
+    check_rows(X=X, y=y, qid=qid, docid=docid, **beside)
     ids = require(X, y, who=who, qid=qid, group=group)
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:

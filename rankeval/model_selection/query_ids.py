@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.alignment import check_rows, index_of
+from rankeval.collection.columns import refuse_masked
 from rankeval.collection.grouping import as_typed, sizes_to_ids
 from rankeval.errors import InvalidInput, QueryIdError
 
@@ -65,6 +67,7 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     """
     import pandas as pd
 
+    refuse_masked(ids, source, UnusableQueryIdsError)
     column = as_typed(ids)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -171,7 +174,7 @@ class Bound(Protocol):
 def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
     """Find a pandas index level by name, in X and in y; yield (name of the table, the level's values)."""
     for name, table in (("X", X), ("y", y)):
-        if level in getattr(getattr(table, "index", None), "names", ()):
+        if level in getattr(index_of(table), "names", ()):
             yield name, table.index.get_level_values(level)
 
 
@@ -214,6 +217,7 @@ def find(
     QueryIdError
         When the ids are unusable, or when two sources disagree.
     """
+    check_rows(X=X, y=y, qid=qid)
     found = list(_sources(X, y, qid, group, bound))
     if not found:
         return None

@@ -14,9 +14,10 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.computable import computable
@@ -147,7 +148,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        ids = self._ids(X, y, qid, group)
+        ids = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
         weights = row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
         Seals.current().refuse(features, labels, ids, action="fit")
@@ -257,6 +258,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _features(self, X: Any, *, reset: bool) -> Any:
+        check_rows(X=X)
         features = without_ids(X)
         if hasattr(features, "to_pandas"):
             # The boosters know pandas frames, not those of polars.
@@ -272,12 +274,13 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         validate_data(self, features, reset=reset, skip_check_array=True)
         return features
 
-    def _ids(self, X: Any, y: Any, qid: Any, group: Any) -> NDArray[Any] | None:
+    def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any] | None:
         try:
+            check_rows(X=X, y=y, qid=qid, **beside)
             if self.single_query:
                 return find(X, y, qid=qid, group=group)
             return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
-        except QueryIdError as error:
+        except InvalidInput as error:
             if in_search():
                 stop(str(error), error)
             raise

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.columns import labels
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
@@ -100,7 +101,7 @@ def row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDAr
     """
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = labels(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (rows,):
         raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one a row")
     bad = ~(np.isfinite(weights) & (weights >= 0))

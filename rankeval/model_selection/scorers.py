@@ -18,9 +18,11 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
+from rankeval.collection.alignment import check_rows
+from rankeval.collection.columns import refuse_masked, scores
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as find_measures
@@ -124,7 +126,9 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
     if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
         # A column for each grade, and no scale on which they could be put together.
         method = "predict"
-    values = np.asarray(getattr(estimator, method)(X))
+    values = getattr(estimator, method)(X)
+    refuse_masked(values, method)
+    values = np.asarray(values)
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
     if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
@@ -136,7 +140,7 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
         raise InvalidInput(
             f"{method} of {type(estimator).__name__} gives {values.shape[1]} scores a row: one is needed"
         )
-    return values.astype(np.float64, copy=False)
+    return scores(values, method).astype(np.float64, copy=False)
 
 
 class QueryScorer:
@@ -243,10 +247,10 @@ class QueryScorer:
         Evaluation
             Under the scorer's measures and convention.
         """
-        ids = self._ids(X, y, qid, group)
+        documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+        ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
         score = responses(estimator, _as_fitted(estimator, X), self._methods)
         labels = column_or_1d(y)
-        documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
         return score_arrays(
@@ -256,15 +260,16 @@ class QueryScorer:
             measures=self.measures,
             convention=self.convention,
             docid=documents,
-            weights=None if sample_weight is None else np.asarray(sample_weight),
+            weights=None if sample_weight is None else np.asarray(sample_weight),  # by row, whatever its index
             name=self.name,
         )
 
-    def _ids(self, X: Any, y: Any, qid: Any, group: Any) -> NDArray[Any]:
+    def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any]:
         """Find the query of each row, or stop whatever search this is part of."""
         try:
+            check_rows(X=X, y=y, qid=qid, **beside)
             ids = find(X, y, qid=qid, group=group, bound=self._bound)
-        except QueryIdError as error:
+        except InvalidInput as error:
             stop(str(error), error)
         if ids is None:
             stop(

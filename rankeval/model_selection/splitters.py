@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
+from rankeval.collection.alignment import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require
 from rankeval.model_selection.strata import Stratum, n_relevant, of_key, of_labels, strata, stratifies
@@ -86,10 +87,12 @@ class QuerySplit:
         Raises
         ------
         QueryIdError
-            When the query of each row is not known, or when `groups` would cut a query.
+            When the query of each row is not known, `groups` would cut a query, or indexes differ.
         InvalidInput
             When y is needed for strata and missing, or the splitter was made for rows.
         """
+        by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
+        check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
         codes, units = encode(self._units(X, y, groups, qid, group))
         rank = ascending(units) if self.order == "id" else np.arange(len(units))
         place = np.empty_like(rank)

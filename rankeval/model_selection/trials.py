@@ -174,7 +174,8 @@ def optuna_objective(
             f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
             "optuna.distributions or lists of choices"
         )
-    data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid)
+    beside = {"groups": groups, "sample_weight": sample_weight}
+    data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
     found, rules = computable(measure, convention), find_convention(convention)
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one, which a study can optimise")

@@ -147,7 +147,8 @@ def cross_validate(
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
     CrossValidation(2 folds, 2 queries out of fold: AP=1.0000)
     """
-    data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid)
+    beside = {"groups": groups, "sample_weight": sample_weight}
+    data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid, **beside)
     computable(measures, convention)
     rules = find_convention(convention)
     named = _named(estimator, name)

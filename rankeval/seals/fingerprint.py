@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.columns import scores as as_scores
 from rankeval.collection.grouping import group_rows
 from rankeval.errors import InvalidInput
 from rankeval.seals.mixing import Hashes, as_numbers, blocks, join, mix, number_hashes, row_hashes, text_hashes
@@ -101,7 +102,7 @@ class Fingerprint:
         score : array of shape (n_rows,)
             The scores.
         """
-        scores = as_numbers(score, name="score")
+        scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
             raise InvalidInput(f"score has {len(scores)} values for {len(self.codes)} rows: give one a row")
         level = tie_levels(self.codes, scores)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.columns import labels, refuse_masked
 from rankeval.errors import InvalidInput
 
 Hashes = NDArray[np.uint64]
@@ -98,15 +99,19 @@ def as_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
     InvalidInput
         When they are no numbers or not one-dimensional.
     """
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must be numbers, one a row: {error}") from error
-    if numbers.ndim == 2 and numbers.shape[1] == 1:
-        numbers = numbers[:, 0]
-    if numbers.ndim != 1:
-        raise InvalidInput(f"{name} must have one value a row, but its shape is {numbers.shape}")
-    return numbers
+    refuse_masked(values, name)
+    return labels(as_column(values), name).astype(np.float64, copy=False)
+
+
+def as_column(values: Any) -> Any:
+    """Return a matrix of one column as that column, anything else as it is.
+
+    Parameters
+    ----------
+    values : array or frame
+        As models predict it, perhaps.
+    """
+    return np.asarray(values)[:, 0] if np.ndim(values) == 2 and np.shape(values)[1] == 1 else values
 
 
 def text_hashes(values: Any) -> Hashes:

@@ -116,12 +116,12 @@ def test_what_cannot_be_an_id_is_refused(ids, message):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ([1.0, float("nan"), 2.0], "column score has no number in row 1"),
-        ([1.0, None, 2.0], "column score has no number in row 1"),
-        ([1.0, 2.0, float("-inf")], "column score has -inf in row 2"),
-        (["1", "2", "3"], "column score is of type string, found '1': expected numbers"),
+        ([1.0, float("nan"), 2.0], "column score: row 1 is nan; expected finite numbers"),
+        ([1.0, None, 2.0], "column score: row 1 is nan; expected finite numbers"),
+        ([1.0, 2.0, float("-inf")], "column score: row 2 is -inf; expected finite numbers"),
+        (["1", "2", "3"], "column score: expected numbers, found '1' in row 0"),
         ([1j, 2, 3], "column score"),
-        ([1, "x", 2], "column score holds int and str"),
+        ([1, "x", 2], "column score: expected numbers, found 'x' in row 1"),
     ],
 )
 def test_what_cannot_be_a_score_is_refused(scores, message):
@@ -132,7 +132,7 @@ def test_what_cannot_be_a_score_is_refused(scores, message):
 
 def test_nan_in_a_plain_array_is_refused():
     """An array is checked as a frame is."""
-    with pytest.raises(InvalidInput, match="column score has nan in row 1"):
+    with pytest.raises(InvalidInput, match="column score: row 1 is nan"):
         Run(["q", "q"], ["a", "b"], np.array([1, np.nan]))
 
 
@@ -152,8 +152,8 @@ def test_dicts_are_flattened_in_order():
         ({"q": 1}, "but query 'q' has a int"),
         ({"q": {"a": 1}, 2: {"a": 1}}, "column qid holds int and str"),
         ({None: {"a": 1}}, "column qid has no id in row 0"),
-        ({"q": {"a": None}}, "column relevance has no number in row 0"),
-        ({"q": {"a": "high"}}, "column relevance is of type string, found 'high'"),
+        ({"q": {"a": None}}, "column relevance: row 0 has no number"),
+        ({"q": {"a": "high"}}, "column relevance: expected numbers, found 'high' in row 0"),
     ],
 )
 def test_dicts_of_another_shape_are_refused(mapping, message):

@@ -8,6 +8,7 @@ import pytest
 
 from rankeval.errors import QueryIdError
 from rankeval.model_selection.bound_ids import BoundIds
+from rankeval.model_selection.query_ids import find
 
 X = np.zeros((4, 2))
 IDS = ["a", "b", "a", "b"]
@@ -65,7 +66,7 @@ class TestBound:
         with pytest.raises(QueryIdError, match="duplicates"):
             BoundIds(self.ids.set_axis([1] * 6)).at(np.zeros((1, 1)), pd.Series([1], index=[1]))
         with pytest.raises(QueryIdError, match="different indexes"):
-            BoundIds(self.ids).at(pd.DataFrame(X), pd.Series(np.zeros(4), index=[10, 11, 12, 13]))
+            find(pd.DataFrame(X), pd.Series(np.zeros(4), index=[10, 11, 12, 13]), bound=BoundIds(self.ids))
 
     def test_need_one_label_an_id(self):
         with pytest.raises(QueryIdError, match="6 query ids and 2 labels"):

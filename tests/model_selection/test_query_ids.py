@@ -76,7 +76,7 @@ def test_sources_that_disagree_are_an_error():
     frame = pd.DataFrame({"f": range(4), "qid": [1, 1, 2, 2]})
     with pytest.raises(QueryIdError, match="argument qid and the column"):
         find(frame, qid=IDS)
-    with pytest.raises(QueryIdError, match="index level 'qid' of X and the index level 'qid' of y"):
+    with pytest.raises(QueryIdError, match="X and y have different indexes: row 0 is"):
         find(frame[["f"]].set_axis(pd.Index(IDS, name="qid")), pd.Series(0, pd.Index([1, 1, 2, 2], name="qid")))
 
 

@@ -164,7 +164,7 @@ def test_rows_are_not_known_by_their_documents_alone():
 def test_parts_that_do_not_fit_are_named():
     with pytest.raises(InvalidInput, match="labels has 3, qid has 2"):
         fingerprint(None, [1, 2, 3], [0, 0])
-    with pytest.raises(InvalidInput, match="y must be numbers"):
+    with pytest.raises(InvalidInput, match="y: expected numbers"):
         fingerprint(None, ["a", "b"], [0, 0])
     with pytest.raises(InvalidInput, match="shape"):
         fingerprint(np.zeros(3), None, [0, 0, 0])

@@ -1,0 +1,71 @@
+"""Rows that were given side by side, and whether it is plain which value belongs to which.
+
+By position, say arrays; by label, says pandas. Where both can be meant, a wrong guess gives a number like any other: a
+shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by position and wrong by label, a shuffled ``qid`` is
+the other way round. So Series and frames in one call must have equal indexes in the same order, in which case both
+readings are one. What has no index goes by position.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankeval.collection.columns import refuse_masked
+from rankeval.errors import QueryIdError
+
+
+def check_rows(**columns: Any) -> None:
+    """Refuse columns of which it is open which rows belong together, and values that are masked.
+
+    Parameters
+    ----------
+    **columns : array-like of shape (n_rows, ...) or None
+        Arguments of one call by name, one entry a row. Those of unequal length are left for the caller to refuse.
+
+    Raises
+    ------
+    QueryIdError
+        When two have different indexes.
+    InvalidInput
+        When one masks a value.
+    """
+    first, known = "", None
+    for name, column in columns.items():
+        refuse_masked(column, name)
+        index = index_of(column)
+        if index is None:
+            continue
+        if known is None:
+            first, known = name, index
+        elif not same_rows(known, index) and len(known) == len(index):
+            row, one, other = _difference(known, index)
+            raise QueryIdError(
+                f"{first} and {name} have different indexes: row {row} is {one!r} in {first} and {other!r} in {name}. "
+                f"If the labels say which rows belong together, give {name}.loc[{first}.index]; if the rows are in the "
+                f"same order, give {name}.to_numpy()"
+            )
+
+
+def index_of(column: Any) -> Any | None:
+    """Return the pandas index of a Series or frame, None for whatever has none."""
+    index = getattr(column, "index", None)
+    return index if hasattr(index, "get_indexer") else None
+
+
+def same_rows(one: Any, other: Any) -> bool:
+    """Say whether two pandas indexes have equal labels in the same order.
+
+    Parameters
+    ----------
+    one, other : Index
+        The same object and two ranges are compared without a look at the labels.
+    """
+    return one is other or bool(one.equals(other))
+
+
+def _difference(one: Any, other: Any) -> tuple[int, Any, Any]:
+    """Return the first row at which two indexes of one length differ, and its labels."""
+    for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
+        if type(left) is not type(right) or not (left == right or (left != left and right != right)):  # noqa: PLR0124 - nan
+            return row, left, right
+    return 0, one[0], other[0]
