@@ -75,6 +75,8 @@ def bootstrap_t(
 
     def read(block: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:
         mean, error = block.mean(axis=0), _standard_error(block)
+        # A mean that is 0 but for rounding has no direction.
+        mean[np.abs(mean) <= TIE_TOLERANCE * np.abs(block).mean(axis=0)] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.abs(mean) / error
         p_value = (1 + (drawn >= t * (1 - TIE_TOLERANCE)).sum(axis=0)) / (n_resamples + 1)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance.effects import outcomes, standardised_effect
 from rankeval.significance.power import detectable_difference, topics_needed
 
@@ -53,11 +53,39 @@ def test_impossible_questions_are_refused():
         topics_needed(0, 0.1)
     with pytest.raises(InvalidInput, match="alpha < power"):
         topics_needed(0.1, 0.1, power=1.0)
-    with pytest.raises(InvalidInput, match="standard deviation"):
-        topics_needed(0.1, float("nan"))
+    for difference in (np.nan, np.inf, -np.inf):
+        with pytest.raises(InvalidInput, match="difference of 0"):
+            topics_needed(difference, 0.1)
+    for sd in (np.nan, np.inf, -0.1):
+        with pytest.raises(InvalidInput, match="standard deviation"):
+            topics_needed(0.1, sd)
+    for alpha, power in ((0.0, 0.8), (0.8, 0.8), (0.05, 1.0), (0.9, 0.8), (-0.1, 0.8)):
+        with pytest.raises(InvalidInput, match="alpha < power"):
+            topics_needed(0.1, 0.1, alpha, power)
+        with pytest.raises(InvalidInput, match="alpha < power"):
+            detectable_difference(10, 0.1, alpha, power)
+    with pytest.raises(UnknownName, match="greater"):
+        topics_needed(0.1, 0.1, alternative="larger")
     with pytest.raises(InvalidInput, match="at least 2"):
         detectable_difference(1, 0.1)
     assert topics_needed(0.1, 0.0) == 2
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("n", [2, 3, 10, 60])
+def test_what_is_detectable_has_just_the_power_asked_for(n, alternative):
+    """By simulation-free reckoning of statsmodels, which leaves out the wrong tail."""
+    found = float(detectable_difference(n, 2.0, 0.05, 0.7, alternative=alternative))
+    side = "two-sided" if alternative == "two-sided" else "larger"
+    assert TTestPower().power(found / 2.0, n, 0.05, alternative=side) == pytest.approx(0.7, abs=1e-3)
+    assert detectable_difference(n, [1.0, 2.0], 0.05, 0.7, alternative=alternative)[1] == found
+
+
+def test_a_huge_difference_needs_few_topics_and_a_tiny_one_many():
+    """At two topics the search starts; the normal approximation says what many come to."""
+    assert topics_needed(100.0, 1.0) == 2
+    assert topics_needed(1.0, 1.0) == 10
+    assert topics_needed(0.001, 1.0) == pytest.approx((1.959964 + 0.841621) ** 2 * 10**6, rel=1e-5)
 
 
 def test_effect_is_the_mean_over_the_deviation_of_differences():

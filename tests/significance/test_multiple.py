@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance.multiple import CORRECTIONS, JOINT_CORRECTIONS, adjust, family_level, max_t, tukey
+from rankeval.significance.multiple import (
+    CORRECTIONS,
+    JOINT_CORRECTIONS,
+    _shuffled_means,
+    adjust,
+    family_level,
+    max_t,
+    tukey,
+)
 from rankeval.significance.resampling import sign_flip
 
 STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh"}
@@ -132,3 +141,138 @@ def test_tukey_over_measures_is_free_of_their_scale():
     assert tukey(np.ones((5, 3)), [(0, 1)], n_resamples=50, rng=0).tolist() == [1.0]
     with pytest.raises(InvalidInput, match="2 systems or more"):
         tukey(np.ones((5, 1)), [(0, 0)])
+
+
+def all_tables(scores):
+    """Return every table that shuffles systems within queries, the observed one among them."""
+    n, k = scores.shape[:2]
+    orders = list(itertools.permutations(range(k)))
+    for chosen in itertools.product(orders, repeat=n):
+        yield np.array([row[list(order)] for row, order in zip(scores, chosen, strict=True)])
+
+
+def test_tukey_of_given_shuffles_is_their_share_with_the_observed_table_added(monkeypatch):
+    """All 1,296 shuffles of tenths, so that ranges tie; two measures are held against the larger of their ranges.
+
+    Ranges are in units of the measure's deviation within queries, over all systems.
+    """
+    scores = np.array(
+        [[[1, 2], [3, 9], [2, 5]], [[4, 4], [5, 1], [9, 0]], [[0, 7], [3, 8], [1, 1]], [[2, 6], [2, 3], [7, 3]]]
+    )
+    scores = scores / 10
+    pairs = [(0, 1), (0, 2), (2, 1)]
+    tables = np.array([table.mean(axis=0) for table in all_tables(scores)])
+    monkeypatch.setattr("rankeval.significance.multiple._shuffled_means", lambda *_: np.array_split(tables_of, 7))
+    for measures in ([0], [1], [0, 1]):
+        part = scores[:, :, measures]
+        units = np.sqrt(np.mean([[query[:, j].var() for j in range(len(measures))] for query in part], axis=0))
+        tables_of = (tables[:, :, measures] - part.mean(axis=(0, 1))) / units
+        largest = np.ptp(tables[:, :, measures] / units, axis=1).max(axis=1)
+        means = part.mean(axis=0) / units
+        expected = [
+            [(1 + np.sum(largest >= abs(means[i, j] - means[k, j]) - 1e-9)) / 1297 for j in range(len(measures))]
+            for i, k in pairs
+        ]
+        np.testing.assert_allclose(tukey(part, pairs, n_resamples=1296), expected, rtol=1e-12)
+        if len(measures) == 1:
+            found = tukey(part[:, :, 0], pairs, n_resamples=1296)
+            np.testing.assert_allclose(found, np.array(expected)[:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_resamples", [1, 7, 99, 5000])
+def test_tukey_draws_as_many_shuffles_as_asked_for_and_is_never_zero(n_resamples):
+    """Overwhelming evidence gives 1 / (B + 1); equal means 1, which needs every draw."""
+    clear = np.arange(3.0) + np.random.default_rng(0).random((30, 3)) / 100
+    assert tukey(clear, [(0, 2)], n_resamples=n_resamples, rng=0).tolist() == [1 / (n_resamples + 1)]
+    even = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5]] * 4)
+    assert tukey(even, [(0, 1)], n_resamples=n_resamples, rng=0).tolist() == [1.0]
+    many = np.random.default_rng(0).random((500, 40))
+    assert (tukey(many, [(0, 0)], n_resamples=min(n_resamples, 99), rng=0) == 1).all()
+
+
+def test_tukey_shuffles_within_queries_and_all_orders_alike():
+    """Means over queries stay in the table; each system stands in each place equally often."""
+    blocked = np.random.default_rng(1).random((5, 3, 2))
+    drawn = np.concatenate(list(_shuffled_means(blocked, 6000, 3)))
+    assert drawn.shape == (6000, 3, 2)
+    np.testing.assert_allclose(drawn.mean(axis=1), np.broadcast_to(blocked.mean(axis=(0, 1)), (6000, 2)), rtol=1e-12)
+    np.testing.assert_allclose(drawn.mean(axis=0), np.broadcast_to(blocked.mean(axis=(0, 1)), (3, 2)), atol=0.01)
+    np.testing.assert_allclose(
+        drawn.var(axis=0), np.broadcast_to(blocked.var(axis=1).mean(axis=0) / 5, (3, 2)), rtol=0.1
+    )
+
+
+@pytest.mark.parametrize("n", [4, 40])
+def test_joint_corrections_without_resamples_are_refused(n):
+    d = np.random.default_rng(0).normal(size=(n, 3))
+    for n_resamples in (0, -1):
+        with pytest.raises(InvalidInput, match="ask for at least 1"):
+            max_t(d, n_resamples=n_resamples)
+        with pytest.raises(InvalidInput, match="ask for at least 1"):
+            tukey(d, [(0, 1)], n_resamples=n_resamples)
+    assert tukey(d, [(0, 1)], n_resamples=1, rng=0)[0] in (0.5, 1.0)
+
+
+def test_joint_corrections_refuse_what_is_no_table():
+    with pytest.raises(InvalidInput, match="shape"):
+        tukey(np.ones(5), [(0, 1)])
+    with pytest.raises(InvalidInput, match="shape"):
+        tukey(np.ones((5, 2, 2, 2)), [(0, 1)])
+    with pytest.raises(InvalidInput, match="found 1 that are NaN"):
+        tukey([[1.0, np.nan], [1.0, 2.0]], [(0, 1)])
+    with pytest.raises(InvalidInput, match="at least 2 queries"):
+        tukey([[1.0, 2.0]], [(0, 1)])
+    with pytest.raises(UnknownName, match="greater"):
+        max_t(np.ones((3, 2)), alternative="more")
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_max_t_of_random_patterns_counts_the_observed_one(alternative):
+    """Beyond 16 queries: overwhelming evidence gives 1 / (B + 1), evidence for the other side 1."""
+    side = -1 if alternative == "less" else 1
+    d = side * np.column_stack([np.linspace(1, 2, 40), np.linspace(1, 3, 40), -np.linspace(1, 2, 40)])
+    expected = [0.001, 0.001, 0.001 if alternative == "two-sided" else 1.0]
+    assert max_t(d, alternative=alternative, n_resamples=999, rng=0).tolist() == expected
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), n=st.integers(2, 6), m=st.integers(1, 3))
+def test_max_t_counts_ties_in_exact_arithmetic(alternative, data, n, m):
+    """Patterns of tenths that reach the observed statistic count, whatever rounding says."""
+    tenths = data.draw(st.lists(st.lists(st.integers(-3, 3), min_size=m, max_size=m), min_size=n, max_size=n))
+    squares = [sum(row[j] ** 2 for row in tenths) or 1 for j in range(m)]
+
+    def statistic(signs, j):
+        """Return the sum over the root of the sum of squares: squared with its sign, a fraction."""
+        total = sum(s * row[j] for s, row in zip(signs, tenths, strict=True))
+        total = {"two-sided": abs(total), "greater": total, "less": -total}[alternative]
+        return Fraction(total * abs(total), squares[j])
+
+    patterns = list(itertools.product((1, -1), repeat=n))
+    observed = [statistic((1,) * n, j) for j in range(m)]
+    expected = [
+        max(
+            sum(max(statistic(signs, k) for k in range(m) if observed[k] <= bar) >= bar for signs in patterns)
+            for bar in observed
+            if bar >= observed[j]
+        )
+        / 2**n
+        for j in range(m)
+    ]
+    if len(set(observed)) == m:  # of equal statistics the first goes first
+        assert max_t(np.array(tenths) / 10, alternative=alternative).tolist() == expected
+
+
+def test_the_level_of_a_family_is_shared_out_by_those_that_control_any_false_claim():
+    for method in CORRECTIONS:
+        expected = 0.05 if method in ("bh", "none") else 0.01
+        assert family_level(0.05, method, 5) == pytest.approx(expected)
+
+
+def test_p_values_at_the_ends_are_p_values():
+    for method in ("none", "holm", "bonferroni", "bh"):
+        assert adjust([0.0, 1.0], method).tolist() == [0.0, 1.0]
+    given_p = np.array([0.5])
+    adjust(given_p, "none")[0] = 7
+    assert given_p[0] == 0.5, "the caller's array stays as it is"

@@ -10,11 +10,12 @@ import pytest
 from scipy import stats
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import RESAMPLING_TESTS, TESTS, paired_test, smallest_p_value
+from rankeval.significance import RESAMPLING_TESTS, TESTS, draws_at_random, paired_test, smallest_p_value
 from rankeval.significance.effects import outcomes, standardised_effect
 from rankeval.significance.paired import differences, paired_t, sign, wilcoxon
 
 RNG = np.random.default_rng(7)
+SIDES = ["two-sided", "greater", "less"]
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -162,3 +163,100 @@ def test_golden_degenerate_input(shared, name):
         constant = case.startswith("constant") or case == "identical"
         expected = entry["permutation"]["pvalue"] if constant else entry[scipys]["pvalue"]
         assert paired_test(name, d).p_value == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("n", [24, 25, 26])
+def test_wilcoxon_is_exact_up_to_25_differences(n, alternative):
+    """Beyond, it is the normal approximation without correction; zeros do not count towards the 25."""
+    d = np.append(np.random.default_rng(n).normal(0.4, 1, size=n), [0.0, 0.0])
+    method = "exact" if n <= 25 else "approx"
+    found = wilcoxon(d, alternative=alternative).p_value
+    assert found == pytest.approx(stats.wilcoxon(d[:n], method=method, alternative=alternative).pvalue, rel=1e-12)
+    other = "approx" if n <= 25 else "exact"
+    assert abs(found - stats.wilcoxon(d[:n], method=other, alternative=alternative).pvalue) > 1e-6
+
+
+def test_wilcoxon_of_tied_ranks_counts_patterns():
+    """Ranks 1.5, 1.5, 3: of the eight sums 0 to 6, the observed 4.5 and those beyond it."""
+    assert wilcoxon([0.1, 0.1, 0.2]).p_value == 0.25
+    assert wilcoxon([0.1, -0.1, 0.2], alternative="greater").p_value == 3 / 8
+    assert wilcoxon([0.1, -0.1, 0.2], alternative="less").p_value == 7 / 8
+    assert wilcoxon([0.1, -0.1, 0.2]).p_value == 0.75
+    assert wilcoxon(differences([0.5, 0.6, 1.0], [0.25, 0.35, 0.0])).p_value == 0.25, "0.6 - 0.35 is not quite 0.25"
+
+
+@pytest.mark.parametrize(("n", "exact"), [(16, True), (17, False)])
+def test_sign_flips_are_counted_out_up_to_sixteen_queries(n, exact):
+    """Which is what the floor of p-values and the need of a seed say too."""
+    for name in ("randomization", "max_t"):
+        assert draws_at_random(name, n) != exact
+        floors = [smallest_p_value(name, n, n_resamples=99, alternative=side) for side in ("two-sided", "greater")]
+        assert floors == ([2 * 0.5**n, 0.5**n] if exact else [0.01, 0.01])
+    d = 1 + np.arange(n) / 100
+    two_sided, greater = (
+        paired_test("randomization", d, alternative=side, n_resamples=99, rng=0) for side in SIDES[:2]
+    )
+    assert (two_sided.p_value, greater.p_value) == ((2 * 0.5**n, 0.5**n) if exact else (0.01, 0.01))
+    for name in ("tukey", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"):
+        assert draws_at_random(name, n)
+    for name in ("t", "wilcoxon", "sign"):
+        assert not draws_at_random(name, n)
+
+
+@pytest.mark.parametrize(
+    ("name", "two_sided", "greater"),
+    [
+        ("t", 0.0, 0.0),
+        ("bootstrap_bca", 0.0, 0.0),
+        ("sign", 2 / 1024, 1 / 1024),
+        ("wilcoxon", 2 / 1024, 1 / 1024),
+        ("bootstrap", 0.01, 0.005),
+        ("bootstrap_shift", 0.01, 0.01),
+        ("bootstrap_percentile", 0.02, 0.01),
+        ("tukey", 0.01, 0.01),
+    ],
+)
+def test_the_floors_of_p_values(name, two_sided, greater):
+    """Of ten queries and 99 resamples."""
+    assert smallest_p_value(name, 10, n_resamples=99) == pytest.approx(two_sided)
+    assert smallest_p_value(name, 10, n_resamples=99, alternative="greater") == pytest.approx(greater)
+
+
+def test_differences_leave_the_scores_as_they_are_and_see_small_ones():
+    """A tie is relative to the larger score: 1e-13 beside 1 is rounding, 1e-13 beside 0 is a score."""
+    one, two = np.array([1.0, 1e-13, 0.5, 1e6]), np.array([1.0 + 1e-13, 0.0, 0.5, 1e6 + 1e-7])
+    assert (differences(one, two) != 0).tolist() == [False, True, False, False]
+    assert (differences(two, one) != 0).tolist() == [False, True, False, False]
+    assert differences([1.0], [1.0 + 3e-12]) != 0
+    assert one.tolist() == [1.0, 1e-13, 0.5, 1e6]
+
+
+@pytest.mark.parametrize("alternative", SIDES)
+@pytest.mark.parametrize("name", TESTS)
+def test_one_sided_intervals_are_open_on_the_other_side(name, alternative):
+    result = paired_test(name, RNG.normal(size=(20, 2)), alternative=alternative, n_resamples=199, rng=0)
+    assert np.isneginf(result.ci_low).tolist() == [alternative == "less"] * 2
+    assert np.isposinf(result.ci_high).tolist() == [alternative == "greater"] * 2
+
+
+@pytest.mark.parametrize("name", ["t", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
+def test_a_constant_column_is_told_apart_from_its_neighbours(name):
+    """The note counts the columns; the interval of a constant difference is the point itself."""
+    varied = RNG.normal(size=12)
+    d = np.column_stack([np.full(12, 0.25), varied, np.full(12, -0.5), np.zeros(12)])
+    result = paired_test(name, d, n_resamples=499, rng=0)
+    assert result.p_value[[0, 2, 3]].tolist() == [2 / 4096, 2 / 4096, 1.0]
+    assert result.p_value[1] == paired_test(name, varied, n_resamples=499, rng=0).p_value
+    assert "2 of the differences tested: the same number on every query" in result.notes[0]
+    assert result.ci_low[[0, 2, 3]].tolist() == result.ci_high[[0, 2, 3]].tolist() == [0.25, -0.5, 0.0]
+    greater = paired_test(name, d, alternative="greater", n_resamples=499, rng=0)
+    assert greater.p_value[[0, 2, 3]].tolist() == [1 / 4096, 1.0, 1.0]
+    less = paired_test(name, d, alternative="less", n_resamples=499, rng=0)
+    assert less.p_value[[0, 2, 3]].tolist() == [1.0, 1 / 4096, 1.0]
+
+
+def test_no_p_value_underflows_to_zero():
+    """A constant difference of 2,000 queries: 2 in 2^2000 is not zero, but no float either."""
+    assert paired_t(np.ones(2000)).p_value == np.finfo(float).tiny
+    assert sign(np.ones(2000)).p_value > 0
