@@ -175,11 +175,18 @@ class Comparison:
     @classmethod
     def from_json(cls, text: str) -> Comparison:
         """Read what `to_json` wrote; `evaluations` is empty."""
-        fields = json.loads(text)
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass what to_json wrote") from error
         if not isinstance(fields, dict) or fields.pop("format", None) != JSON_FORMAT:
             raise InvalidInput(f"this is no comparison: its format is not {JSON_FORMAT!r}; pass what to_json wrote")
-        table = pd.DataFrame({name: [_from_plain(v, name) for v in fields["table"][name]] for name in COLUMNS})
-        return cls(**{**fields, "table": table, "evaluations": {}, "notes": tuple(fields["notes"])})
+        try:
+            table = pd.DataFrame({name: [_from_plain(v, name) for v in fields["table"][name]] for name in COLUMNS})
+            return cls(**{**fields, "table": table, "evaluations": {}, "notes": tuple(fields["notes"])})
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise InvalidInput(f"this is no whole comparison ({why}); pass what to_json wrote") from error
 
     def __str__(self) -> str:
         return tables.to_text(**self._shown("comparisons"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankeval._registry import unknown
+from rankeval.cli.net import OwnAnswers
+from rankeval.cli.terminal import tell, visible
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval_mlflow.spool import Record, read, spool_directory, waiting
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from rankeval_mlflow.reading import LoggedRun
 
 app = typer.Typer(
+    cls=OwnAnswers,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -34,16 +37,16 @@ def resend(
 
     chosen = _chosen(records or [])
     if not chosen:
-        typer.echo(f"nothing waits in {spool_directory()}")
+        tell(f"nothing waits in {spool_directory()}")
     failed = False
     for record in chosen:
         try:
             tracked = send(record)
         except RankevalError as error:
             failed = True
-            typer.echo(f"{record.id}: {error}", err=True)
+            tell(f"{record.id}: {error}", to_stderr=True)
         else:
-            typer.echo(f"{record.id}: sent to run {tracked.run_id}; see {tracked.where}")
+            tell(f"{record.id}: sent to run {tracked.run_id}; see {tracked.where}")
     if failed:
         raise typer.Exit(2)
 
@@ -53,7 +56,7 @@ def discard(records: Annotated[list[str], typer.Argument(help="Records by id.")]
     """Throw away records that shall never be sent."""
     for record in _chosen(records):
         record.remove()
-        typer.echo(f"{record.id}: discarded")
+        tell(f"{record.id}: discarded")
 
 
 @app.command("list")
@@ -73,7 +76,7 @@ def list_all(
     rows = [_run_row(run) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], rows, "no run holds an evaluation")
     if held_up := waiting():
-        typer.echo(f"{len(held_up)} more wait to be sent: rankeval mlflow list --waiting", err=True)
+        tell(f"{len(held_up)} more wait to be sent: rankeval mlflow list --waiting", to_stderr=True)
 
 
 def _chosen(ids: list[str]) -> list[Record]:
@@ -104,8 +107,9 @@ def _run_row(run: LoggedRun) -> list[str]:
 def _print(header: list[str], rows: list[list[str]], nothing: str) -> None:
     """Print columns, or that there is nothing."""
     if not rows:
-        typer.echo(nothing)
+        tell(nothing)
         return
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     for row in [header, *rows]:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        tell("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,22 +1,20 @@
 """The command line: parse, call, print.
 
-Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr). What takes long to
-import is imported inside the command that needs it.
+Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see `net`. What takes
+long to import is imported inside the command that needs it.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from rankeval import errors, hosts
-from rankeval.cli.options import as_options, sized
+from rankeval.cli.net import OwnAnswers, caught
+from rankeval.cli.options import sized
 from rankeval.cli.output import (
     EvaluationFormat,
     Format,
@@ -29,14 +27,16 @@ from rankeval.cli.output import (
     show_progress,
     show_warning,
 )
+from rankeval.cli.terminal import tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
+    from rankeval.collection.limits import Limits
     from rankeval.evaluation import Evaluation
     from rankeval.guard import Guard
 
 
-class _WithHosts(TyperGroup):
+class _WithHosts(OwnAnswers):
     """The commands of rankeval, and a group for each installed host that has commands of its own."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -77,6 +77,10 @@ NoRelevant = Annotated[
 ScoreType = Annotated[
     str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
 ]
+LimitOptions = Annotated[
+    list[str] | None,
+    typer.Option("--limit", metavar="NAME=VALUE", help="Raise a limit for a large file that is sound: expansion, ..."),
+]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Ledger = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger; else the one in force here.")]
 Project = Annotated[str, typer.Argument(help="The guard's project.")]
@@ -95,7 +99,10 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in --set cv.n_splits=10."),
     ] = None,
 ) -> None:
-    """Run an experiment: tune on dev, freeze, open the test part once, compare, report, log."""
+    """Run an experiment: tune on dev, freeze, open the test part once, compare, report, log.
+
+    A config names functions and classes that are imported and called: it is as trusted as a script.
+    """
     from rankeval.experiment.config import load_config
 
     checked = load_config(config, settings or ())  # before the slow imports: a misspelt key is answered at once
@@ -151,15 +158,18 @@ def evaluate(
             help="ndeval: the second column is the subtopic or judge; prefs: trec_eval's preferences; else read off.",
         ),
     ] = None,
+    limit: LimitOptions = None,
     output: Annotated[
         EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
     ] = EvaluationFormat.table,
 ) -> None:
     """Score rankings against judgments."""
     from rankeval.collection.convention import convention as find_convention
+    from rankeval.collection.limits import limits_of
     from rankeval.collection.qrels import Qrels
     from rankeval.trec_output import counted_with_c, trec_rules
 
+    limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
     preset = find_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     if complete and missing not in (None, counted_with_c(preset)):
@@ -176,13 +186,13 @@ def evaluate(
     )
     if is_trec:
         wanted = measures or ["official"]
-        judgments = Qrels.read(qrels, qrels_format)
-        print_trec(judgments, runs, wanted, rules, zscores, per_query=per_query, summary=not no_summary)
+        judgments = Qrels.read(qrels, qrels_format, limits=limits)
+        print_trec(judgments, runs, wanted, rules, zscores, limits, per_query=per_query, summary=not no_summary)
         return
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
-    evaluations = _evaluations(qrels, runs, wanted, rules, qrels_format)
+    evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
     print_scores(evaluations, Format(output.value), per_query=per_query)
 
 
@@ -198,19 +208,21 @@ def compare(
     baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
     test: Annotated[str, typer.Option(help="Significance test: t, randomization, bootstrap.")] = "t",
     correction: Annotated[str, typer.Option(help="For many comparisons: holm, bonferroni, bh, none.")] = "holm",
+    limit: LimitOptions = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
     from rankeval.collection.convention import convention as find_convention
+    from rankeval.collection.limits import limits_of
     from rankeval.comparison import compare as compare_systems
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
     rules = find_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
-    evaluations = _evaluations(qrels, runs, measures, rules)
+    evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
     result = compare_systems(evaluations, baseline=baseline, test=test, correction=correction)
     if output is Format.table:
-        typer.echo(str(result))
+        tell(str(result))
     else:
         print_frame(result.table, output)
 
@@ -253,7 +265,7 @@ def doctor() -> None:
     facts["hosts"] = ", ".join(hosts.host_names()) or "none"
     facts["ledger"] = "switched off" if ledger is None else f"{ledger}{'' if in_force else ' (not there yet)'}"
     for topic, said in facts.items():
-        typer.echo(f"{topic:<16} {said}")
+        tell(f"{topic:<16} {said}")
     # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
     if version("rankeval") != "not installed":
         raise errors.InvalidInput(
@@ -291,35 +303,13 @@ def verify(
     problems = guard.problems(head)
     if problems:
         raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
-    typer.echo(f"{guard.ledger} is whole; head {guard.head}")
+    tell(f"{guard.ledger} is whole; head {guard.head}")
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = show_warning
-    try:
-        app()
-    except errors.Refusal as refusal:
-        _fail(refusal, 1)
-    except errors.GuardRefusalError as refusal:
-        _fail(refusal, 1)
-    except (errors.RankevalError, ValueError, TypeError, OSError) as error:
-        _fail(error, 2)
-    except KeyboardInterrupt:
-        say("interrupted")
-        sys.exit(130)
-
-
-def _fail(error: BaseException, code: int) -> None:
-    """Say what is wrong in one line and exit; RANKEVAL_TRACEBACK=1 shows where."""
-    if os.environ.get("RANKEVAL_TRACEBACK"):
-        raise error
-    if isinstance(error, OSError) and error.filename is not None:
-        message = f"{error.filename}: {error.strerror}"
-    else:
-        message = as_options(" ".join(str(error).split())) or type(error).__name__
-    say(f"{'refused' if code == 1 else 'error'}: {message}")
-    sys.exit(code)
+    caught(app)
 
 
 def _host_command(name: str) -> Any:
@@ -345,6 +335,7 @@ def _evaluations(
     runs: list[Path],
     measures: list[str],
     convention: str | Convention,
+    limits: Limits,
     qrels_format: str | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluate each run; its name is its file's, as a tag may stand in several files."""
@@ -354,12 +345,14 @@ def _evaluations(
     from rankeval.measures import measures as find_measures
 
     find_measures(measures, convention)  # a misspelt measure is answered before a large file is read
-    judgments = Qrels.read(qrels, qrels_format)
+    judgments = Qrels.read(qrels, qrels_format, limits=limits)
     names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
     if len(set(names)) < len(names):
         names = [str(path) for path in runs]
     return {
-        name: evaluate_run(judgments, Run.read(path), measures=measures, convention=convention, name=name)
+        name: evaluate_run(
+            judgments, Run.read(path, limits=limits), measures=measures, convention=convention, name=name
+        )
         for name, path in zip(names, runs, strict=True)
     }
 

@@ -6,6 +6,7 @@ import re
 import sys
 
 _RULES = re.compile(r"\b(ties|missing|no_relevant|score_dtype)='([^']+)'")
+_LIMIT = re.compile(r"limits=Limits\((\w+)=\.\.\.\)")
 _COMMANDS = {"evaluate", "compare"}
 
 
@@ -17,8 +18,11 @@ def as_options(message: str) -> str:
     message : str
         What an error says.
     """
+    if sys.argv[1:2] == ["run"]:
+        return _LIMIT.sub(r"data.limits.\1 in the experiment file", message)
     if not _COMMANDS & set(sys.argv[1:2]):
         return message
+    message = _LIMIT.sub(r"--limit \1=...", message)
     message = _RULES.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", message)
     return f"{message}; or give the size by -N" if "needs collection_size" in message else message
 

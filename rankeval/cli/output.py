@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from rankeval.cli.terminal import tell, visible
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.collection.convention import Convention
+    from rankeval.collection.limits import Limits
     from rankeval.collection.qrels import Qrels
     from rankeval.evaluation import Evaluation
     from rankeval.experiment import ExperimentResult
@@ -53,7 +56,7 @@ class ListFormat(StrEnum):
 
 def say(message: str) -> None:
     """Print a line to stderr."""
-    typer.echo(message, err=True)
+    tell(message, to_stderr=True)
 
 
 def show_warning(
@@ -65,8 +68,8 @@ def show_warning(
     line: str | None = None,
 ) -> None:
     """Print a warning as one line, as everything else that this program has to say."""
-    del category, filename, lineno, line
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True, file=file)
+    del category, filename, lineno, file, line
+    say(f"warning: {' '.join(str(message).split())}")
 
 
 def print_trec(
@@ -75,6 +78,7 @@ def print_trec(
     measures: list[str],
     rules: Convention,
     zscores: Path | None,
+    limits: Limits,
     *,
     per_query: bool,
     summary: bool,
@@ -84,11 +88,11 @@ def print_trec(
     from rankeval.trec_output import trec_text
     from rankeval.trec_zscores import read_zscores
 
-    reference = None if zscores is None else read_zscores(zscores)
+    reference = None if zscores is None else read_zscores(zscores, limits=limits)
     for path in runs:
         text = trec_text(
             judgments,
-            Run.read(path),
+            Run.read(path, limits=limits),
             measures=measures,
             convention=rules,
             per_query=per_query,
@@ -113,7 +117,7 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
     for note in _notes(evaluations):
         if output is Format.table:
-            typer.echo(note)
+            tell(note)
         else:  # what is read by a program holds numbers only
             say(f"note: {note}")
 
@@ -138,7 +142,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
-        typer.echo(rows_to_text(header, rows))
+        tell(rows_to_text([visible(name) for name in header], [[_shown(value) for value in row] for row in rows]))
         return
     plain = [[_plain(value) for value in row] for row in rows]
     if output is Format.json:
@@ -149,6 +153,11 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
         import csv
 
         csv.writer(sys.stdout, lineterminator="\n").writerows([header, *plain])
+
+
+def _shown(value: Any) -> Any:
+    """Return a cell for people: names and ids from files may hold anything."""
+    return visible(value) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:
@@ -182,7 +191,7 @@ def print_result(result: ExperimentResult) -> None:
     """Print what was found and where to look."""
     from rankeval.report.summaries import experiment_text
 
-    typer.echo(experiment_text(result.facts))
-    typer.echo(f"Report:  {result.report}")
+    tell(experiment_text(result.facts))
+    tell(f"Report:  {result.report}")
     if result.tracked:
-        typer.echo(f"MLflow:  {result.tracked.where}")
+        tell(f"MLflow:  {result.tracked.where}")

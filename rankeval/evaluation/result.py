@@ -295,7 +295,7 @@ class Evaluation:
         InvalidInput
             When there is no such file, or it is of another kind.
         """
-        return cls.from_bytes(read_bytes(path))
+        return cls(**unpack(read_bytes(path), str(path)))
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
+from rankeval.collection.limits import ALWAYS, DEFAULT
 from rankeval.errors import InvalidInput
 from rankeval.measures import measure
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 FACTS = ("relevant", "retrieved", "tied", "judged")
 """Numbers of documents that are kept for each query."""
 
+# What a table and a card raise on being taken apart that `pack` did not write.
+_NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
 
 
@@ -62,26 +65,37 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
-def unpack(content: bytes) -> dict[str, Any]:
+def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     """Return the parts of the evaluation that `pack` wrote.
 
     Parameters
     ----------
     content : bytes
         A Parquet file.
+    where : str
+        What messages call the file.
 
     Raises
     ------
     InvalidInput
         When it is no such file.
     """
+    try:
+        return _parts(content)
+    except _NOT_OURS as error:
+        at = f"{where}: " if where else ""
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InvalidInput(f"{at}expected a Parquet file that Evaluation.save wrote; found another ({why})") from error
+
+
+def _parts(content: bytes) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-        card = json.loads((table.schema.metadata or {})[_METADATA])
-    except (pa.ArrowInvalid, OSError, KeyError) as error:
-        raise InvalidInput(f"expected a Parquet file that Evaluation.save wrote; found another ({error})") from None
+    n_rows = pq.read_metadata(pa.BufferReader(content)).num_rows
+    if n_rows * 8 > max(ALWAYS, DEFAULT.expansion * len(content)):  # equal values take no bytes
+        raise InvalidInput(f"{n_rows} rows in {len(content)} bytes")
+    table = pq.read_table(pa.BufferReader(content))
+    card = json.loads((table.schema.metadata or {})[_METADATA])
     labels = tuple(card["labels"])
     queries = np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"])
     return {

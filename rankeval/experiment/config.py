@@ -1,8 +1,13 @@
-"""An experiment file as a model: every key is known, and a misspelt one is answered with the nearest that exists."""
+"""An experiment file as a model: every key is known, and a misspelt one is answered with the nearest that exists.
+
+The file is as trusted as a script: it names a loader and estimators, which are imported and called. They are looked at
+before anything is called (`loading`), which catches mistakes and no malice: importing a module runs its code.
+"""
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
@@ -13,7 +18,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rankeval.collection.convention import convention as find_convention
-from rankeval.errors import ConfigError
+from rankeval.collection.limits import limits_of
+from rankeval.collection.opening import read_text
+from rankeval.errors import ConfigError, FileFormatError
 from rankeval.measures import measure
 
 
@@ -27,6 +34,13 @@ class DataConfig(_Section):
     loader: str = Field(description='"digits", "letor", or a function of your own as "module:function"')
     path: str | None = Field(default=None, description="file or folder that the loader reads")
     arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
+    limits: dict[str, int] = Field(default_factory=dict, description="limits to raise for letor: feature, line, ...")
+
+    @field_validator("limits")
+    @classmethod
+    def _exist(cls, limits: dict[str, int]) -> dict[str, int]:
+        limits_of(f"{name}={value}" for name, value in limits.items())
+        return limits
 
 
 class SplitConfig(_Section):
@@ -100,6 +114,7 @@ class OutputConfig(_Section):
     directory: str | None = Field(default=None, description="rankeval-out/<name> if not given")
 
 
+_MOST_VALUES = 100_000
 # Becomes a file name and an MLflow run name, so neither slashes nor what MLflow refuses.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
 
@@ -222,7 +237,7 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
         When there is no such file, it is no YAML, or a key or value does not fit; one line says which.
     """
     path = _locate(path_or_name)
-    raw = _parse(path.read_text(encoding="utf-8"), str(path))
+    raw = _parse(_text(path), str(path))
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}")
     for override in overrides:
@@ -275,15 +290,42 @@ def _locate(path_or_name: str | Path) -> Path:
     raise ConfigError(f"the experiment file {str(path_or_name)!r} {found}; {hint}")
 
 
+def _text(path: Path) -> str:
+    try:
+        return read_text(path).decode()
+    except FileFormatError as error:
+        raise ConfigError(str(error)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: expected UTF-8 text, found {error.object[error.start : error.end]!r}") from error
+
+
 def _parse(text: str, source: str) -> Any:
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see above
+        raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see above
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(f"{source}{where}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{source}: no YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"{source}: nested too deep for an experiment file") from None
+    except (ValueError, TypeError) as error:  # a date of no calendar, a number of thousands of digits, a list as a key
+        raise ConfigError(f"{source}: {error}") from None
+    if _n_values(raw, {}) > _MOST_VALUES:
+        raise ConfigError(f"{source}: aliases (*) make more than {_MOST_VALUES:,} values of it")
+    return raw
+
+
+def _n_values(value: Any, known: dict[int, float]) -> float:
+    """Count the values with those that aliases stand for; endless where one stands for what holds it."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        inside = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_n_values(one, known) for one in inside)
+    return known[id(value)]
 
 
 def _set(raw: dict[str, Any], override: str) -> None:

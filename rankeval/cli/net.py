@@ -1,0 +1,119 @@
+"""The last net: whatever happens, the command line says one line and ends as a shell expects.
+
+Typer has answers of its own to Ctrl-C (exit 130 without a word), to a closed pipe and to the end of a file (exit 1,
+which here means that a gate said no). `OwnAnswers` hands them to `caught` instead.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from typer.core import TyperGroup
+
+from rankeval import errors
+from rankeval.cli.options import as_options
+from rankeval.cli.terminal import tell
+
+_LONGEST = 2000  # characters of a message: a file of ten thousand columns names them all
+_HINT = "(RANKEVAL_TRACEBACK=1 shows where)"
+
+
+class _Escaped(Exception):
+    """Carries through Typer what it would answer itself."""
+
+
+class OwnAnswers(TyperGroup):
+    """Commands whose interrupts and closed pipes are answered by `caught`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, EOFError, OSError) as error:
+            raise _Escaped from error
+
+
+def caught(app: Callable[[], object]) -> NoReturn:
+    """Run a program and end the process: 0 done, 1 refused, 2 wrong use or input, as a shell expects of signals.
+
+    Parameters
+    ----------
+    app : callable
+        The program; it ends by SystemExit.
+    """
+    if sys.stdout is None:
+        _fail(errors.InvalidInput("the standard output is closed: what is asked for could not be printed"), 2)
+    try:
+        app()
+        code: Any = 0
+    except SystemExit as stop:
+        code = stop.code
+    except _Escaped as escaped:
+        code = _answer(escaped.__cause__ or escaped)
+    except BaseException as error:  # noqa: BLE001 - the last net
+        code = _answer(error)
+    if code == 130:
+        _answer(KeyboardInterrupt())
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _answer(error)
+    sys.exit(code)
+
+
+def _answer(error: BaseException) -> NoReturn:
+    """Say what happened and exit."""
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the second one would show a traceback
+        tell("interrupted", to_stderr=True)
+        _die("SIGINT", 130)
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        _die("SIGPIPE", 141)
+    _fail(error, 1 if isinstance(error, (errors.Refusal, errors.GuardRefusalError)) else 2)
+
+
+def _fail(error: BaseException, code: int) -> NoReturn:
+    """Say what is wrong in one line and exit; RANKEVAL_TRACEBACK=1 shows where."""
+    if os.environ.get("RANKEVAL_TRACEBACK"):
+        raise error
+    tell(f"{'refused' if code == 1 else 'error'}: {_one_line(error)}", to_stderr=True)
+    _abandon_output()
+    sys.exit(code)
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    text = " ".join(str(error).split())
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} ..."
+    if isinstance(error, (errors.RankevalError, errors.Refusal)):
+        return as_options(text) or type(error).__name__
+    # Not ours: its class says more than its words, and a note which file was read.
+    said = [type(error).__name__, text, *getattr(error, "__notes__", ())]
+    return f"{': '.join(filter(None, said))} {_HINT}"
+
+
+def _die(name: str, code: int) -> NoReturn:
+    """End by the signal itself, so that a shell's loop around this program ends too."""
+    _abandon_output()
+    if os.name == "posix":
+        number = getattr(signal, name)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    sys.exit(code)
+
+
+def _abandon_output() -> None:
+    """Print what is left if that can be done; Python would complain of the rest at its end."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a file of the system
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
