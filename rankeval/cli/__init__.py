@@ -240,8 +240,10 @@ def list_all(
         typer.echo(measures_markdown(), nl=False)
         return
     frame = list_measures().rename_axis("name").reset_index()
-    short = ["name", "title", "parameters", "aggregate"]
-    print_frame(frame[short] if output is ListFormat.table else frame, Format(output.value))
+    if output is ListFormat.table:
+        short = frame[["name", "title", "parameters", "aggregate"]]
+        frame = short.assign(ties=frame["ties"].where(frame["ties"] == "exact", "exact or drawn"))
+    print_frame(frame, Format(output.value))
 
 
 @app.command()

@@ -44,9 +44,10 @@ class Convention:
         a rule changed gets ``+`` at its end. Without a name it is "rankeval", or "rankeval+" if a rule is not the
         default.
     ties : {"expected", "docid", "stable", "best", "worst"}
-        Rows of equal score: the exact mean over their orders; by document id, descending by bytes (trec_eval; its
-        measures of preferences go by ascending ids, and so do ours); as they stand in the input; the better ones
-        first or last, which bounds measures that are monotone.
+        Rows of equal score: the mean over their orders, exact, or drawn with its standard error shown where no exact
+        way is known; by document id, descending by bytes (trec_eval; its measures of preferences go by ascending ids,
+        and so do ours); as they stand in the input; the better ones first or last, which bounds measures that are
+        monotone.
     judgments : {"given", "rows", "qrels"}
         Where the relevant documents and the ideal list come from: the rows that were ranked, or all judgments.
         "given" is rows for arrays and qrels for collections; a finished evaluation says which.

@@ -18,8 +18,8 @@ def list_measures() -> pd.DataFrame:
     -------
     DataFrame
         Index ``name``; columns title, parameters, formula, bounds, aggregate, greater_is_better, needs (of the
-        judgments), monotone (the bounds that it has), source, doi, description and
-        spellings (of other tools).
+        judgments), monotone (the bounds that it has), ties (whether the mean over the orders of tied rows is exact, or
+        up to where), source, doi, description and spellings (of other tools).
     """
     import pandas as pd
 
@@ -37,6 +37,7 @@ def list_measures() -> pd.DataFrame:
             "greater_is_better": family.greater_is_better,
             "needs": family.needs,
             "monotone": family.monotone,
+            "ties": family.ties,
             "source": family.source,
             "doi": family.doi,
             "description": inspect.getdoc(family.kernel) or "",

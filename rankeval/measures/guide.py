@@ -81,6 +81,9 @@ things by one name it is read under the convention, or refused with the choices.
 
 `{cutoff}` and the like stand for values. What a tool sets without saying so stands behind its name in parentheses. A
 parameter without a default must be given.
+
+Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says where it
+is exact; beyond, orders are drawn, by a seed that depends on the query's id, and the standard error is shown.
 """
 
 
@@ -91,7 +94,7 @@ def measures_markdown() -> str:
     -------
     str
         A table of conventions, one of the questions on which tools part, and the measures chapter by chapter: formula,
-        parameters, range, source, and the spellings of other tools.
+        parameters, range, what the mean over tied rows is, source, and the spellings of other tools.
     """
     chapters: dict[str, list[Family]] = {}
     for family in FAMILIES.values():
@@ -103,7 +106,7 @@ def measures_markdown() -> str:
     return "\n".join(parts)
 
 
-HEADS = ("measure", "formula", "parameters", "range", "source", *TOOLS, "others")
+HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
 
 
 def _chapter(family: Family) -> str:
@@ -121,6 +124,7 @@ def _row(family: Family) -> Iterator[str]:
         _code(name if default is empty else f"{name}={default!r}") for name, default in family.defaults.items()
     )
     yield _range(family)
+    yield f"exact up to {_escaped(family.exact_to)}" if family.exact_to else "exact"
     yield f"[{_escaped(family.source)}](https://doi.org/{family.doi})" if family.doi else _escaped(family.source)
     for tool in TOOLS:
         yield "; ".join(_spelled(*one) for one in family.spellings.items() if _is_of(one[0], tool))

@@ -171,7 +171,7 @@ def _orders(place: int, listed: Ints, groups: list[_Group], seed: Callable[[], i
         for group in groups:
             number *= number_of_arrangements(tuple(sorted(group.counts, reverse=True)), group.places, most)
             if number > most:
-                yield from _drawn(place, listed, groups, np.random.default_rng(seed()), step)
+                yield from _drawn(place, listed, groups, seed(), step)
                 return
     choices = [arrangements(group.counts, group.places) for group in groups]
     sizes = tuple(len(chance) for _, chance in choices)
@@ -184,11 +184,12 @@ def _orders(place: int, listed: Ints, groups: list[_Group], seed: Callable[[], i
         yield _Orders(place, _filled(listed, groups, filled), chance, last == number)
 
 
-def _drawn(place: int, listed: Ints, groups: list[_Group], rng: np.random.Generator, step: int) -> Iterator[_Orders]:
+def _drawn(place: int, listed: Ints, groups: list[_Group], seed: int, step: int) -> Iterator[_Orders]:
+    generators = [np.random.default_rng([seed, group]) for group in range(len(groups))]
     for first in range(0, DRAWS, step):
         last = min(first + step, DRAWS)
         filled = []
-        for group in groups:
+        for group, rng in zip(groups, generators, strict=True):
             rows = np.repeat(group.kinds, group.counts)
             once = rng.permuted(np.tile(rows, ((last - first) // 2, 1)), axis=1)
             both = np.stack((once, once[:, ::-1]), axis=1).reshape(-1, len(rows))

@@ -360,6 +360,7 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
     source="Buckley, trec_eval",
     bounds=(-np.inf, np.inf),
     expected=_by_group,
+    exact_to="where the measure `of` is",
     spellings={
         "trec_eval": (
             Spelling("map_avgjg", {"of": "AP"}),
