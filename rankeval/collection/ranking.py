@@ -88,16 +88,19 @@ def rank_rows(
     key = sort_within(key, offsets, longest, shift=code_bits if by_position else 0)
     key, same = _repair(key, score, offsets, low_bits, position_bits, code_bits, by_position=by_position)
 
-    row = None
-    if with_rows or not packed:
-        row = _position_of(key, position_bits, code_bits, by_position=by_position) + np.repeat(offsets[:-1], lengths)
+    ties = _runs(same, offsets)
     if not packed:
-        ranked = code[row]
-    else:
-        shifted = key if by_position else key >> np.int64(position_bits)
-        ranked = shifted.astype(np.uint8)
-        ranked &= np.uint8((1 << code_bits) - 1)
-    return Ranking(ranked, row if with_rows else None, _runs(same, offsets))
+        row = _position_of(key, position_bits, code_bits, by_position=by_position) + np.repeat(offsets[:-1], lengths)
+        if not by_position:
+            _order_by_label(row, code, ties)
+        return Ranking(code[row], row if with_rows else None, ties)
+    shifted = key if by_position else key >> np.int64(position_bits)
+    ranked = shifted.astype(np.uint8)
+    ranked &= np.uint8((1 << code_bits) - 1)
+    if not with_rows:
+        return Ranking(ranked, None, ties)
+    row = _position_of(key, position_bits, code_bits, by_position=by_position) + np.repeat(offsets[:-1], lengths)
+    return Ranking(ranked, row, ties)
 
 
 def _position_of(key: Ints, position_bits: int, code_bits: int, *, by_position: bool) -> Ints:
@@ -122,15 +125,22 @@ def _rank_falling(
     same = same[offsets[np.searchsorted(offsets, same)] != same]
     ties = _runs(same, offsets)
     row = np.arange(len(score))
+    ranked = code
     if len(same) and not by_position:
-        size = ties.end - ties.start
-        group = np.repeat(np.arange(len(size)), size)
-        tied = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]
-        row[tied] = tied[np.lexsort((code[tied], group))]
-    ranked = code[row] if len(same) and not by_position else code
+        _order_by_label(row, code, ties)
+        ranked = code[row]
     return Ranking(
         ranked.astype(np.uint8) if len(code) and code.max() < 128 else ranked, row if with_rows else None, ties
     )
+
+
+def _order_by_label(row: Ints, code: Ints, ties: Groups) -> None:
+    """Put the tied among ranked rows into the order of their labels; those of one label stay as they stand."""
+    size = ties.end - ties.start
+    group = np.repeat(np.arange(len(size)), size)
+    place = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]
+    tied = row[place]
+    row[place] = tied[np.lexsort((code[tied], group))]
 
 
 def sort_within(key: Ints, offsets: Ints, longest: int, *, shift: int) -> Ints:

@@ -84,3 +84,90 @@ def test_rows_that_stand_in_order_are_ranked_like_any_other(score, per_query, by
     np.testing.assert_array_equal(quick.code, sort.code)
     for mine, theirs in zip(quick.ties, sort.ties, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def plainly(score, code, offsets, *, by_position):
+    """Return the rows in rank order and the tie groups, query by query, with Python's own sort."""
+    rows, ties = [], []
+    for query, (begin, end) in enumerate(pairwise(offsets.tolist())):
+        within = sorted(range(begin, end), key=lambda row: (-score[row], 0 if by_position else code[row], row))
+        ties += [(begin + start, begin + stop, query) for start, stop in _runs(score[within], 0, len(within))]
+        rows += within
+    return rows, ties
+
+
+LENGTHS = {
+    "one list": [40],
+    "equal lists": [8] * 5,
+    "equal lists of a power of two and one more": [17] * 3,
+    "empty lists between": [0, 5, 0, 0, 7, 0],
+    "unlike lists, padded": [5, 9, 3, 8, 7],
+    "one long list among short ones": [2, 150, 1, 3, 2, 1, 1, 2],
+    "a long list is three times as many rows": [6, 0, 0, 12, 0, 0],
+    "lists of one row": [1] * 9,
+    "none": [],
+    "none but empty": [0, 0],
+}
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 128, 129])
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_lists_of_any_length_are_ranked_as_pythons_sort_would(lengths, n_levels):
+    """Whichever way of sorting the lengths lead to, with ties and without, scores in order already or not."""
+    offsets = np.cumsum([0, *lengths])
+    rng = np.random.default_rng(len(lengths))
+    for kind in ("ties", "apart", "close", "falling", "falling with ties", "falling at first"):
+        score = rng.integers(-3, 4, offsets[-1]).astype(float) if "ties" in kind else rng.normal(size=offsets[-1])
+        if kind == "close":
+            score = 1 + rng.integers(0, 4, offsets[-1]) * 2.0**-52
+        for begin, end in pairwise(offsets) if "falling" in kind else ():
+            score[begin:end] = -np.sort(-score[begin:end])
+        if kind == "falling at first" and len(score):
+            score[-1] += 100
+        code = rng.integers(0, n_levels, offsets[-1])
+        for by_position in (False, True):
+            rows, ties = plainly(score, code, offsets, by_position=by_position)
+            for with_rows in (False, True):
+                given_score, given_code = score.copy(), code.copy()
+                found = rank_rows(
+                    given_score, given_code, offsets, n_levels=n_levels, by_position=by_position, with_rows=with_rows
+                )
+                assert found.code.tolist() == code[rows].tolist()
+                assert (found.row.tolist() if with_rows else found.row) == (rows if with_rows else None)
+                assert list(zip(*(part.tolist() for part in found.ties), strict=True)) == ties
+                assert (given_score == score).all(), "the caller's scores stay as they are"
+                assert (given_code == code).all()
+
+
+@pytest.mark.parametrize("begin", [254, 255, 256, 257, 511])
+@pytest.mark.parametrize("by_position", [False, True])
+def test_lists_that_fall_at_first_and_rise_later_are_sorted(begin, by_position):
+    """A look at the first rows does not settle that a list is in order."""
+    for lengths in ([600], [300, 300], [begin, 600 - begin]):
+        offsets = np.cumsum([0, *lengths])
+        score = np.concatenate([-np.arange(length, dtype=float) for length in lengths])
+        score[begin] += 1.5
+        code = np.arange(600) % 3
+        rows, _ = plainly(score, code, offsets, by_position=by_position)
+        found = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
+        assert found.row.tolist() == rows
+
+
+@pytest.mark.parametrize("longest", [2**15 - 1, 2**15, 2**15 + 1])
+def test_lists_around_the_range_of_two_bytes(longest):
+    """Rank by rank, two unlike long lists are still told apart."""
+    offsets = np.array([0, longest, longest + 20_000])
+    score = np.random.default_rng(0).normal(size=offsets[-1])
+    code = np.arange(offsets[-1]) % 2
+    order = np.concatenate([begin + np.argsort(-score[begin:end]) for begin, end in pairwise(offsets)])
+    found = rank_rows(score, code, offsets, n_levels=2, by_position=True, with_rows=True)
+    np.testing.assert_array_equal(found.row, order)
+    np.testing.assert_array_equal(found.code, code[order])
+
+
+def test_extreme_scores_are_in_order():
+    """The greatest and smallest numbers there are, subnormal ones and both zeros."""
+    score = np.array([-1.7e308, 5e-324, 0.0, 1.6e308, -0.0, -5e-324, 2.3e-308, 1.7e308])
+    found = rank_rows(score, np.arange(8), np.array([0, 8]), n_levels=8, by_position=True, with_rows=True)
+    assert found.row.tolist() == [7, 3, 6, 1, 2, 4, 5, 0]
+    assert [part.tolist() for part in found.ties] == [[4], [6], [0]]
