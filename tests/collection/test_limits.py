@@ -18,16 +18,18 @@ from rankeval.collection.letor import load_letor
 from rankeval.collection.limits import Limits
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded
 
-WATCHED = """
-import resource, sys, time
+WATCHED = r"""
+import re, sys, time
 import rankeval as rk
 from rankeval.collection.letor import load_letor
-begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+begun = time.perf_counter()
 try:
     {read}(sys.argv[1])
 except rk.errors.InvalidInput as error:
     print(type(error).__name__, error)
-print(time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+# Not ru_maxrss, which a process takes over from the one that started it.
+peak = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+print(time.perf_counter() - begun, peak / 1024)
 """
 
 
