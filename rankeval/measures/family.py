@@ -42,7 +42,11 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
 }
 """How the values of queries become one number; the values of a geometric mean are logarithms already."""
 
-CHOICES = {"needs": ("grades", "aspects", "groups"), "monotone": ("", "order", "grade")}
+CHOICES = {
+    "needs": ("grades", "aspects", "groups"),
+    "monotone": ("", "order", "grade"),
+    "expected": ("orders", "orders of hits"),  # or a kernel
+}
 """What a declaration may say."""
 
 
@@ -89,13 +93,13 @@ class Family:
         How the values of queries become one number.
     linear : bool
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
-    expected : callable or "orders", optional
+    expected : callable, "orders" or "orders of hits", optional
         For the others: the kernel that gives the mean over the orders of tied rows; "orders" where there is no formula
-        (see `rankeval.measures.orders`).
+        (see `rankeval.measures.orders`), "orders of hits" if all that the kernel sees of rows is which are relevant
+        at level ``rel``.
     exact_to : str
-        Up to where that mean is exact, in words; "" if always. Beyond, orders are drawn, and the mean has a standard
-        error: a formula hands the queries that are too much for it to `over_orders(kernel, judged, parameters,
-        only=...)`. With ``expected="orders"`` it is said of itself.
+        Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
+        a formula hands queries that are too much for it to ``over_orders(kernel, judged, parameters, only=...)``.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
     needs : {"grades", "aspects", "groups"}
@@ -296,7 +300,8 @@ class Measure:
         if expected is None or not judged.has_open_ties:
             return kernel(judged, **parameters)
         if isinstance(expected, str):
-            return over_orders(kernel, judged, parameters)
+            hits = {"rel": self.family.defaults["rel"], **parameters}["rel"] if expected == "orders of hits" else None
+            return over_orders(kernel, judged, parameters, rel=hits)
         return expected(judged, **parameters)
 
 
@@ -364,11 +369,10 @@ def family(
             f"{name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the kernel "
             "that averages over the orders of tied rows, or expected='orders' if there is no formula"
         )
-    for rule, value in (("needs", needs), ("monotone", monotone)):
+    words = {"needs": needs, "monotone": monotone} | ({"expected": expected} if isinstance(expected, str) else {})
+    for rule, value in words.items():
         if value not in CHOICES[rule]:
             raise unknown(f"value of {rule}", value, CHOICES[rule])
-    if isinstance(expected, str) and expected != "orders":
-        raise unknown("value of expected", expected, ("orders",))
 
     def declare(kernel: Kernel) -> Kernel:
         known = FAMILIES.get(name)
@@ -388,7 +392,7 @@ def family(
             aggregate,
             linear,
             expected,
-            EXACT_TO if expected == "orders" else exact_to,
+            EXACT_TO if isinstance(expected, str) else exact_to,
             dict(spellings or {}),
             needs,
             monotone,

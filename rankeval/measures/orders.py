@@ -1,6 +1,7 @@
 """The mean of a measure over the orders of tied rows, where no formula gives it: enumerated, or drawn.
 
-An order of a query's tied rows is an arrangement of their kinds (label, and whether judged) within each group of
+An order of a query's tied rows is an arrangement of their kinds (label, and whether judged; or only whether relevant,
+where a measure sees no more) within each group of
 equal scores. Rows below a measure's cut-off have no say, so arrangements end there:
 
     scores      9   5   5   5   5   2   2        cut-off 3: the places that matter are . . . | . . . .
@@ -15,6 +16,7 @@ would never average out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -75,6 +77,7 @@ def over_orders(
     parameters: Mapping[str, Any],
     *,
     only: NDArray[np.bool_] | Ints | None = None,
+    rel: float | None = None,
 ) -> Floats:
     """Return the mean of a kernel's values over the orders of tied rows.
 
@@ -88,12 +91,17 @@ def over_orders(
         The kernel's parameters. The order of rows beyond a ``cutoff`` is taken to have no say.
     only : ndarray, optional
         The queries wanted, as a mask or as numbers: those that are too much for a formula, say.
+    rel : float, optional
+        The lowest relevant label, where all that the kernel sees of a row is whether it is relevant: there are fewer
+        arrangements then.
 
     Returns
     -------
     ndarray of shape (n_queries,) or of the number of queries wanted
         An order in which the value is 0/0 counts as 0, unless it is so in all of them.
     """
+    if rel is not None:
+        judged = _as_hits(judged, rel)
     queries = np.arange(judged.n_queries)
     queries = queries if only is None else queries[only]
     value, visible = _as_they_stand(kernel, judged, parameters, queries)
@@ -109,6 +117,13 @@ def over_orders(
                 if orders.chance is None:
                     judged.drawn[int(queries[orders.place])] = error
     return value
+
+
+def _as_hits(judged: Judged, rel: float) -> Judged:
+    """Return the chunk with one label for all relevant rows, and one for all others."""
+    first = judged.threshold(rel)
+    label = np.where(np.arange(len(judged.levels)) >= first, min(first, len(judged.levels) - 1), 0)
+    return replace(judged, code=label[judged.code], judged=None, groups=NO_GROUPS, _memo={})
 
 
 def _as_they_stand(

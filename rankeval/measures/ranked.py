@@ -152,7 +152,7 @@ def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", 
     doi="10.1145/1183614.1183630",
     bounds=(float(np.log(LEAST_AP)), 0.0),
     aggregate="gmean",
-    expected="orders",
+    expected="orders of hits",
     monotone="order",
     spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
 )
@@ -171,7 +171,7 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
     source="Robertson 2012",
     doi="10.1007/978-3-642-28997-2_14",
     bounds=(-np.inf, np.inf),
-    expected="orders",
+    expected="orders of hits",
     spellings={"trec_eval": ("yaap",)},
 )
 def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:

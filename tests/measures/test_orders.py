@@ -10,7 +10,9 @@ import pytest
 
 import rankeval as rk
 from rankeval.collection.join import join_arrays
+from rankeval.measures import family
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
+from rankeval.measures.family import FAMILIES
 from rankeval.measures.orders import over_orders
 from rankeval.measures.ranked import average_precision
 
@@ -47,3 +49,28 @@ def test_a_formula_may_hand_over_the_queries_that_are_too_much_for_it():
     np.testing.assert_array_equal(some, every[[4, 2, 0]])
     mask = np.array([True, False, False, True, False, True])
     np.testing.assert_array_equal(over_orders(average_precision, judged, {"cutoff": 3}, only=mask), every[mask])
+
+
+def test_grades_that_a_measure_does_not_see_make_no_orders():
+    """20 tied rows of seven grades, 3 of them relevant at level 4: 1,140 orders, not 10^13 of them."""
+    y = np.array([6, 5, 4, *[3, 2, 1, 0] * 4, -1])
+    options = {"qid": [0] * 20, "measures": ["YAAP(rel=4)", "gm_AP(rel=4)", "gm_AP(rel=0)", "gm_AP(rel=9)"]}
+    graded = rk.evaluate(y, np.zeros(20), **options, convention=rk.Convention("pool", negative="unjudged"))
+    binary = rk.evaluate(np.where(y >= 4, 4, 0), np.zeros(20), **options)
+    assert graded.errors is None
+    np.testing.assert_allclose(graded.scores[0, :2], binary.scores[0, :2], rtol=1e-14)
+
+
+def test_a_measure_that_sees_the_rows_below_its_cutoff_is_given_them():
+    """A value over the length of the list, with a cut-off: the rows below it must not be taken away."""
+
+    def hits_by_length(judged, *, cutoff=2):
+        return judged.hits(1, cutoff) ** 2 / judged.n_retrieved
+
+    options = {"source": "a test", "title": "", "formula": "hits(k)^2 / retrieved"}
+    family("HitsByLength", expected="orders", **options)(hits_by_length)
+    try:
+        value = rk.evaluate([1, 0, 1, 0], [1, 1, 1, 0], qid=[0] * 4, measures="HitsByLength").scores[0, 0]
+    finally:
+        del FAMILIES["HitsByLength"]
+    assert value == pytest.approx((4 + 1 + 1) / 3 / 4)
