@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankeval_mlflow.descriptions import merged, page
+import rankeval as rk
+from rankeval_mlflow.descriptions import evaluation_section, merged, page
 from rankeval_mlflow.names import MAX_TAG
 
 TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)
@@ -38,3 +39,9 @@ def test_a_page_escapes_title_and_headings():
     assert "&lt;i&gt;" in written
     assert "&lt;u&gt;" in written
     assert "<p>escaped already</p>" in written
+
+
+def test_a_runs_description_says_what_was_drawn():
+    """The error of values over drawn orders of ties stands below the table."""
+    evaluation = rk.evaluate([1, 0] * 20, [1.0] * 40, qid=["a"] * 40, measures=["YAAP", "AP"])
+    assert evaluation.info["ties"] in evaluation_section(evaluation, "dev").replace("\\", "")
