@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen, unknown
+from rankeval.collection.convention import check_share
 from rankeval.errors import ConventionMismatch, InvalidInput, RankevalWarning
 from rankeval.evaluation import Evaluation
 from rankeval.measures import Measure, measure
@@ -33,6 +33,7 @@ from rankeval.significance.multiple import CORRECTIONS, family_level
 from rankeval.significance.paired import Floats, check_alternative, differences, refuse_fold_scores
 from rankeval.significance.pairing import PairedScores, pair_scores
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.resampling import seed_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,7 +178,7 @@ class Comparison:
         """Read what `to_json` wrote; `evaluations` is empty."""
         try:
             fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass what to_json wrote") from error
         if not isinstance(fields, dict) or fields.pop("format", None) != JSON_FORMAT:
             raise InvalidInput(f"this is no comparison: its format is not {JSON_FORMAT!r}; pass what to_json wrote")
@@ -308,7 +309,7 @@ def compare(
     labels, label_notes = _chosen_labels(systems, frames, measures)
     paired = pair_scores(frames, labels, missing=missing)
     pairs = _pairs(list(frames), baseline)
-    seed = int(rng) if isinstance(rng, Integral) else int(np.random.default_rng(rng).integers(2**31))
+    seed = seed_of(rng)
     d = _differences(paired.scores, pairs)
     options: dict[str, Any] = {"alternative": side, "n_resamples": n_resamples, "rng": seed}
     result = paired_test(test, d, confidence_level=confidence_level, **options)
@@ -360,14 +361,12 @@ def _check_settings(
         ("correction", correction, CORRECTIONS),
         ("family", family, FAMILIES),
     ):
-        if name not in known:
-            raise unknown(kind, name, known)
-    if baseline is not None and baseline not in systems:
-        raise unknown("baseline", baseline, systems)
+        chosen(kind, name, known)
+    if baseline is not None:
+        chosen("baseline", baseline, list(systems))
     if correction == "tukey" and baseline is not None:
         raise InvalidInput('tukey compares all pairs; leave out baseline=, or use correction="max_t" for one baseline')
-    if not 0.5 <= level < 1:
-        raise InvalidInput(f"confidence_level is {level}; expected a share from 0.5 to below 1, such as 0.95")
+    check_share("confidence_level", level, least=0.5)
 
 
 def _refuse_unlike(systems: Mapping[str, Scores]) -> None:
@@ -390,7 +389,9 @@ def _chosen_labels(
     first = map(str, next(iter(frames.values())))
     everywhere = [label for label in first if all(label in frame for frame in frames.values())]
     if wanted is not None:
-        asked = [wanted] if isinstance(wanted, str | Measure) else list(wanted)
+        asked = [wanted] if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable) else list(wanted)
+        if not asked:
+            raise InvalidInput("measures is empty: name at least one, or leave it out for all that are shared")
         return list(dict.fromkeys(_label_of(each, everywhere) for each in asked)), []
     chosen = [label for label in everywhere if _aggregate(systems, label) in ("mean", "gmean")]
     if not chosen:

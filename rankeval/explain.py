@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankeval.collection.convention import PRESETS, Convention
+from rankeval.collection.convention import PRESETS, Convention, check_number
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RULES: dict[str, tuple[str, ...]] = {
-    "ties": ("expected", "docid", "stable"),
+    "ties": ("expected", "docid", "stable", "best", "worst"),
     "judgments": ("qrels", "rows"),
     "no_relevant": ("zero", "one", "skip"),
     "missing": ("empty", "zero", "skip"),
@@ -138,6 +138,8 @@ def explain_difference(
     ("gain='linear' in one and 'exp' in the other",)
     """
     wanted, digits = _numbers(values)
+    if tolerance is not None:
+        check_number("tolerance", tolerance)
     asked = _asked(measure)
     rules = find_convention(convention)
     join(truth, ranking, qid=qid, group=group, convention=rules, action="explain_difference")  # asks the guard
@@ -149,8 +151,12 @@ def explain_difference(
     for changed in _settings(
         score, rules, variants[0][1], collection=qid is None and group is None, documents=docid is not None
     ):
-        ev = score([one for _, one in variants], rules.with_rules(**changed))
-        for (parameters, _), value in zip(variants, ev.aggregate().tolist(), strict=True):
+        # The best and the worst order are known of measures that are monotone.
+        able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
+        if not able:
+            continue
+        ev = score([one for _, one in able], rules.with_rules(**changed))
+        for (parameters, _), value in zip(able, ev.aggregate().tolist(), strict=True):
             tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
     given = zip(wanted, digits, strict=True)
@@ -278,7 +284,7 @@ def _settings(
     touched = dict(ev.touched)
     choices: dict[str, tuple[str, ...]] = {}
     if touched.get("ties", 0) or ev.tied_share:
-        choices["ties"] = RULES["ties"] if collection or documents else ("expected", "stable")
+        choices["ties"] = _ties(collection or documents)
     for rule in ("judgments", "missing", "unjudged") if collection else ():
         if touched.get(rule, 0):
             choices[rule] = RULES[rule]
@@ -291,8 +297,13 @@ def _settings(
     narrow = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32"))
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
         choices["score_dtype"] = RULES["score_dtype"]
-        choices.setdefault("ties", RULES["ties"] if collection or documents else ("expected", "stable"))
+        choices.setdefault("ties", _ties(collection or documents))
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
+
+
+def _ties(documents: bool) -> tuple[str, ...]:
+    """Return the rules on ties that can be tried."""
+    return tuple(rule for rule in RULES["ties"] if documents or rule != "docid")
 
 
 def _presets(asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def sized(spec: str, collection_size: int | None) -> str:
 
     from rankeval.measures.family import FAMILIES
 
-    written = re.fullmatch(r"\s*(?P<head>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?P<at>@\d+)?\s*", spec)
+    written = re.fullmatch(r"\s*(?P<head>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?P<at>@[0-9]+)?\s*", spec)
     if collection_size is None or written is None or "collection_size" in spec:
         return spec
     for name, family in FAMILIES.items():

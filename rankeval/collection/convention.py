@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import isfinite
 from numbers import Integral, Real
+from sys import float_info
 from types import MappingProxyType
 from typing import Any
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -88,8 +88,7 @@ class Convention:
 
     def __post_init__(self) -> None:
         for rule, choices in CHOICES.items():
-            if getattr(self, rule) not in choices:
-                raise unknown(f"value of the rule {rule}", str(getattr(self, rule)), choices)
+            chosen(f"value of the rule {rule}", getattr(self, rule), choices)
         if self.depth is not None:
             check_count("depth", self.depth)
         if not isinstance(self.bind, Mapping) or not all(isinstance(bound, Mapping) for bound in self.bind.values()):
@@ -146,6 +145,9 @@ class Convention:
         **rules
             Rules by name.
         """
+        for rule, value in rules.items():
+            if rule in CHOICES and value is not None:
+                chosen(f"value of the rule {rule}", value, CHOICES[rule])
         changed = {rule: value for rule, value in rules.items() if value is not None and value != getattr(self, rule)}
         if not changed:
             return self
@@ -206,7 +208,9 @@ def check_count(name: str, value: Any) -> None:
         With both.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InvalidInput(f"{name} is {value!r}; expected a whole number, 1 or greater")
+        raise InvalidInput(f"{name} is {shown(value)}; expected a whole number, 1 or greater")
+    if int(value) > 2**63 - 1:
+        raise InvalidInput(f"{name} is {shown(value)}; expected a whole number within 64 bits")
 
 
 def check_number(name: str, value: Any) -> None:
@@ -224,8 +228,47 @@ def check_number(name: str, value: Any) -> None:
     InvalidInput
         With both.
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-        raise InvalidInput(f"{name} is {value!r}; expected a number")
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not -float_info.max <= value <= float_info.max:
+        raise InvalidInput(f"{name} is {shown(value)}; expected a number")
+
+
+def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
+    """Refuse what is no number between 0 and 1, both excluded.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    value : object
+        What it was given.
+    least : float
+        Another lower end, which is included.
+
+    Raises
+    ------
+    InvalidInput
+        With both.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not least <= value < 1 or value == 0:
+        ends = "between 0 and 1" if least == 0 else f"from {least:g} to below 1"
+        raise InvalidInput(f"{name} is {shown(value)}; expected a number {ends}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it: in one line, cut where it is long.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # a whole number with more digits than Python writes
+        text = f"a {type(value).__name__} of very many digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 PRESETS: dict[str, Convention] = {}

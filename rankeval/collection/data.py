@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.columns import labels
+from rankeval.collection.convention import shown
 from rankeval.collection.grouping import as_typed, refuse_missing
 from rankeval.errors import InvalidInput
 
@@ -47,6 +48,8 @@ class RankingData:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        if not hasattr(self.X, "shape") or not self.X.shape:
+            raise InvalidInput(f"X is {shown(self.X)}; expected an array, a sparse matrix or a frame with a row each")
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         n_rows = self.X.shape[0]
         for part in ("y", "qid", "docid"):

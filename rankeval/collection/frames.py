@@ -54,6 +54,8 @@ def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
 
     Judgments may also be ``{qid: {docid: {aspect: grade}}}``.
     """
+    if not isinstance(mapping, Mapping):
+        raise InvalidInput(f"expected {{qid: {{docid: {value}}}}}, found a {type(mapping).__name__}")
     for query, documents in mapping.items():
         if not isinstance(documents, Mapping):
             raise InvalidInput(
@@ -223,6 +225,8 @@ def _arrow(values: Any, name: str) -> pa.Array:
         try:
             values = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
+                raise InvalidInput(f"column {name}: expected one id a row, found a {type(values).__name__}") from None
             kinds = sorted({type(value).__name__ for value in values})
             raise InvalidInput(
                 f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval.collection import columns
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.aspects import JoinedAspects
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, shown
 from rankeval.collection.frames import places_of
 from rankeval.collection.grouping import Grouping, as_typed, comparable, group_rows
 from rankeval.collection.judged import BELOW_ALL, NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
 from rankeval.collection.ranking import rank_rows
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, QueryIdError
 
 CHUNK = 2**18
 """Rows in a chunk: large enough that calls cost little, small enough that memory does not count."""
@@ -315,10 +315,13 @@ def join_arrays(
     check_rows(y_true=y, y_score=score, qid=qid, docid=docid)
     relevance, scores = columns.labels(y, "y_true"), columns.scores(score, "y_score")
     ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else as_typed(qid)
+    if not isinstance(ids, (pa.Array, pa.ChunkedArray)) and ids.ndim != 1:
+        raise QueryIdError(f"qid: expected one id for each row, found an array of shape {np.shape(ids)}")
     lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": len(ids)}
     if docid is not None:
-        # ArrayLike takes in scalars, which have no length.
-        lengths["docid"] = len(docid)  # type: ignore[arg-type]
+        if not hasattr(docid, "__len__"):
+            raise InvalidInput(f"docid: expected one id for each row, found {shown(docid)}")
+        lengths["docid"] = len(docid)  # type: ignore[arg-type] # as was asked just now
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")

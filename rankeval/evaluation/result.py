@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
+from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention, check_share
 from rankeval.collection.formats import write_atomically
 from rankeval.collection.opening import read_bytes
 from rankeval.errors import InvalidInput
@@ -161,10 +161,7 @@ class Evaluation:
         import pandas as pd
         from scipy import stats
 
-        if not 0 < confidence_level < 1:
-            raise InvalidInput(
-                f"confidence_level is {confidence_level}; expected a number between 0 and 1, such as 0.95"
-            )
+        check_share("confidence_level", confidence_level)
         if self.weights is not None:
             raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
         means = self.mean()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rankeval.errors import InvalidInput
 
-_NAME = re.compile(r"(?P<head>[^\s()@]+)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<at>-?\d*\.?\d+))?", re.DOTALL)
+_NAME = re.compile(r"(?P<head>[^\s()@]+)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<at>-?[0-9]*\.?[0-9]+))?", re.DOTALL)
 
 
 class Written(NamedTuple):
@@ -58,6 +58,8 @@ def arguments(name: str, inside: str) -> dict[str, Any]:
     """
     if not inside.strip():
         return {}
+    if not inside.isascii():  # Python reads full-width letters in names as plain ones
+        raise InvalidInput(f"{name!r}: parameters are written in ASCII")
     try:
         call = ast.parse(f"f({inside})", mode="eval").body
         if isinstance(call, ast.Call) and not call.args and all(keyword.arg for keyword in call.keywords):

@@ -221,7 +221,7 @@ def measure_from_key(key: str) -> Measure:
     if not isinstance(key, str):
         raise InvalidInput(f"a key is text, such as 'nDCG_at_10'; found {key!r}")
     match = re.fullmatch(
-        r"(?P<family>.+?)(?P<parameters>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>\d+))?", key
+        r"(?P<family>.+?)(?P<parameters>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>[0-9]+))?", key
     )
     if match is None:
         raise InvalidInput(f"{key!r} is no key of a measure")

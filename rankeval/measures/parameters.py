@@ -17,6 +17,10 @@ GREATEST = 1000
 """The greatest grade of which 2^grade, added up over a list, is no more than a float holds."""
 
 
+DEEPEST = 10_000_000
+"""The deepest cut-off: beyond any list, and weights by rank are still made in a moment."""
+
+
 class _Kind(NamedTuple):
     expected: str
     fits: Callable[[Any], bool]
@@ -94,6 +98,8 @@ def checked(family: str, name: str, kind: str, value: Any) -> Any:
     if name == "cutoff" and (form is not None or (kind and "None" not in kind)):
         if not _is_whole(form) or form < 1:
             raise InvalidInput(f"{family}@{value}: a cut-off is a rank, 1 or greater")
+        if form > DEEPEST:
+            raise InvalidInput(f"{family}@{value}: a cut-off is a rank, up to {DEEPEST:,}; leave it out to count all")
         return form
     wanted = _KINDS.get(kind.removesuffix(" | None"))
     if wanted is None or (form is None and kind.endswith(" | None")) or wanted.fits(form):

@@ -22,6 +22,10 @@ def _ratio(part: Floats, whole: NDArray[np.int64] | Floats) -> Floats:
     return share
 
 
+_GREATEST_BETA = 1e100
+"""Of which the square is still a float."""
+
+
 @family(
     "P",
     title="precision",
@@ -171,8 +175,8 @@ def f_measure(
     """
     if alpha is not None and beta != 1:
         raise InvalidInput(f"F: give beta or alpha, not both (found beta={beta}, alpha={alpha})")
-    if beta < 0 or (alpha is not None and not 0 <= alpha <= 1):
-        raise InvalidInput(f"F: beta is 0 or greater and alpha in [0, 1] (found beta={beta}, alpha={alpha})")
+    if not 0 <= beta <= _GREATEST_BETA or (alpha is not None and not 0 <= alpha <= 1):
+        raise InvalidInput(f"F: beta is 0 to 1e100 and alpha in [0, 1] (found beta={beta}, alpha={alpha})")
     # trec_eval's parameter is beta squared, and its root squared again is a hair off.
     square = float(f"{beta**2:.15g}")
     of_both, of_precision, of_recall = (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)

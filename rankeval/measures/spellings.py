@@ -21,7 +21,7 @@ _LEVELS = 100
 
 Readings = tuple[tuple[str, Measure], ...]
 
-_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
+_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 
 
 class _Placeholder(NamedTuple):
@@ -32,11 +32,11 @@ class _Placeholder(NamedTuple):
 
 
 _PLACEHOLDERS = {
-    "int": _Placeholder(r"\d+", int),
+    "int": _Placeholder(r"[0-9]+", int),
     "float": _Placeholder(_NUMBER, float),
     "tuple[float, ...]": _Placeholder(rf"{_NUMBER}(?:,{_NUMBER})*", lambda text: tuple(map(float, text.split(",")))),
     "str | GainMap": _Placeholder(
-        rf"\d+={_NUMBER}(?:,\d+={_NUMBER})*",
+        rf"[0-9]+={_NUMBER}(?:,[0-9]+={_NUMBER})*",
         lambda text: {int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))},
     ),
 }
@@ -51,7 +51,7 @@ def _root(text: str) -> float:
 
 _FORMS = {
     "squared": _Placeholder(_NUMBER, _root),
-    "decimals": _Placeholder(r"\d+", lambda text: float(f"0.{text}")),
+    "decimals": _Placeholder(r"[0-9]+", lambda text: float(f"0.{text}")),
 }
 """As above, for what follows the colon of a placeholder: what stands there is not the value itself."""
 
@@ -126,7 +126,7 @@ def foreign(name: str, n_families: int) -> Readings:
 
 def _ranx(name: str) -> tuple[str, int]:
     """Return a name without what ranx lets it end in, and the lowest relevant grade."""
-    match = re.fullmatch(r"(?P<name>.+?)(?:@0)?(?:-l(?P<level>\d+))?", name, re.DOTALL)
+    match = re.fullmatch(r"(?P<name>.+?)(?:@0)?(?:-l(?P<level>[0-9]+))?", name, re.DOTALL)
     return (match["name"], int(match["level"] or 1)) if match else (name, 1)
 
 

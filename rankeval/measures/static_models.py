@@ -48,7 +48,8 @@ def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
 @family(
     "SDCG",
     title="scaled discounted cumulative gain",
-    formula="sum to k of g(rel) / log2(1 + rank) over sum to k of 1 / log2(1 + rank), g = rel / max_rel",
+    formula="sum to k of g(rel) / log2(1 + rank) over sum to k of 1 / log2(1 + rank), "
+    "g = max(0, rel - min_rel) / (max_rel - min_rel)",
     source="Moffat & Zobel 2008; cwl_eval",
     doi="10.1145/1416950.1416952",
     linear=True,
@@ -56,9 +57,9 @@ def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
     spellings={"ir_measures": ("SDCG@{cutoff}",)},
 )
 def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
-    """DCG as a share of what k documents of the greatest grade would give, whether there are so many or not.
+    """DCG as a share of what k documents of grade max_rel would give, whether there are so many or not.
 
-    In [0, 1], higher is better; 0 without relevant documents.
+    In [0, 1], higher is better; 0 without documents of a grade above min_rel.
     """
     discount = 1 / np.log2(ranks(judged, cutoff) + 1)
     value = judged.discounted(scaled(judged, "SDCG", min_rel, max_rel), discount, cutoff)

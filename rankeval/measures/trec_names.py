@@ -117,7 +117,7 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
 """trec_eval's names for several measures; all_trec of version 9 lacks the newest."""
 
 
-_LISTED = re.compile(r"(?P<root>\w+?)[._](?P<given>\d*\.?\d+(?:\s*,\s*\d*\.?\d+)+)")
+_LISTED = re.compile(r"(?P<root>\w+?)[._](?P<given>[0-9]*\.?[0-9]+(?:\s*,\s*[0-9]*\.?[0-9]+)+)")
 
 
 def names_behind(spec: str, *, version_10: bool) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval._registry import unknown
+from rankeval.collection.convention import check_share
 from rankeval.comparison import COLUMNS, FAMILIES, Comparison, compare
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.measures import measures as find_measures
@@ -164,8 +165,7 @@ def _check_settings(results: Results, baseline: str | None, correction: str, fam
         raise unknown("correction of tests over folds", correction, known)
     if family not in FAMILIES:
         raise unknown("family", family, FAMILIES)
-    if not 0.5 <= level < 1:
-        raise InvalidInput(f"confidence_level is {level}; expected a share from 0.5 to below 1, such as 0.95")
+    check_share("confidence_level", level, least=0.5)
 
 
 def _refuse_unlike(results: Results) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, check_number, shown
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.computable import computable
@@ -21,6 +21,7 @@ from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import query_folds
 from rankeval.seals.refusal import Seals
 from rankeval.significance.paired import FOLD
+from rankeval.significance.resampling import seed_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +141,7 @@ def learning_curve(
     task = Task.of(data, groups, sample_weight)
     codes = numbered(data.qid)
     folds = query_folds(cv, task)
-    generator = np.random.default_rng(rng)
+    generator = np.random.default_rng(seed_of(rng))
     drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
     counts = _counts(sizes, min(map(len, drawn)))
     jobs = [
@@ -154,10 +155,13 @@ def learning_curve(
     return LearningCurve(table.set_axis(index), labels, rng)
 
 
-def _counts(sizes: Sequence[float], largest: int) -> list[int]:
+def _counts(sizes: Any, largest: int) -> list[int]:
     """Return numbers of queries, ascending, each once."""
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise InvalidInput(f"sizes is {shown(sizes)}; give shares of the training part or numbers of queries")
     counts = set()
     for size in sizes:
+        check_number("each of sizes", size)
         share = isinstance(size, (float, np.floating))
         count = int(size * largest + 1e-9) if share else int(size)
         if (share and not 0 < size <= 1) or not 1 <= count <= largest:

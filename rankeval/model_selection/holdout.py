@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval.collection.alignment import check_rows
+from rankeval.collection.convention import check_share
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.query_ids import encode, require, without_ids
@@ -103,8 +104,7 @@ def dev_test_split(
         When the query of each row is not known.
     """
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
-    if not 0 < test_size < 1:
-        raise InvalidInput(f"test_size is {test_size}; it is a share of the queries between 0 and 1")
+    check_share("test_size", test_size)
     codes, queries = encode(data.qid)
     in_test = (hashed_share(queries, salt) < test_size)[codes]
     if in_test.all() or not in_test.any():

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, check_share
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput
 from rankeval.measures import Measure
@@ -312,8 +312,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def _held_out(self, rows: Rows) -> NDArray[np.bool_]:
         """Mark the rows of the queries, or of the groups, that are held out."""
         share = 0.1 if self.validation_fraction is None else self.validation_fraction
-        if not 0 < share < 1:
-            raise InvalidInput(f"validation_fraction is {share}; it is a share of the queries between 0 and 1")
+        check_share("validation_fraction", share)
         codes, units = encode(rows.ids if rows.groups is None else rows.groups)
         what = "queries" if rows.groups is None else "groups"
         n_held_out = max(1, round(share * len(units)))

@@ -9,7 +9,7 @@ turn into a column of nan.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen, unknown
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.columns import refuse_masked, scores
 from rankeval.collection.convention import Convention
@@ -167,11 +167,11 @@ class QueryScorer:
             measures = measures if len(found) == 1 else (measures,)
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
         self.convention = convention
-        self.response_method = response_method if isinstance(response_method, str) else tuple(response_method)
+        alone = isinstance(response_method, str) or not isinstance(response_method, Iterable)
+        self.response_method: Any = response_method if alone else tuple(response_method)
         self.name = name
         for method in self._methods:
-            if method not in RESPONSES:
-                raise unknown("response method", method, RESPONSES)
+            chosen("response method", method, RESPONSES)
         if qid is None and y is not None:
             raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
         self._bound = None if qid is None else BoundIds(qid, y)
@@ -312,7 +312,7 @@ class QueryScorer:
 
     @property
     def _methods(self) -> tuple[str, ...]:
-        return (self.response_method,) if isinstance(self.response_method, str) else self.response_method
+        return self.response_method if isinstance(self.response_method, tuple) else (self.response_method,)
 
     def __sklearn_clone__(self) -> QueryScorer:
         twin = copy.copy(self)

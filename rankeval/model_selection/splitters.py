@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
 from rankeval.collection.alignment import check_rows, index_of
+from rankeval.collection.convention import check_count, check_number
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require
 from rankeval.model_selection.strata import Stratum, n_relevant, of_key, of_labels, strata, stratifies
@@ -221,6 +222,7 @@ class QueryKFold(QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
+        check_folds(n_splits)
         super().__init__(KFold(n_splits, shuffle=shuffle, random_state=random_state))
 
 
@@ -238,6 +240,8 @@ class RepeatedQueryKFold(QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, n_repeats: int = 10, random_state: Any = None) -> None:
+        check_folds(n_splits)
+        check_count("n_repeats", n_repeats)
         super().__init__(RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=random_state))
 
 
@@ -266,6 +270,7 @@ class StratifiedQueryKFold(QuerySplit):
         shuffle: bool = False,
         random_state: Any = None,
     ) -> None:
+        check_folds(n_splits)
         splitter = StratifiedKFold(n_splits, shuffle=shuffle, random_state=random_state)
         super().__init__(splitter, stratum=stratum, key=key)
 
@@ -291,6 +296,10 @@ class QueryShuffleSplit(QuerySplit):
         train_size: float | None = None,
         random_state: Any = None,
     ) -> None:
+        check_count("n_splits", n_splits)
+        for name, size in (("test_size", test_size), ("train_size", train_size)):
+            if size is not None:
+                check_number(name, size)
         splitter = ShuffleSplit(n_splits, test_size=test_size, train_size=train_size, random_state=random_state)
         super().__init__(splitter)
 
@@ -311,8 +320,27 @@ class QueryTimeSplit(QuerySplit):
     def __init__(
         self, n_splits: int = 5, *, gap: int = 0, max_train_size: int | None = None, test_size: int | None = None
     ) -> None:
+        check_folds(n_splits)
         splitter = TimeSeriesSplit(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap)
         super().__init__(splitter, order="row")
+
+
+def check_folds(n_splits: Any) -> None:
+    """Refuse what is no number of folds.
+
+    Parameters
+    ----------
+    n_splits : object
+        What was given.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no whole number of 2 or greater.
+    """
+    check_count("n_splits", n_splits)
+    if n_splits < 2:
+        raise InvalidInput(f"n_splits is {n_splits}; expected 2 or more, since one part is held out at a time")
 
 
 def ascending(units: NDArray[Any]) -> NDArray[np.intp]:

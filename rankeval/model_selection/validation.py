@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, shown
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
@@ -225,7 +225,7 @@ def query_folds(cv: Any, task: Task) -> Folds:
     data = task.data
     if cv is None or isinstance(cv, Integral):
         cv = QueryKFold(5 if cv is None else int(cv))
-    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+    if isinstance(cv, (str, bytes)) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise InvalidInput(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
     if hasattr(cv, "split"):
         cv = cv if isinstance(cv, QuerySplit) else QuerySplit(cv)
@@ -233,7 +233,7 @@ def query_folds(cv: Any, task: Task) -> Folds:
     elif task.groups is not None:
         raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
     else:
-        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in cv]
+        folds = [tuple(_positions(rows, len(data)) for rows in _pair(split)) for split in cv]
         _refuse_cuts(folds, data)
     if not folds:
         raise InvalidInput("cv has no splits; an iterator that was used up gives none again: pass a list or a splitter")
@@ -256,6 +256,12 @@ def _refuse_cuts(folds: Folds, data: RankingData) -> None:
                 f"split {number} of cv cuts query {queries[np.argmax(cut)]!r}: hold out all of its rows, or none; a "
                 "splitter given as cv is applied to queries"
             )
+
+
+def _pair(split: Any) -> Any:
+    if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
+        raise InvalidInput(f"cv: each split is a pair of training and test rows, found {shown(split)}")
+    return split
 
 
 def _positions(rows: Any, n_rows: int) -> Rows:

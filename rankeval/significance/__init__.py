@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from numpy.typing import ArrayLike
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.significance.bootstrap import bootstrap_bca, bootstrap_percentile, bootstrap_shift, bootstrap_t
 from rankeval.significance.paired import PairedTest, paired_t, sign, wilcoxon
 from rankeval.significance.resampling import EXACT_UP_TO, Rng, sign_flip
@@ -61,8 +61,7 @@ def paired_test(
     UnknownName
         There is no such test.
     """
-    if name not in TESTS:
-        raise unknown("test", name, TESTS)
+    chosen("test", name, TESTS)
     options = {"n_resamples": n_resamples, "rng": rng} if name in RESAMPLING_TESTS else {}
     return TESTS[name](d, alternative=alternative, confidence_level=confidence_level, **options)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.significance.paired import Floats
 
@@ -60,8 +60,7 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
     InvalidInput
         Scores that are not finite numbers.
     """
-    if missing not in MISSING:
-        raise unknown("value of missing", missing, MISSING)
+    chosen("value of missing", missing, MISSING)
     for name, frame in frames.items():
         _check_frame(name, frame, labels)
     union, common = _union_and_common(frames)

@@ -7,6 +7,7 @@ TREC runs in AP and nDCG: 50 queries then show a difference of .06 to .08, not o
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import lru_cache
 
@@ -14,8 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
+from rankeval.collection.columns import labels
+from rankeval.collection.convention import check_count, check_number
 from rankeval.errors import InvalidInput
 from rankeval.significance.paired import Floats, check_alternative
+
+_LEAST_EFFECT, _GREATEST_EFFECT = 1e-4, 1e4
+"""Differences in standard deviations beyond which no number of queries is looked for, or 2 are enough."""
 
 
 def topics_needed(
@@ -52,14 +58,21 @@ def topics_needed(
     (73, 199)
     """
     _check(alpha, power, alternative)
-    if not (np.isfinite(difference) and difference != 0):
+    check_number("difference", difference)
+    check_number("sd", sd)
+    if difference == 0:
         raise InvalidInput(f"difference is {difference}; no number of queries shows a difference of 0")
-    if not (np.isfinite(sd) and sd >= 0):
+    if sd < 0:
         raise InvalidInput(f"sd is {sd}; expected the standard deviation of per-query differences, 0 or more")
-    if sd == 0:
-        return 2
-    effect = abs(difference) / sd
+    effect = abs(difference) / sd if sd else math.inf
+    if effect < _LEAST_EFFECT:
+        raise InvalidInput(
+            f"difference is {difference}, {effect:.3g} of the standard deviation {sd}: hundreds of millions of "
+            "queries would be needed to show it"
+        )
     high = 2
+    if effect > _GREATEST_EFFECT:
+        return high
     while _power(effect, high, alpha, alternative) < power:
         high *= 2
     low = high // 2
@@ -103,9 +116,11 @@ def detectable_difference(
     0.061
     """
     _check(alpha, power, alternative)
+    check_count("n", n)
     if n < 2:
         raise InvalidInput(f"n is {n}; a paired test needs at least 2 queries")
-    found: Floats = (np.asarray(sd, dtype=np.float64) * _detectable_effect(n, alpha, power, alternative))[()]
+    spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
+    found: Floats = (spread * _detectable_effect(n, alpha, power, alternative))[()]
     return found
 
 
@@ -132,5 +147,7 @@ def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
 
 def _check(alpha: float, power: float, alternative: str) -> None:
     check_alternative(alternative)
+    check_number("alpha", alpha)
+    check_number("power", power)
     if not 0 < alpha < power < 1:
         raise InvalidInput(f"expected 0 < alpha < power < 1, found alpha {alpha} and power {power}")

@@ -30,6 +30,11 @@ def null_differences(world, n, n_replications, rng):
     return scores[0] - scores[1]
 
 
+def exponential_differences(n, n_replications, rng):
+    """Return strongly skewed differences (skewness 2) of mean 0, their tail above, `(n, n_replications)`."""
+    return np.random.default_rng(rng).exponential(size=(n, n_replications)) - 1
+
+
 def shifted_differences(difference, sd, n, n_replications, rng):
     """Return normal differences with a true mean, `(n, n_replications)`."""
     return np.random.default_rng(rng).normal(difference, sd, size=(n, n_replications))

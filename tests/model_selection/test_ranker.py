@@ -240,7 +240,7 @@ def test_boosted_regressors_stop_by_a_ranking_measure_too(regressor, ltr):
     ("options", "message"),
     [
         ({"validation_fraction": 0.2}, "early_stopping_rounds too"),
-        ({"early_stopping_rounds": 3, "validation_fraction": 1.5}, "share of the queries"),
+        ({"early_stopping_rounds": 3, "validation_fraction": 1.5}, "between 0 and 1"),
         ({"early_stopping_rounds": 3, "validation_fraction": 0.99}, "too few"),
         ({"early_stopping_rounds": 3}, "not for Ridge"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds is 0"),
