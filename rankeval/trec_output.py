@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import COUNTED_AS, Convention
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 _RELSTRING = 10
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -150,8 +153,12 @@ def trec_text(
     lines = _lines(measures, rules)
     Seals.current().refuse_collection(qrels, run, action="evaluate")
     joined = join_collection(qrels, run, convention=rules)
-    asked = list(dict.fromkeys(line.measure for line in lines if line.measure)) or [measure("NumQ")]
+    asked = list(dict.fromkeys([*(line.measure for line in lines if line.measure), measure("NumRel")]))
     evaluation = score_joined(joined, asked, name=run.name)
+    lacking = _lacking(evaluation, joined)
+    if lacking and rules.missing in COUNTED_AS:
+        patched = _with_a_document_that_is_none if _is_version_10(rules) else _without_preferences
+        evaluation = replace(evaluation, scores=patched(evaluation, lacking, lines))
     if zscores is not None:
         names = {line.measure: line.name for line in reversed(lines)}
         evaluation = standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
@@ -160,8 +167,12 @@ def trec_text(
         ]
     text: list[str] = []
     if per_query:
-        shown = _shown(evaluation, joined, rules)
+        shown = _shown(evaluation, () if _is_version_10(rules) else lacking)
         strings = _relevance_strings(joined, lines)
+        if _is_version_10(rules) and rules.unjudged != "skip":
+            for length in (line.length for line in lines if line.root == "relstring" != line.name and line.length):
+                for place in lacking:
+                    strings[length][place] = "-"
         text += _topic_lines(lines, evaluation, shown, strings)
     if summary:
         text += _summary_lines(lines, evaluation, run)
@@ -217,14 +228,47 @@ def _number(root: str, text: str) -> float:
         raise InvalidInput(f"-m {root}.{text}: expected numbers separated by commas, found {text!r}") from None
 
 
-def _shown(evaluation: Evaluation, joined: Joined, rules: Convention) -> list[int]:
+def _lacking(evaluation: Evaluation, joined: Joined) -> list[int]:
+    """Return which topics of an evaluation the run lacks."""
+    if joined.lacking is None:
+        return []
+    lacking = set(joined.queries[joined.lacking].tolist())
+    return [place for place, query in enumerate(evaluation.queries.tolist()) if query in lacking]
+
+
+def _with_a_document_that_is_none(evaluation: Evaluation, lacking: list[int], lines: list[_Line]) -> Floats:
+    """Return the values of trec_eval 10 where a run lacks topics.
+
+    It ranks one unjudged document there, so as not to rank none, and afterwards sets to 0 what this shows in: by the
+    names that measures have without parameters.
+    """
+    scores = evaluation.scores.copy()
+    relevant = scores[lacking, evaluation.labels.index("NumRel")]
+    for line in lines:
+        if line.name in ("utility", "rbp_resid"):
+            scores[lacking, evaluation.labels.index(str(line.measure))] = 0.0
+        elif line.root == "utility" and evaluation.convention.unjudged != "skip":
+            column = evaluation.labels.index(str(line.measure))
+            one = evaluation.measures[column]
+            price = {**one.family.defaults, **dict(one.parameters)}
+            left_out = (price["collection_size"] or 0) - 1 - relevant
+            scores[lacking, column] = price["b"] + price["c"] * relevant + price["d"] * left_out
+    return scores
+
+
+def _without_preferences(evaluation: Evaluation, lacking: list[int], lines: list[_Line]) -> Floats:
+    """Return the values of trec_eval 9, which knows no preferences of topics that the run lacks."""
+    scores = evaluation.scores.copy()
+    counts = [evaluation.labels.index(str(line.measure)) for line in lines if line.root == "prefs_num_prefs_poss"]
+    scores[np.ix_(lacking, counts)] = 0.0
+    return scores
+
+
+def _shown(evaluation: Evaluation, left_out: Iterable[int]) -> list[int]:
     """Return which topics have lines, in ascending order of their ids as text."""
     names = [str(query) for query in evaluation.queries.tolist()]
     shown = sorted(range(len(names)), key=lambda place: names[place].encode())
-    if _is_version_10(rules) or joined.lacking is None:
-        return shown
-    lacking = set(map(str, joined.queries[joined.lacking].tolist()))
-    return [place for place in shown if names[place] not in lacking]
+    return [place for place in shown if place not in set(left_out)]
 
 
 def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str]]:

@@ -6,6 +6,7 @@ more `Judged` in which every aspect of a query is a query of its own: so any mea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,12 +82,15 @@ class JoinedAspects:
         Judged document of each row of the run, -1 if it has none.
     unretrieved, unretrieved_offsets : ndarray
         Judged documents that were not ranked, grouped by query; None where they do not count.
+    skips_below : float, optional
+        Where unjudged documents are taken out: the grade below which a judgment is none.
     """
 
     table: AspectTable
     document: Ints
     unretrieved: Ints | None
     unretrieved_offsets: Ints | None
+    skips_below: float | None = None
 
     def block(
         self, rows: slice | Ints, ranked: Ints | None, keep: NDArray[np.bool_] | None, offsets: Ints, queries: slice
@@ -100,7 +104,8 @@ class JoinedAspects:
             known = np.concatenate([known, self.unretrieved[upto[0] : upto[-1]]])
             known_query = np.concatenate([known_query, np.repeat(np.arange(len(upto) - 1), np.diff(upto))])
         document = document if ranked is None else document[ranked]
-        return AspectBlock(self.table, document if keep is None else document[keep], known, known_query)
+        document = document if keep is None else document[keep]
+        return AspectBlock(self.table, document, known, known_query, self.skips_below)
 
 
 class Parts(NamedTuple):
@@ -122,12 +127,15 @@ class AspectBlock:
         Judged document of each row in rank order, -1 if it has none.
     known, known_query : ndarray of shape (n_known,)
         The judged documents that count, retrieved or not, and their queries.
+    skips_below : float, optional
+        As of `JoinedAspects`.
     """
 
     table: AspectTable
     document: Ints
     known: Ints
     known_query: Ints
+    skips_below: float | None = None
     _memo: dict[str, Parts] = field(default_factory=dict, repr=False)
 
     def parts(self, whole: Judged) -> Parts:
@@ -138,16 +146,32 @@ class AspectBlock:
         whole : Judged
             The chunk that this block belongs to.
         """
+        return self._once("aspects", lambda: self._parts(whole, None))
+
+    def groups(self, whole: Judged) -> Parts:
+        """Return the groups of judgments of a chunk as queries, each without the documents that it skips.
+
+        A subtopic that a document was not judged for is one that it does not answer; a group of judges that has not
+        judged it does not know it.
+
+        Parameters
+        ----------
+        whole : Judged
+            The chunk that this block belongs to.
+        """
+        return self._once("groups", lambda: self._parts(whole, self.skips_below))
+
+    def _once(self, key: str, compute: Callable[[], Parts]) -> Parts:
         if self.table.group is not None:
             raise InvalidInput(
                 "judgments by sub-group say which documents are preferred to which within one: only measures of "
                 "preferences read them (Prefs, PrefsR, NumPrefs, NumPrefsFul); give Qrels without subgroup= for others"
             )
-        if "parts" not in self._memo:
-            self._memo["parts"] = self._parts(whole)
-        return self._memo["parts"]
+        if key not in self._memo:
+            self._memo[key] = compute()
+        return self._memo[key]
 
-    def _parts(self, whole: Judged) -> Parts:
+    def _parts(self, whole: Judged, skips_below: float | None) -> Parts:
         of, known = self.table.entries(self.known)
         n_aspects = int(self.table.aspect.max(initial=0)) + 1
         pair, part = np.unique(self.known_query[of] * n_aspects + known.aspect, return_inverse=True)
@@ -166,8 +190,14 @@ class AspectBlock:
         labels = np.full(int(offsets[-1]), np.searchsorted(levels, 0))
         labels[place] = np.searchsorted(levels, ranked.grade)
         seen = np.zeros(len(labels), dtype=bool)
-        seen[place] = True
+        seen[place] = skips_below is None or ranked.grade >= skips_below
         ties = _repeated(whole.ties, whole, query, offsets)
+        if skips_below is not None and not seen.all():
+            before = np.concatenate(([0], np.cumsum(seen)))
+            offsets, labels, seen = before[offsets], labels[seen], seen[seen]
+            ties = Groups(before[ties.start], before[ties.end], ties.query)
+            several = ties.end - ties.start > 1
+            ties = Groups(ties.start[several], ties.end[several], ties.query[several])
         judged = Judged(
             offsets=offsets,
             levels=levels,

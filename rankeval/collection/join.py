@@ -173,7 +173,7 @@ class Joined:
     def _checked_scores(self, rows: slice | Ints) -> NDArray[np.float64]:
         score = np.asarray(self.score[rows], dtype=np.float64)
         # A sum is finite if every part is; only when it is not do we look closer.
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             total = score.sum()
         if not np.isfinite(total) and not np.isfinite(score).all():
             at = int(np.argmin(np.isfinite(score)))

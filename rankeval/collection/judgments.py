@@ -100,7 +100,14 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if table is not None:
         judgment = np.full(len(run_query), -1)
         judgment[run_row] = truth_row
-        aspects = JoinedAspects(table, np.where(judged, judgment, -1), None if by_rows else rest, rest_offsets)
+        lowest = 0.0 if convention.negative == "unjudged" else -np.inf
+        aspects = JoinedAspects(
+            table,
+            np.where(judged, judgment, -1),
+            None if by_rows else rest,
+            rest_offsets,
+            skips_below=lowest if convention.unjudged == "skip" else None,
+        )
     identity = _identity(qrels, hashes, truth_query, len(queries))[numbers]
     return Joined(
         queries=_numpy(queries)[numbers],

@@ -95,11 +95,18 @@ def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, F
     return np.asarray(judged.levels, dtype=np.float64)[code][:, None], at
 
 
+def _documents(block: AspectBlock, query: int) -> Ints:
+    """Return the judged documents of a query in ascending order of their ids as bytes."""
+    documents = block.known[block.known_query == query]
+    ordered: Ints = documents[np.argsort(block.table.byte_rank[documents], kind="stable")]
+    return ordered
+
+
 def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
     """Return the grades of a query's judged documents by group, nan where a group has none, and their places."""
     block = judged.aspects
     assert block is not None
-    documents = block.known[block.known_query == query]
+    documents = _documents(block, query)
     of, entries = block.table.entries(documents)
     groups, group = np.unique(entries.aspect, return_inverse=True)
     grade = np.full((len(documents), len(groups)), np.nan)
@@ -116,7 +123,7 @@ def _by_group_of_judges(
     block: AspectBlock, query: int, grade: Floats, prefers: NDArray[np.bool_]
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return grades and preferences of groups from those of sub-groups, with all that follows; and which have some."""
-    documents = block.known[block.known_query == query]
+    documents = _documents(block, query)
     subgroups = np.unique(block.table.entries(documents)[1].aspect)
     assert block.table.group is not None
     _, group = np.unique(block.table.group[subgroups], return_inverse=True)
@@ -202,16 +209,27 @@ def _prefs(judged: Judged, *, average: str = "preference", count: str = "all") -
             found = (one.prefers * one.fulfilled * may).sum(axis=(1, 2))
             there = (one.prefers & possible).sum(axis=(1, 2))
             if there.any():
-                value[query] = (found / np.maximum(there, 1)).sum() / len(there)
+                value[query] = np.add.accumulate(found / np.maximum(there, 1))[-1] / len(there)
             continue
         times = one.prefers.sum(axis=0)
         found, there = times * one.fulfilled * may, times * possible
-        if average == "pair":
-            both = there + there.T
-            found, there = np.triu((found + found.T) / np.maximum(both, 1)), np.triu(both > 0)
         if there.any():
-            value[query] = found.sum() / there.sum()
+            value[query] = _by_pair(one, found, there) if average == "pair" else found.sum() / there.sum()
     return value
+
+
+def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float:
+    """Return the mean over pairs of documents of the share of their preferences fulfilled.
+
+    Added up one after the other as by trec_eval, or the last digit printed may differ: pairs retrieved, in rank order,
+    then each document retrieved with those that are not.
+    """
+    both = there + there.T
+    order = np.argsort(one.place, kind="stable")
+    share = np.triu(((found + found.T) / np.maximum(both, 1))[np.ix_(order, order)])
+    n_retrieved = int(one.retrieved.sum())
+    shares = np.concatenate((share[:n_retrieved, :n_retrieved].ravel(), share[:n_retrieved, n_retrieved:].ravel(), [0]))
+    return float(np.add.accumulate(shares)[-1] / np.triu(both > 0).sum())
 
 
 def _spellings() -> tuple[Spelling, ...]:
@@ -338,7 +356,7 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
         raise unknown("measure", of, FAMILIES)
     if judged.aspects is None:
         return one.values(judged)
-    parts = judged.aspects.parts(judged)
+    parts = judged.aspects.groups(judged)
     query: Ints = parts.query
     parts.judged.drawn.clear()  # they are kept, and another measure may have left its marks
     values = np.nan_to_num(one.values(parts.judged))

@@ -88,3 +88,35 @@ def test_scores_tie_in_32_bits_in_one_of_the_releases_called_9_0_8(scores, narro
     qrels, run = {"q": {"b": 1}}, {"q": dict(zip("ba", scores, strict=True))}
     for convention, value in (("trec_eval-9.0.8", 0.5), ("trec_eval-9.0.8-float32", narrow), ("trec_eval-10", 0.5)):
         assert rk.evaluate(qrels, run, measures="AP", convention=convention).scores[0, 0] == value
+
+
+def test_topics_that_the_run_lacks_are_printed_as_each_version_does():
+    """Version 10 ranks an unjudged document there and clears what shows it, by names without parameters; 9 adds 0."""
+    qrels = rk.Qrels.from_dict({**QRELS, "r": {"a": 1, "b": 0}})
+    names = ["utility", "relstring", "unj.5", "rbp_resid", "num_ret"]
+    printed = {}
+    for measures in (names, ["utility.2,-1,3,0", "relstring.4"]):
+        rules = trec_rules("trec_eval-10", complete=True)
+        text = trec_text(qrels, rk.Run.from_dict(RUN), measures=measures, convention=rules, per_query=True)
+        printed |= {tuple(line.split("\t")[:2]): line.split("\t")[2] for line in text.splitlines()}
+    found = {name.strip(): value for (name, topic), value in printed.items() if topic == "r"}
+    assert found == {
+        "utility": "0.0000",
+        "relstring": "''",
+        "unj_5": "0.0000",
+        "rbp_resid": "0.0000",
+        "num_ret": "0",
+        "utility_2,-1,3,0": "2.0000",
+        "relstring_4": "'-'",
+    }
+
+
+def test_preferences_of_a_topic_that_the_run_lacks_are_no_preferences_for_version_9():
+    """With -c it divides by all topics, and adds up what it knows of those that the run has."""
+    qrels = rk.Qrels(["q", "q", "r", "r"], ["a", "b", "a", "b"], [1, 0, 1, 0], ["j", "j", "j", "j"])
+    for convention, total in (("trec_eval-9.0.8", "1"), ("trec_eval-10", "2")):
+        rules = trec_rules(convention, complete=True)
+        text = trec_text(
+            qrels, rk.Run.from_dict({"q": {"a": 1.0}}), measures=["prefs_num_prefs_poss"], convention=rules
+        )
+        assert text.split()[-1] == total

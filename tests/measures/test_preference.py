@@ -171,3 +171,18 @@ def test_sub_groups_that_contradict_each_other_are_refused():
             scored(subgroups(*CHAIN), {"a": 1.0}, [name])
     with pytest.raises(InvalidInput, match="without aspect="):
         rk.Qrels(["q"], ["a"], [1], subgroup=["1"])
+
+
+@pytest.mark.parametrize("rules", [{}, {"ties": "docid"}, {"unjudged": "skip"}, {"unjudged": "skip", "ties": "docid"}])
+@given(
+    st.fixed_dictionaries({"ann": grades, "bob": grades}),
+    st.dictionaries(st.sampled_from("abcde"), st.integers(0, 2).map(float), min_size=3),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_mean_over_groups_is_that_over_evaluations_by_each_group_alone(rules, judgments, scores):
+    """Under every rule: where unjudged documents are taken out, each group takes out those that it has not judged."""
+    names, rules = ["AP", "P@2", "RprecMult(multiple=1)"], rk.Convention(**rules)
+    ours = ["AvgJG(of='AP')", "AvgJG(of='P')@2", "AvgJG(multiple=1, of='RprecMult')"]
+    alone = [scored(rk.Qrels.from_dict({"q": known}), scores, names, convention=rules) for known in judgments.values()]
+    together = scored(groups(**judgments), scores, ours, convention=rules)
+    np.testing.assert_allclose(together, np.mean(alone, axis=0), atol=1e-12)
