@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import log2
 
 import numpy as np
@@ -104,3 +105,58 @@ def test_the_best_and_worst_order_of_tied_rows_however_many_labels_there_are(n_l
             found = rk.evaluate(grade, score, qid=np.zeros(n_labels), measures=["DCG", "DCG@3"], ties=ties).scores[0]
             gains = np.append(top, order)
             assert found == pytest.approx([gains @ discount, gains[:3] @ discount[:3]])
+
+
+def test_scores_are_compared_in_the_precision_that_the_convention_says():
+    """Two scores that differ in float64 alone are a tie in float32, and the mean over both orders."""
+    score = [1.0, 1.0 + 2.0**-40]
+    for given_score, expected in ((score, [0.5, 1.0]), (score[::-1], [1.0, 0.5])):
+        options = {"qid": [0, 0], "measures": "RR"}
+        for precision, values in (("float64", expected), ("float32", [0.75, 0.75])):
+            rules = rk.Convention(score_dtype=precision)
+            for y, value in zip(([1, 0], [0, 1]), values, strict=True):
+                assert rk.evaluate(y, given_score, convention=rules, **options).scores[0, 0] == value
+
+
+@pytest.mark.parametrize(("label", "code"), [(-1, -1), (-3.0, -3), (-2.5, None), (-1e300, None)])
+def test_the_lowest_label_below_zero_is_named_with_their_number(label, code):
+    """Labels of any size and type, among others that are above it."""
+    y = [label, -0.5 if code is None else -1, 1, 0]
+    with pytest.raises(rk.errors.InvalidInput, match=re.escape(f"found 2 labels below zero (down to {label:g}")):
+        rk.evaluate(y, [4, 3, 2, 1], qid=[0] * 4, convention=rk.Convention(negative="error"))
+    qrels = {"q": {f"d{row}": one for row, one in enumerate(y)}}
+    for run in ({"q": {"d0": 1.0, "d1": 0.5}}, {"q": {"d2": 1.0}}, {"q": {"d0": 1.0, "d3": 0.5}}):
+        with pytest.raises(rk.errors.InvalidInput, match=re.escape(f"found 2 labels below zero (down to {label:g}")):
+            rk.evaluate(qrels, run, convention=rk.Convention(negative="error"))
+
+
+LABELS = {
+    "few whole": [0, 1, 2],
+    "whole, as floats": [0.0, 1.0, 2.0],
+    "64 levels": [0, 30, 63],
+    "65 levels": [0, 30, 64],
+    "far apart": [0, 1000, 10**12],
+    "broken": [0.0, 0.5, 2.25],
+    "below zero": [-1, 0, 2],
+    "far below zero": [-70, 0, 2],
+    "broken and below zero": [-0.5, 0.0, 1.5],
+    "bool": [False, True, True],
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("in_run", [0, 1, 2])
+def test_labels_of_any_kind_gain_what_they_are(labels, in_run):
+    """Whether they stand in the ranking or among what was not retrieved: DCG and its ideal are plain sums."""
+    documents = [f"d{number}" for number in range(3)]
+    order = [documents[in_run], "unjudged", documents[(in_run + 1) % 3]]
+    run = {"q": {document: 3.0 - rank for rank, document in enumerate(order)}}
+    judged = dict(zip(documents, labels, strict=True))
+    gain = {document: max(float(label), 0.0) for document, label in judged.items()}
+    dcg = sum(gain.get(document, 0.0) / log2(rank + 2) for rank, document in enumerate(order))
+    ideal = sum(one / log2(rank + 2) for rank, one in enumerate(sorted(gain.values(), reverse=True)))
+    found = rk.evaluate({"q": judged}, run, measures=["DCG", "nDCG", "R(rel=0.1)"]).scores[0]
+    relevant = {document for document, label in judged.items() if label >= 0.1}
+    assert found == pytest.approx([dcg, dcg / ideal, len(relevant & set(order)) / len(relevant)])
+    rows = rk.evaluate(labels, [3, 2, 1], qid=[0, 0, 0], measures=["DCG", "R(rel=0.1)"]).scores[0]
+    assert rows == pytest.approx([sum(max(float(one), 0) / log2(r + 2) for r, one in enumerate(labels)), 1.0])

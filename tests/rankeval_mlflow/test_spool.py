@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import multiprocessing
+import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import mlflow
@@ -16,7 +20,7 @@ import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.hosts import RunRecord, host
 from rankeval_mlflow.packing import record_node
-from rankeval_mlflow.parcel import Node, Parcel, Target
+from rankeval_mlflow.parcel import DatasetUse, Node, Parcel, Scores, Target, seal, walk
 from rankeval_mlflow.sending import COMPLETE, send
 from rankeval_mlflow.spool import locked, put, read, spool_directory, waiting
 
@@ -253,3 +257,273 @@ def test_settings_of_the_user_stand(small, monkeypatch):
     assert seen["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] == "0"
     assert seen["MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR"] == "1"
     assert "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR" not in environ
+
+
+def whole_tree():
+    """Return a tree of runs in which every part stands once, built by hand."""
+    scores = Scores("dev", {"AP": 0.25, "nDCG_at_10": 0.5}, "letor", "ab" * 32, "cd" * 32)
+    held_out = Scores("test", {"AP": 0.125}, "letor-test", "ef" * 32, "01" * 32)
+    child = Node("child", "record", metrics={"loss": 0.75}, scores=(held_out,), files={"b/c.txt": b"bc"})
+    return Node(
+        "root",
+        "record",
+        params={"depth": "3"},
+        metrics={"seconds": 1.5},
+        tags={"team": "search"},
+        scores=(scores, held_out),
+        datasets=(
+            DatasetUse("letor", "ab" * 32, "dev", "/data/letor.txt", {"num_rows": 8, "num_queries": 2}),
+            DatasetUse("letor-test", "ef" * 32, "test", None, {"num_rows": 4}),
+        ),
+        files={"a.txt": b"abc"},
+        sections={"dev": "some *words*"},
+        children=(child, Node("last", "record")),
+    )
+
+
+def test_a_record_is_written_so_that_the_next_version_reads_it():
+    """The file, byte for byte in its content: what waits in a spool outlives an update."""
+    parcel = Parcel(Target("http://host:1", None, "r", None, "letor"), whole_tree(), 1_700_000_000_000, {"user": "me"})
+    record = put(replace(parcel, model_id="m-1", model_version=("ranker", "7")))
+    assert re.fullmatch(r"20231114T221320-[0-9a-f]{8}", record.id)
+    test_scores = {
+        "role": "test",
+        "metrics": {"AP": 0.125},
+        "dataset_name": "letor-test",
+        "dataset_digest": "ef" * 32,
+        "evaluation_sha256": "01" * 32,
+    }
+    empty = {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {}, "sections": {}}
+    assert json.loads((record.folder / "record.json").read_text("utf-8")) == {
+        "format": 1,
+        "created_ms": 1_700_000_000_000,
+        "target": {
+            "uri": "http://host:1",
+            "registry_uri": None,
+            "run_id": "r",
+            "experiment_id": None,
+            "experiment_name": "letor",
+        },
+        "context": {"user": "me"},
+        "model_id": "m-1",
+        "model_version": ["ranker", "7"],
+        "nodes": {
+            "0": {
+                "name": "root",
+                "label": "record",
+                "params": {"depth": "3"},
+                "metrics": {"seconds": 1.5},
+                "tags": {"team": "search"},
+                "scores": [
+                    {
+                        "role": "dev",
+                        "metrics": {"AP": 0.25, "nDCG_at_10": 0.5},
+                        "dataset_name": "letor",
+                        "dataset_digest": "ab" * 32,
+                        "evaluation_sha256": "cd" * 32,
+                    },
+                    test_scores,
+                ],
+                "datasets": [
+                    {
+                        "name": "letor",
+                        "digest": "ab" * 32,
+                        "role": "dev",
+                        "source": "/data/letor.txt",
+                        "profile": {"num_rows": 8, "num_queries": 2},
+                    },
+                    {
+                        "name": "letor-test",
+                        "digest": "ef" * 32,
+                        "role": "test",
+                        "source": None,
+                        "profile": {"num_rows": 4},
+                    },
+                ],
+                "files": {"a.txt": hashlib.sha256(b"abc").hexdigest()},
+                "sections": {"dev": "some *words*"},
+            },
+            "0-0": {
+                **empty,
+                "name": "child",
+                "label": "record",
+                "metrics": {"loss": 0.75},
+                "scores": [test_scores],
+                "files": {"b/c.txt": hashlib.sha256(b"bc").hexdigest()},
+            },
+            "0-1": {**empty, "name": "last", "label": "record"},
+        },
+    }
+    written = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
+    assert written == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt"}
+    assert record.sent() == {"runs": {}, "asked": []}
+    assert read(record) == replace(parcel, model_id="m-1", model_version=("ranker", "7"))
+    assert seal(parcel.root) == (10, "7dd794134fb32e478c8e189c475dcbaff402044d736d277500f263bebaefef78")
+
+
+def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, store):
+    """Runs begin and end at the time of the record, and metrics stand at step 0 of that time, with their data set."""
+    parcel = Parcel(Target(store, None, None, None, "letor"), whole_tree(), 1_700_000_000_000, {"mlflow.user": "me"})
+    record = put(parcel)
+    tracked = send(record)
+    assert not record.folder.exists()
+    assert list(spool_directory().iterdir()) == []
+    root, first, last = (
+        client.get_run(run_id) for run_id in (tracked.run_id, *(child.run_id for child in tracked.children))
+    )
+    experiment_id = client.get_experiment_by_name("letor").experiment_id
+    for place, name, run in (("0", "root", root), ("0-0", "child", first), ("0-1", "last", last)):
+        assert (run.info.run_name, run.info.status, run.info.experiment_id) == (name, "FINISHED", experiment_id)
+        assert (run.info.start_time, run.info.end_time) == (1_700_000_000_000, 1_700_000_000_000)
+        assert run.data.tags["rankeval.record"] == f"{record.id}/{place}"
+        assert run.data.tags["mlflow.user"] == "me"
+        assert run.data.tags.get("mlflow.parentRunId") == (None if place == "0" else root.info.run_id)
+        node = dict(walk(parcel.root))[place]
+        complete = json.loads(run.data.tags[COMPLETE])
+        assert complete == {
+            "count": seal(node)[0],
+            "sha256": hashlib.sha256(json.dumps({"record": list(seal(node))}, sort_keys=True).encode()).hexdigest(),
+            "evaluations": {scores.role: scores.evaluation_sha256 for scores in node.scores},
+            "pieces": {"record": list(seal(node))},
+        }
+    assert root.data.params == {"depth": "3"}
+    assert root.data.metrics == {"seconds": 1.5, "AP": 0.25, "nDCG_at_10": 0.5, "test/AP": 0.125}
+    assert first.data.metrics == {"loss": 0.75, "AP": 0.125}
+    assert (root.data.tags["team"], root.data.tags["rankeval.role"]) == ("search", "dev")
+    assert "some *words*" in root.data.tags["mlflow.note.content"]
+    assert first.data.tags["rankeval.role"] == "test"
+    assert "mlflow.note.content" not in first.data.tags
+    assert "rankeval.role" not in last.data.tags
+    for run in (root, first):
+        for key in run.data.metrics:
+            (metric,) = client.get_metric_history(run.info.run_id, key)
+            assert (metric.timestamp, metric.step) == (1_700_000_000_000, 0)
+    used = {one.dataset.name: one for one in root.inputs.dataset_inputs}
+    found = {
+        name: (
+            one.dataset.digest,
+            one.dataset.source_type,
+            json.loads(one.dataset.source),
+            json.loads(one.dataset.profile),
+        )
+        for name, one in used.items()
+    }
+    assert found == {
+        "letor": ("ab" * 8, "local", {"uri": "/data/letor.txt"}, {"num_rows": 8, "num_queries": 2}),
+        "letor-test": ("ef" * 8, "code", {"tags": {}}, {"num_rows": 4}),
+    }
+    assert first.inputs.dataset_inputs == last.inputs.dataset_inputs == []
+    assert [file.path for file in client.list_artifacts(root.info.run_id)] == ["a.txt"]
+    assert [file.path for file in client.list_artifacts(first.info.run_id, "b")] == ["b/c.txt"]
+    assert client.list_artifacts(last.info.run_id) == []
+
+
+def test_everything_is_flushed_to_the_disk_before_it_gets_its_name(monkeypatch):
+    """A record that is seen is whole, after a power cut too: no file is renamed that was not synced."""
+    synced, renamed = [], []
+    sync, replace_file = os.fsync, Path.replace
+
+    def synced_first(path, target):
+        renamed.append(path.stat().st_ino)
+        assert renamed == synced
+        assert path.stat().st_size > 0
+        return replace_file(path, target)
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_ino), sync(descriptor)))
+    monkeypatch.setattr(Path, "replace", synced_first)
+    record = put(_parcel())
+    record.remember({"runs": {"0": "x"}})
+    files = [path.stat().st_ino for path in record.folder.rglob("*") if path.is_file()]
+    assert sorted(files) == sorted(renamed)
+    assert len(renamed) == 3
+    assert record.sent() == {"runs": {"0": "x"}, "asked": []}
+
+
+@pytest.mark.parametrize("path", ["", ".", "/etc/passwd", "../up", "a/../../up", "a\\b"])
+def test_a_path_that_leads_out_of_its_folder_is_refused_and_nothing_is_left(spool, path):
+    parcel = Parcel(Target("http://127.0.0.1:9"), Node("run", "record", files={"a.txt": b"a", path: b"x"}), 0)
+    with pytest.raises(InvalidInput, match=r"a path such as 'plots/curve\.png' is expected"):
+        put(parcel)
+    assert list(spool.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_leaves_nothing_behind(spool, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(TrackingError, match=r"nothing was logged: .*No space left.*set RANKEVAL_SPOOL"):
+        put(_parcel())
+    assert list(spool.iterdir()) == []
+
+
+def test_records_wait_in_the_order_of_their_time(spool):
+    """Whatever else lies there: drafts, locks, folders without a record, files."""
+    assert waiting() == []
+    made = [put(replace(_parcel(), created_ms=1000 * second)) for second in (30, 10, 20)]
+    (spool / "00000000T000000-notes").mkdir()
+    (spool / ".hidden").mkdir()
+    (spool / ".hidden" / "record.json").write_text("{}")
+    (spool / "file").write_text("")
+    assert waiting() == [made[1], made[2], made[0]]
+    with locked(made[1]) as ours:
+        assert ours
+        assert waiting() == [made[1], made[2], made[0]]
+    made[1].remove()
+    assert waiting() == [made[2], made[0]]
+    assert made[1].id not in {path.name.strip(".") for path in spool.iterdir()}
+
+
+def test_the_lock_of_a_record_goes_with_the_record(spool):
+    """While the record is there its lock file stays: another process may be waiting at it."""
+    record = put(_parcel())
+    for _ in range(2):
+        with locked(record) as ours:
+            assert ours
+            with locked(record) as again:
+                assert not again
+    assert sorted(path.name for path in spool.iterdir()) == [f".{record.id}.lock", record.id]
+    with locked(record):
+        record.remove()
+    assert list(spool.iterdir()) == []
+
+
+@pytest.mark.parametrize("variable", [None, ""])
+def test_the_users_data_directory_is_that_of_the_desktop_standard(monkeypatch, tmp_path, variable):
+    monkeypatch.delenv("RANKEVAL_SPOOL")
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", variable or "")
+    assert spool_directory() == tmp_path / ".local" / "share" / "rankeval" / "spool"
+    monkeypatch.setenv("RANKEVAL_SPOOL", "~/here")
+    assert spool_directory() == tmp_path / "here"
+    monkeypatch.setenv("RANKEVAL_SPOOL", "here")
+    assert spool_directory() == tmp_path / "here"
+    assert spool_directory().is_absolute()
+
+
+def test_a_record_that_is_gone_is_not_sent():
+    record = put(_parcel())
+    record.remove()
+    with pytest.raises(TrackingError, match="is not in the spool any more: it was sent or discarded"):
+        send(record)
+
+
+def test_the_reason_of_a_failure_does_not_repeat_the_password(monkeypatch):
+    """Stores put their address into what they raise."""
+    uri = "http://me:secret@127.0.0.1:9"
+
+    @contextlib.contextmanager
+    def refusing(*_):
+        raise MlflowException(f"API request to {uri}/api failed")
+        yield
+
+    monkeypatch.setattr("rankeval_mlflow.sending.connected", refusing)
+    record = put(_parcel(uri))
+    with pytest.raises(TrackingError) as caught:
+        send(record)
+    assert str(caught.value).startswith(
+        "the tracking store http://me:***@127.0.0.1:9 did not take it: API request to http://me:***@127.0.0.1:9/api "
+    )
+    assert "secret" not in str(caught.value)
+    assert waiting() == [record]
