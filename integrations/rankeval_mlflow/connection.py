@@ -7,6 +7,7 @@ the steps of a fresh database to stderr and shows progress bars. Settings that a
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import shlex
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from rankeval_mlflow.locks import held
+from rankeval_mlflow.spool import spool_directory
+
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
 _PATIENCE = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
@@ -24,6 +28,8 @@ _PATIENCE = {
 }
 # For the first question only: whether anybody is there.
 _KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+# MLflow makes its tables in some 10 s, on a busy machine in a minute.
+_CREATION = 120.0
 _QUIET = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -84,9 +90,20 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
 
     with environment(_QUIET), environment(_PATIENCE), _hushed():
         client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
-        with _replaced(_KNOCK):
+        with _replaced(_KNOCK), _alone(uri):
             client.search_experiments(max_results=1)
         yield client
+
+
+@contextlib.contextmanager
+def _alone(uri: str) -> Iterator[None]:
+    """Let one process at a time open a local SQLite store: the first makes its tables, and two at once would fail."""
+    if not absolute(uri).startswith("sqlite:///"):
+        yield
+        return
+    name = hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]
+    with held(spool_directory() / f".store-{name}.lock", _CREATION):
+        yield
 
 
 @contextlib.contextmanager

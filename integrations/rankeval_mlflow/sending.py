@@ -157,7 +157,12 @@ class _Sending:
             return experiment_id
         found = self.client.get_experiment_by_name(name)
         if found is None:
-            return str(self.client.create_experiment(name))
+            try:
+                return str(self.client.create_experiment(name))
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                    raise
+            found = self.client.get_experiment_by_name(name)  # another process made it meanwhile
         if found.lifecycle_stage == "deleted":
             raise InvalidInput(
                 f"the experiment {name!r} was deleted; restore it (mlflow experiments restore -x "

@@ -25,14 +25,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.errors import InvalidInput, RankevalError, TrackingError
+from rankeval_mlflow.locks import take
 from rankeval_mlflow.names import sha256
 from rankeval_mlflow.parcel import FORMAT, DatasetUse, Node, Parcel, Scores, Target, contents, walk
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 
 def spool_directory() -> Path:
@@ -66,7 +62,7 @@ class Record:
     def sent(self) -> dict[str, Any]:
         """Return what is known of earlier sendings: ``{"runs": {place: run id}, "asked": [places]}``."""
         path = self.folder / "sent.json"
-        state: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        state = _plain(path) if path.exists() else {}
         return {"runs": {}, "asked": [], **state}
 
     def remember(self, state: dict[str, Any]) -> None:
@@ -141,21 +137,38 @@ def read(record: Record) -> Parcel:
     TrackingError
         When it was altered, or was written by a version of another format.
     """
-    plain = json.loads((record.folder / "record.json").read_text("utf-8"))
-    if plain["format"] != FORMAT:
+    path = record.folder / "record.json"
+    plain = _plain(path)
+    if plain.get("format") != FORMAT:
         raise TrackingError(
-            f"the record {record.folder} has format {plain['format']}, this version of rankeval reads {FORMAT}; "
+            f"the record {path} has format {plain.get('format')!r}, this version of rankeval reads {FORMAT}; "
             "send it with the version that wrote it"
         )
-    version = plain["model_version"]
-    return Parcel(
-        target=Target(**plain["target"]),
-        root=_node(record, plain["nodes"], "0"),
-        created_ms=plain["created_ms"],
-        context=plain["context"],
-        model_id=plain["model_id"],
-        model_version=(version[0], version[1]) if version else None,
-    )
+    try:
+        version = plain["model_version"]
+        return Parcel(
+            target=Target(**plain["target"]),
+            root=_node(record, plain["nodes"], "0"),
+            created_ms=plain["created_ms"],
+            context=plain["context"],
+            model_id=plain["model_id"],
+            model_version=(version[0], version[1]) if version else None,
+        )
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        if isinstance(error, RankevalError):
+            raise
+        raise TrackingError(f"{path} was altered: {type(error).__name__}: {error}; it will not be sent") from error
+
+
+def _plain(path: Path) -> dict[str, Any]:
+    """Return what a file of the spool says."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise TrackingError(f"{path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise TrackingError(f"{path} was altered: it holds no JSON object")
+    return found
 
 
 @contextlib.contextmanager
@@ -167,21 +180,13 @@ def locked(record: Record) -> Iterator[bool]:
     path = record.folder.with_name(f".{record.id}.lock")
     with path.open("w") as handle:
         try:
-            _lock(handle.fileno())
+            take(handle.fileno())
         except OSError:
             yield False
             return
         yield True
     if not record.folder.exists():
         path.unlink(missing_ok=True)
-
-
-def _lock(descriptor: int) -> None:
-    """Take the lock of an open file or raise OSError at once."""
-    if sys.platform == "win32":
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _write(path: Path, content: bytes) -> None:

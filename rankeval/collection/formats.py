@@ -127,6 +127,9 @@ def _read_delimited(kind: str) -> _Reader:
 
     def read(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
         check_text(source, where, limits)
+        if wrong := lines.wrong_quotes(source.read(), delimiter, where):
+            raise wrong
+        source.seek(0)
         names = _header(source, delimiter, limits)
         try:
             table = pacsv.read_csv(
@@ -135,7 +138,8 @@ def _read_delimited(kind: str) -> _Reader:
                 parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[]),
             )
-        except pa.ArrowInvalid as error:
+            table.column_names  # noqa: B018 - decodes the header
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             source.seek(0)
             data = source.read()
             if not data.strip():

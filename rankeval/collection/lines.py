@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+import numpy as np
+
 from rankeval.collection.trec import number_of
 from rankeval.errors import FileFormatError
 
@@ -60,6 +62,41 @@ def records(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         if fields:
             yield begin, fields
         begin = reader.line_num + 1
+
+
+def wrong_quotes(data: bytes, delimiter: str, where: str) -> FileFormatError | None:
+    """Make the error for a quote that does not end its value: Arrow would read on, through other rows.
+
+    Parameters
+    ----------
+    data : bytes
+        The uncompressed text.
+    delimiter : str
+        What separates fields.
+    where : str
+        What to call the file.
+    """
+    if b'"' not in data or _quotes_in_pairs(data, delimiter):
+        return None
+    reader = csv.reader(
+        StringIO(data.removeprefix(_BOM).decode(errors="replace"), newline=""), delimiter=delimiter, strict=True
+    )
+    try:
+        for _ in reader:
+            pass
+    except csv.Error as error:
+        return FileFormatError(f"{where}, line {reader.line_num}: a quote stands where none can: {error}")
+    return None
+
+
+def _quotes_in_pairs(data: bytes, delimiter: str) -> bool:
+    """Whether each odd quote opens a value, and each even one ends it, or both are one quote within a value."""
+    text = np.frombuffer(b"\n" + data.removeprefix(_BOM) + b"\n", np.uint8)
+    quotes = np.flatnonzero(text == ord('"'))
+    if len(quotes) % 2:
+        return False
+    outside = np.isin(np.arange(256), [ord(delimiter), *b'\n\r"'])
+    return bool(outside[text[quotes[::2] - 1]].all() and outside[text[quotes[1::2] + 1]].all())
 
 
 def wrong_record(data: bytes, delimiter: str, where: str) -> FileFormatError | None:

@@ -25,9 +25,9 @@ from rankeval.errors import FileFormatError
 _PIECE = 1 << 24
 _DIGIT_0, _DIGIT_9 = b"09"
 # Behind a row, where a line end is missing: what would be taken for a comment is the next row.
-_SWALLOWED = re.compile(rb"^[^#\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
+_SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
 _LEADING_ZERO = re.compile(rb" qid:(-0|0[0-9])")
-_DOCID = re.compile(rb"#[^\n]*?\bdocid\s*[=:]\s*([^\s]+)")
+_DOCID = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE)
 _SPACE, _COLON, _NEWLINE, _MINUS = b" :\n-"
 _LONGEST = 40  # digits of an index
 _EXACT = 2**53  # integers beyond are not exact as float64

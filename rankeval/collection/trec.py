@@ -316,7 +316,7 @@ def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
 def _holds_row(words: list[str]) -> bool:
     """Whether a tag holds ``word Q0 word rank score``; the first word may be glued to the tag before it."""
     ranked = (word.isdigit() and _NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
-    return any(ranked) or "Q0" in words[1:]
+    return any(ranked) or "Q0" in words
 
 
 def number_of(text: str, where: str) -> float:

@@ -31,7 +31,7 @@ class _Section(BaseModel):
 class DataConfig(_Section):
     """Where the rows come from."""
 
-    loader: str = Field(description='"digits", "letor", or a function of your own as "module:function"')
+    loader: str = Field(description='"digits", "letor", or a function of your own as "module:function": it is called')
     path: str | None = Field(default=None, description="file or folder that the loader reads")
     arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
     limits: dict[str, int] = Field(default_factory=dict, description="limits to raise for letor: feature, line, ...")
@@ -51,7 +51,7 @@ class SplitConfig(_Section):
 
 
 class RankerConfig(_Section):
-    """One candidate: an importable estimator, what is fixed, and what is searched."""
+    """One candidate: the import path of a class with fit and predict, what is fixed, and what is searched."""
 
     estimator: str
     params: dict[str, Any] = Field(default_factory=dict)

@@ -22,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.tuning import Tuned
@@ -81,17 +82,29 @@ def read_kept(folder: Path, *, name: str) -> Tuned | None:
         Named after the candidate's digest.
     name : str
         What the candidate is called now.
+
+    Raises
+    ------
+    InvalidInput
+        When a file of the folder was damaged.
     """
     if not folder.is_dir():
         return None
-    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    return Tuned(
-        params=facts["params"],
-        search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
-        dev=replace(Evaluation.load(folder / "dev.parquet"), name=name),
-        scores=pq.read_table(folder / "scores.parquet")["score"].to_numpy(),
-        seconds=facts["seconds"],
-    )
+    try:
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        return Tuned(
+            params=dict(facts["params"]),
+            search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
+            dev=replace(Evaluation.load(folder / "dev.parquet"), name=name),
+            scores=pq.read_table(folder / "scores.parquet")["score"].to_numpy(),
+            seconds=float(facts["seconds"]),
+        )
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidInput(
+            f"what {folder} keeps of an earlier run is damaged (facts.json, dev.parquet or scores.parquet: {why}); "
+            "remove the folder, and the candidate is tuned again"
+        ) from error
 
 
 def keep(folder: Path, tuned: Tuned) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter, isclass, isfunction, ismethod, signature
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
+from rankeval.collection.limits import limits_of
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import DataConfig, ExperimentConfig, RankerConfig
 from rankeval.hosts import LoggedData
@@ -112,6 +113,7 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     from sklearn.base import clone
 
     cls = import_object(config.estimator, key=f"rankers.{name}.estimator")
+    _check_estimator(cls, config.estimator, f"rankers.{name}.estimator")
     try:
         estimator = cls(**config.params)
         known = estimator.get_params()
@@ -123,6 +125,32 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"rankers.{name}: {config.estimator} was not made: {' '.join(str(error).split())}") from error
     return estimator
+
+
+def _check_estimator(found: Any, path: str, key: str) -> None:
+    """Refuse what is no class with fit and predict, before it is called: ``subprocess.Popen`` would start a program."""
+    if not isclass(found):
+        raise ConfigError(
+            f"{key}: {path!r} is no class, found a {type(found).__name__}; expected one with fit, predict"
+        )
+    if lacking := [method for method in ("fit", "predict") if not callable(getattr(found, method, None))]:
+        raise ConfigError(f"{key}: the class {path!r} has no {' and no '.join(lacking)}: it is no estimator")
+
+
+def _check_loader(found: Any, path: str) -> None:
+    """Refuse what can be no loader, before it is called: ``os:system`` would run the path, ``shutil:rmtree`` delete it.
+
+    A loader is a function written in Python, and none of Python's own library.
+    """
+    if not (isfunction(found) or ismethod(found)):
+        raise ConfigError(f"data.loader: {path!r} is a {type(found).__name__}, expected a function of your own")
+    if (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
+        raise ConfigError(
+            f"data.loader: {path!r} belongs to Python's own library, where no function returns rankeval.RankingData"
+        )
+    kinds = [parameter.kind for parameter in signature(found).parameters.values()]
+    if kinds and kinds[0] is Parameter.VAR_POSITIONAL:
+        raise ConfigError(f"data.loader: {path!r} takes any arguments; name the one for data.path: def load(path)")
 
 
 def data_digest(data: RankingData) -> str:
@@ -166,7 +194,10 @@ def _load(config: DataConfig) -> RankingData:
     shipped = {"digits": datasets.load_digits_retrieval, "letor": datasets.load_letor}
     if config.loader not in shipped and ":" not in config.loader and "." not in config.loader:
         raise ConfigError(f'data.loader: {config.loader!r} is none of "digits", "letor" or "module:function"')
-    function = shipped.get(config.loader) or import_object(config.loader, key="data.loader")
+    function = shipped.get(config.loader)
+    if function is None:
+        function = import_object(config.loader, key="data.loader")
+        _check_loader(function, config.loader)
     loaded = _call(function, config)
     if not isinstance(loaded, RankingData):
         raise ConfigError(
@@ -210,9 +241,12 @@ def _joined(parts: list[RankingData]) -> RankingData:
 
 def _call(function: Any, config: DataConfig) -> Any:
     positional = () if config.path is None else (config.path,)
+    arguments = dict(config.arguments)
+    if config.limits:
+        arguments["limits"] = limits_of(f"{name}={value}" for name, value in config.limits.items())
     try:
-        signature(function).bind(*positional, **config.arguments)
+        signature(function).bind(*positional, **arguments)
     except TypeError as error:
         hint = ": set data.path" if config.path is None and "path" in str(error) else ""
         raise ConfigError(f"data: the loader {config.loader!r} cannot be called like this: {error}{hint}") from error
-    return function(*positional, **config.arguments)
+    return function(*positional, **arguments)

@@ -96,7 +96,6 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         )
         return Opened(comparison, evaluations, GuardFacts(active=False, reason=part.unguarded))
     guard = part.guard
-    before = len(guard.looks(part.registered))
     plan = guard.freeze(
         part.registered,
         systems=dict(scores),
@@ -106,8 +105,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         alpha=round(1 - config.comparison.confidence_level, 12),
         rng=config.seed,
     )
-    comparison = guard.open(plan)
-    looks = guard.looks(part.registered)
+    comparison, looks_added = guard.open_counted(plan)
     facts = GuardFacts(
         active=True,
         project=guard.project,
@@ -116,8 +114,8 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         plan=plan.id,
         test=part.registered.name,
         digest=part.registered.digest,
-        looks=len(looks),
-        looks_added=len(looks) - before,
+        looks=len(guard.looks(part.registered)),
+        looks_added=looks_added,
         standing=_standing(comparison),
     )
     # These rankings are open now, so any measure of them may be had, and there is nothing left to refuse.

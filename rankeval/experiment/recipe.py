@@ -149,9 +149,9 @@ def run_experiment(
     steps = _Steps(progress, len(config.rankers) + 4)
     for spec in config.all_measures:
         measure(spec)
+    estimators = {name: make_estimator(ranker, name=name, seed=config.seed) for name, ranker in config.rankers.items()}
     steps.next("loading data")
     parts = load_parts(config)
-    estimators = {name: make_estimator(ranker, name=name, seed=config.seed) for name, ranker in config.rankers.items()}
     part = stand_guard(config, parts.test)
     data = parts.logged()
     tuned = {}

@@ -265,6 +265,18 @@ class Guard:
         LedgerError
             When the plan is not on record, its collection is not at hand or was retired, or scores changed.
         """
+        return self.open_counted(plan, test)[0]
+
+    def open_counted(self, plan: Plan | str, test: RegisteredCollection | None = None) -> tuple[Comparison, int]:
+        """Open a plan, and return also how many looks this call recorded.
+
+        Another process may have opened the plan meanwhile: it then counted the looks, and this call none.
+
+        Parameters
+        ----------
+        plan, test
+            As of `open`.
+        """
         plan = self.plan(plan.id if isinstance(plan, Plan) else plan)
         test = test or self._collections.get(plan.digest)
         if test is None or test.digest != plan.digest:
@@ -282,13 +294,12 @@ class Guard:
             before = history.opening_of(plan.id)
             if before is not None:
                 opening.check_against(before.body)
-                break
+                return self._compare(opening, standing, history), 0
             try:
                 self._records.append("open", opening.body(standing), expected=head)
-                break
+                return self._compare(opening, standing, history), len(standing.looks)
             except HeadMovedError:  # somebody else opened or froze something: count again
                 continue
-        return self._compare(opening, standing, history)
 
     def looks(self, test: RegisteredCollection | str) -> pd.DataFrame:
         """Return the looks of this project at a collection, one row each, oldest first.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +77,10 @@ class Ledger:
         """The URL without its password."""
         import sqlalchemy as sa
 
-        return sa.engine.make_url(self.url).render_as_string(hide_password=True)
+        try:
+            return sa.engine.make_url(self.url).render_as_string(hide_password=True)
+        except (sa.exc.ArgumentError, ValueError):
+            return re.sub(r"://[^@/]*@", "://***@", self.url)
 
     def append(self, kind: str, project: str, body: Mapping[str, Any], *, expected: str | None = None) -> Entry:
         """Append an entry after the present head.
@@ -132,7 +136,7 @@ class Ledger:
             query = query.where(table.c.kind.in_(kinds))
         if project is not None:
             query = query.where(table.c.project == project)
-        return [_entry(row) for row in self._rows(query)]
+        return [self._whole(row) for row in self._rows(query)]
 
     def head(self) -> str:
         """Return the hash of the last entry."""
@@ -179,6 +183,18 @@ class Ledger:
             found.append(f"the head {head[:12]} that was noted before is gone: entries were deleted at the end")
         return found
 
+    def _whole(self, row: Any) -> Entry:
+        """Return an entry as it was written, or say that it was altered: nothing is decided on such a one."""
+        if row.hash == _hash(row):
+            try:
+                return _entry(row)
+            except (ValueError, RecursionError):  # hashed by something else than this class
+                pass
+        raise LedgerError(
+            f"entry {row.seq} of the ledger {self.shown} was altered, or is none of ours: restore the ledger, or see "
+            "rankeval guard verify"
+        )
+
     def _append_once(self, kind: str, project: str, text: str, expected: str | None) -> Entry:
         import sqlalchemy as sa
 
@@ -214,9 +230,20 @@ class Ledger:
                 yield connection
         except sa.exc.IntegrityError:
             raise
-        except (sa.exc.SQLAlchemyError, OSError, ImportError) as error:
+        except (sa.exc.SQLAlchemyError, OSError, ImportError, ValueError) as error:
             what = "written" if write else "read"
-            raise LedgerError(f"the ledger {self.shown} cannot be {what}: {error}") from error
+            raise LedgerError(f"the ledger {self.shown} cannot be {what}: {self._reason(error)}") from error
+
+    def _reason(self, error: BaseException) -> str:
+        """Return in one line what the database said, without our SQL and without the password."""
+        import sqlalchemy as sa
+
+        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        try:
+            password = sa.engine.make_url(self.url).password
+        except (sa.exc.ArgumentError, ValueError):
+            password = None
+        return said.replace(str(password), "***") if password else said
 
 
 @dataclass(frozen=True)
@@ -320,8 +347,20 @@ def _hash(row: Any) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+class _Body(dict[str, Any]):
+    """A body, or part of one, that answers for what it lacks."""
+
+    def __missing__(self, key: str) -> Any:
+        raise LedgerError(
+            f"an entry of the ledger has no {key!r}: it was written by another version, or is none of ours"
+        )
+
+
 def _entry(row: Any) -> Entry:
-    return Entry(row.seq, row.kind, row.project, row.time, row.who, json.loads(row.body), row.previous, row.hash)
+    body = json.loads(row.body, object_hook=_Body)
+    if not isinstance(body, _Body):
+        raise ValueError("no JSON object")  # noqa: TRY004 - caught where entries are read
+    return Entry(row.seq, row.kind, row.project, row.time, row.who, body, row.previous, row.hash)
 
 
 def _now() -> str:

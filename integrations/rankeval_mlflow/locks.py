@@ -1,0 +1,52 @@
+"""Locks of files between processes: they go with the process that holds them, so that a crash leaves none behind."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+def take(descriptor: int) -> None:
+    """Take the lock of an open file or raise OSError at once."""
+    if sys.platform == "win32":
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextlib.contextmanager
+def held(path: Path, patience: float) -> Iterator[None]:
+    """Hold a lock, and wait for it; the file stays, since removing it could leave two processes with two locks.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is locked; its folder is made.
+    patience : float
+        Seconds to wait.
+
+    Raises
+    ------
+    TimeoutError
+        When another process holds it for longer.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    deadline = time.monotonic() + patience
+    with path.open("a") as handle:
+        while True:
+            try:
+                take(handle.fileno())
+                break
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"another process has held {path} for {patience:.0f} s") from error
+                time.sleep(0.05)
+        yield
