@@ -172,7 +172,7 @@ def test_parts_that_do_not_fit_are_named():
         fingerprint(None, None, [0])
     with pytest.raises(InvalidInput, match="no text for 1 of 2 queries"):
         fingerprint(None, [1, 2], [0, 1], queries={0: "first"})
-    with pytest.raises(InvalidInput, match=r"y must have one value a row, but its shape is \(2, 2\)"):
+    with pytest.raises(InvalidInput, match=r"y: expected one number a row, found an array of shape \(2, 2\)"):
         fingerprint(None, np.zeros((2, 2)), [0, 0])
     with pytest.raises(InvalidInput, match="X must be numbers"):
         fingerprint([["a"], ["b"]], None, [0, 0])
