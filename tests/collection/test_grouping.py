@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankeval.collection.grouping import group_rows, sizes_to_ids
+from rankeval.collection.grouping import group_rows, order_of, sizes_to_ids
 from rankeval.errors import QueryIdError
 from rankeval.model_selection.query_ids import from_sizes
 
@@ -18,6 +18,7 @@ ids = st.one_of(
     st.lists(st.integers(0, 6), min_size=1, max_size=40),
     st.lists(st.text(max_size=3), min_size=1, max_size=40),
     st.lists(st.sampled_from([0.5, 1.5, -2.0]), min_size=1, max_size=40),
+    st.lists(st.floats(allow_nan=False), min_size=1, max_size=40),
 )
 
 
@@ -48,6 +49,91 @@ def test_ids_over_more_than_sixteen_bits():
     column = np.random.default_rng(0).permutation(np.repeat([3, 70_000, 5_000_000_000, -2], 3))
     for ids in (column, column[column < 1e6]):
         assert group_rows(ids).order.tolist() == np.argsort(ids, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("spread", [1, 2**16 - 1, 2**16, 2**16 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**62])
+@pytest.mark.parametrize("lowest", [0, -5, 1_000_000])
+@pytest.mark.parametrize("repeats", [1, 3, 20])
+def test_whole_ids_are_ordered_however_far_apart_they_are(spread, lowest, repeats):
+    """By counting 16 bits at a time, by comparing, or whole blocks at once: the order is the stable one."""
+    rng = np.random.default_rng(0)
+    ids = np.concatenate([rng.integers(0, spread, 50, endpoint=True), [0, spread, spread - 1, spread // 2]]) + lowest
+    ids = np.repeat(rng.permutation(np.append(ids, ids)), repeats)
+    assert order_of(ids).tolist() == np.argsort(ids, kind="stable").tolist()
+    queries, counts = np.unique(ids, return_counts=True)
+    grouping = group_rows(ids)
+    assert grouping.queries.tolist() == queries.tolist()
+    assert np.diff(grouping.offsets).tolist() == counts.tolist()
+
+
+@pytest.mark.parametrize("repeats", [1, 7, 8, 9, 10])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([0.75, 0.5, 0.25, 0.5, 1e300, -1e-300]),
+        np.array([2**63 + 1, 2**64 - 1, 3, 2**63], dtype=np.uint64),
+        np.array([5, -128, 127, 5], dtype=np.int8),
+        np.array([9, 3, 9, 65535], dtype=np.uint16),
+        np.array(["2026-01-02", "2026-01-01", "2026-01-02"], dtype="datetime64[D]"),
+        np.array([True, False, True]),
+    ],
+    ids=lambda ids: ids.dtype.name,
+)
+def test_ids_of_any_kind_of_number_are_ordered_in_blocks_or_row_by_row(ids, repeats):
+    column = np.repeat(ids, repeats)
+    assert order_of(column).tolist() == np.argsort(column, kind="stable").tolist()
+    assert group_rows(column).queries.tolist() == np.unique(ids).tolist()
+
+
+@pytest.mark.parametrize("n_names", [2**16 - 1, 2**16, 2**16 + 1])
+def test_so_many_names_that_their_numbers_do_not_fit_two_bytes(n_names):
+    """Numbers take two bytes as long as these hold all of them."""
+    names = np.array([f"{number:05d}" for number in range(n_names)])
+    order = np.random.default_rng(0).permutation(n_names)
+    for column in (names[order], pa.array(names[order].tolist())):
+        grouping = group_rows(column)
+        assert grouping.queries.tolist() == names.tolist()
+        np.testing.assert_array_equal(order[grouping.order], np.arange(n_names))
+
+
+def test_no_rows_are_no_queries():
+    for column in (
+        [],
+        np.array([], dtype="U3"),
+        np.array([], dtype=object),
+        pd.Series([], dtype="category"),
+        pa.array([]),
+    ):
+        grouping = group_rows(column)
+        assert (len(grouping.queries), grouping.offsets.tolist(), grouping.order) == (0, [0], None)
+
+
+@pytest.mark.parametrize("n_rows", [4095, 4096, 4097, 9000])
+def test_ids_of_rows_are_read_alike_whether_they_share_their_strings_or_not(n_rows):
+    """The sample that tells sharing must not be believed of the rows that it did not see."""
+    rng = np.random.default_rng(1)
+    names = np.array([f"q{number}" for number in range(50)], dtype=object)
+    for column in (
+        names[rng.integers(0, 50, n_rows)],
+        np.array([f"q{number}" for number in rng.integers(0, 50, n_rows)], dtype=object),
+        np.array([f"q{number}" for number in rng.permutation(n_rows)], dtype=object),
+    ):
+        mixed = column.copy()
+        mixed[n_rows // 2 + 1 :: 3] = np.array([f"q{number}" for number in range(len(mixed[n_rows // 2 + 1 :: 3]))])
+        for ids in (column, mixed):
+            grouping = group_rows(ids)
+            assert grouping.queries.tolist() == sorted(set(ids.tolist()))
+            order = np.arange(n_rows) if grouping.order is None else grouping.order
+            assert order.tolist() == np.argsort(ids.astype(str), kind="stable").tolist()
+
+
+def test_great_whole_numbers_and_texts_with_zeros_stay_what_they_are():
+    """NumPy would make one id of two."""
+    assert group_rows([2**53 + 1, 2**53]).queries.tolist() == [2**53, 2**53 + 1]
+    assert group_rows(["a\0", "a"]).queries.tolist() == ["a", "a\0"]
+    with pytest.raises(QueryIdError, match="several types are mixed"):
+        group_rows([2**53 + 1, 0.5])
+    assert group_rows([2**53 - 1, 0.5]).queries.tolist() == [0.5, 2**53 - 1]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,9 @@ class TestDevTest:
         assert split.registered == "mine"
         assert calls == [("mine", len(split.test), len(split.test), split.test.n_queries)]
 
-    @pytest.mark.parametrize(("options", "message"), [({"test_size": 1.2}, "between 0 and 1"), ({"test_size": 1e-9}, "another")])
+    @pytest.mark.parametrize(
+        ("options", "message"), [({"test_size": 1.2}, "between 0 and 1"), ({"test_size": 1e-9}, "another")]
+    )
     def test_a_cut_that_cannot_be_made_is_an_error(self, ltr, options, message):
         with pytest.raises(InvalidInput, match=message):
             dev_test_split(ltr.X, ltr.y, qid=ltr.qid, **options)
