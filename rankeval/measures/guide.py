@@ -83,7 +83,8 @@ things by one name it is read under the convention, or refused with the choices.
 parameter without a default must be given.
 
 Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says where it
-is exact; beyond, orders are drawn, by a seed that depends on the query's id, and the standard error is shown.
+is exact; beyond, orders are drawn, by a seed that depends on the query's id, and the standard error is shown
+(`ev.standard_errors` by query, `ev.aggregate_errors()`).
 """
 
 

@@ -46,7 +46,7 @@ EXACT_TO = f"{ALWAYS} tied rows or {FEW:,} distinct orders of them"
 """What is exact, for people."""
 
 _BATCH = 2**19
-"""Rows that are scored at once."""
+"""Rows, or counts of labels, that are scored at once."""
 
 
 class _Orders(NamedTuple):
@@ -106,7 +106,7 @@ def over_orders(
     queries = queries if only is None else queries[only]
     value, visible = _as_they_stand(kernel, judged, parameters, queries)
     parts: dict[int, list[tuple[Floats, Floats | None]]] = {}
-    for batch in _batches(_all_orders(judged, queries, visible)):
+    for batch in _batches(_all_orders(judged, queries, visible), len(judged.levels)):
         scored = kernel(_spread(judged, queries, batch), **parameters)
         ends = np.cumsum([len(orders.kinds) for orders in batch])
         for orders, values in zip(batch, np.split(scored, ends[:-1]), strict=True):
@@ -174,12 +174,14 @@ def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Order
             kinds, counts = np.unique(kind[start[group] : end[group]], return_counts=True)
             rows = slice(int(start[group]) - top, min(int(end[group]), bottom) - top)
             groups.append(_Group(rows, kinds, tuple(counts.tolist())))
-        yield from _orders(int(place[one]), kind[top:bottom], groups, partial(judged.seed, one))
+        yield from _orders(int(place[one]), kind[top:bottom], groups, partial(judged.seed, one), len(judged.levels))
 
 
-def _orders(place: int, listed: Ints, groups: list[_Group], seed: Callable[[], int]) -> Iterator[_Orders]:
+def _orders(
+    place: int, listed: Ints, groups: list[_Group], seed: Callable[[], int], n_levels: int
+) -> Iterator[_Orders]:
     """Yield the orders of one query, so many rows at a time."""
-    step = 2 * max(1, _BATCH // (2 * len(listed)))
+    step = 2 * max(1, _BATCH // (2 * max(len(listed), n_levels)))
     most = max(FEW, CELLS // len(listed))
     number = 1
     if sum(sum(group.counts) for group in groups) > ALWAYS:
@@ -220,13 +222,13 @@ def _filled(listed: Ints, groups: list[_Group], filled: list[Ints]) -> Ints:
     return orders
 
 
-def _batches(orders: Iterator[_Orders]) -> Iterator[list[_Orders]]:
-    """Gather orders to be scored together."""
+def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]]:
+    """Gather orders to be scored together: each brings its rows, and a number of documents for each label."""
     waiting: list[_Orders] = []
     rows = 0
     for one in orders:
         waiting.append(one)
-        rows += one.kinds.size
+        rows += len(one.kinds) * max(one.kinds.shape[1], n_levels)
         if rows >= _BATCH:
             yield waiting
             waiting, rows = [], 0
