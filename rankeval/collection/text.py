@@ -106,12 +106,11 @@ class TextCheck:
         )
 
     def _check_marks(self, block: bytes | bytearray, start: int, end: int) -> None:
-        at = block.find(_LF + BOM, start, end)
-        if at < 0 and self._begun and not self._open and block[start : start + 3] == BOM:
-            at = start - 1
-        if at >= 0:
-            found = "found a byte order mark; were several files joined into one?"
-            raise self._wrong(block, start, at + 1, found)
+        # One mark may begin the text, but no later line.
+        begins = BOM if self._begun else BOM + BOM
+        at = block.find(_LF + BOM, start, end) + 1
+        if at or (not self._open and block[start : start + len(begins)] == begins):
+            raise self._wrong(block, start, at or start, "found a byte order mark; were several files joined into one?")
 
     def _check_lengths(self, block: bytes | bytearray, start: int, end: int) -> None:
         longest = self.limits.line

@@ -31,6 +31,7 @@ from rankeval.errors import FileFormatError, InvalidInput
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _BLANKS = b"\t\x0b\x0c"
+_SPACE = " \t\n\r\v\f"  # what bytes.split takes for blanks; str.split takes more
 _TAG_WORDS = 16
 
 
@@ -167,7 +168,7 @@ def _spacing(source: pa.NativeFile, check: TextCheck | None) -> _Spacing | None:
         terminated = block[0] == ord("\n")
     if check is not None:
         check.end()
-    if not regular:
+    if not regular or (not terminated and block[0] <= ord(" ")):  # the last line may have lost its last column
         return None
     return _Spacing("\t" if b"\t" in first else " ", first, separators, terminated)
 
@@ -300,8 +301,8 @@ def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
 
 def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
     """Take more columns than six only for a tag with blanks: a docid with a blank would shift rank into score."""
-    fields[-1] = fields[-1].rstrip()
-    words = fields[-1].split()
+    fields[-1] = fields[-1].rstrip(_SPACE)
+    words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
     if len(words) < 2:
         return
     found = f"{where}: expected {layout}, found {len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"

@@ -114,6 +114,13 @@ def test_files_joined_with_their_marks_are_refused(tmp_path: Path):
         (tmp_path / name).write_bytes(b"".join([*lines[:7], b"\xef\xbb\xbf", *lines[7:]]))
         with pytest.raises(FileFormatError, match="line 8: found a byte order mark"):
             read(tmp_path / name)
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" * 2 + text)
+        with pytest.raises(FileFormatError, match="line 1: found a byte order mark"):
+            read(tmp_path / name)
+    for length in ((1 << 20) - 1, 1 << 20, (1 << 20) + 1):  # at the edges of what is read at a time
+        (tmp_path / "qrels").write_bytes(b"#" * (length - 8) + b"\nq 0 d 1\n\xef\xbb\xbfq 0 e 1\n")
+        with pytest.raises(FileFormatError, match="line 3: found a byte order mark"):
+            rk.Qrels.read(tmp_path / "qrels")
 
 
 def test_nul_is_refused_in_every_format(tmp_path: Path):
@@ -168,3 +175,25 @@ def test_half_a_character_is_no_id(tmp_path: Path):
     (tmp_path / "r.jsonl").write_text('{"qid":"a","docid":"b","score":1}\n{"qid":"\\ud800","docid":"b","score":1}\n')
     with pytest.raises(FileFormatError, match=r"r.jsonl, line 2, column qid: expected text"):
         rk.Run.read(tmp_path / "r.jsonl")
+
+
+def test_the_last_row_has_all_its_columns(tmp_path: Path):
+    """Also where the file breaks off behind a blank, which looks like an empty tag."""
+    (tmp_path / "run").write_text("q1 Q0 d1 1 9.0 t\nq1 Q0 d2 2 8.0 ")
+    with pytest.raises(FileFormatError, match=r"run, line 2: expected 6 columns .*found 5"):
+        rk.Run.read(tmp_path / "run")
+
+
+def test_a_quote_ends_its_value(tmp_path: Path):
+    """What stands behind a closing quote was part of another row."""
+    (tmp_path / "r.csv").write_text('qid,docid,score\nq1,"d1","9"\nq1,"d2,"d3",8\n')
+    with pytest.raises(FileFormatError, match=r"r.csv, line 3: a quote stands where none can"):
+        rk.Run.read(tmp_path / "r.csv")
+    (tmp_path / "r.csv").write_text('qid,docid,score\nq1,"d ""1""",9\nq1,5" disk,8\n')
+    assert rk.Run.read(tmp_path / "r.csv").docid.to_pylist() == ['d "1"', '5" disk']
+
+
+def test_a_header_in_another_encoding_is_named(tmp_path: Path):
+    (tmp_path / "r.csv").write_bytes("qid,docid,score,größe\nq1,d1,9,x\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match=r"r.csv, line 1: expected UTF-8 text"):
+        rk.Run.read(tmp_path / "r.csv")
