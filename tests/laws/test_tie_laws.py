@@ -148,15 +148,38 @@ def test_thirty_tied_rows_by_every_place_of_three_relevant_ones():
     assert_equal(ev.scores[0], mean_of(labels, names), names)
 
 
-def test_thirty_tied_rows_by_every_place_of_two_unlike_ones():
-    """All measures, preferences too: of 30 tied rows one has grade 2 and one grade 1; 870 orders of them."""
+@pytest.mark.parametrize("labels", [(2, 1), (1, -1)])
+def test_thirty_tied_rows_by_every_place_of_two_unlike_ones(labels):
+    """All measures, preferences too: 28 rows of grade 0, two of others, or one not judged; 870 orders of them."""
     names = list(dict.fromkeys([*one_each(), *at_cutoffs((5, 20)), "PrefsR(rule='trec_eval')"]))
-    ev = rk.evaluate(np.repeat([2, 1, 0], [1, 1, 28]), np.zeros(30), qid=["q"] * 30, measures=names)
+    y = np.append(labels, np.zeros(28, dtype=int))
+    ev = rk.evaluate(y, np.zeros(30), qid=["q"] * 30, measures=names, convention=OPEN)
     assert ev.errors is None
-    labels = np.zeros((870, 30), dtype=int)
-    for row, (first, second) in zip(labels, permutations(range(30), 2), strict=True):
-        row[first], row[second] = 2, 1
-    assert_equal(ev.scores[0], mean_of(labels, names), names)
+    lists = np.zeros((870, 30), dtype=int)
+    np.put_along_axis(lists, np.array(list(permutations(range(30), 2))), np.array([labels]), axis=1)
+    assert_equal(ev.scores[0], mean_of(lists, names), names)
+
+
+def test_thirty_tied_documents_by_every_place_of_two_that_answer_aspects():
+    """All measures of diversity: one document answers two aspects, another one of them; 870 orders of them."""
+    names = list(dict.fromkeys([*members_of_aspects(), *at_cutoffs((5, 20), "aspects")]))
+    docs = ["both", "one", *(f"d{number:02}" for number in range(28))]
+    judged = [("both", "x"), ("both", "y"), ("one", "y")]
+
+    def judgments(queries):
+        rows = [(query, docid, 1, aspect) for query in queries for docid, aspect in judged]
+        return rk.Qrels(*map(list, zip(*rows, strict=True)))
+
+    found = rk.evaluate(judgments(["q"]), {"q": dict.fromkeys(docs, 1.0)}, measures=names)
+    assert found.errors is None
+    ranked = {}
+    for first, second in permutations(range(30), 2):
+        order = np.array(["d00"] * 30, dtype=object)
+        order[[first, second]] = docs[:2]
+        order[np.setdiff1d(range(30), (first, second))] = docs[2:]
+        ranked[f"q{first:02}{second:02}"] = dict.fromkeys(order.tolist(), 1.0)
+    every = rk.evaluate(judgments(list(ranked)), ranked, measures=names, ties="stable")
+    assert_equal(found.scores[0], every.scores.mean(axis=0), names)
 
 
 def test_at_the_first_place_it_is_the_plain_mean_over_rows():
