@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, UnknownName
 from rankeval.measures import family
 from rankeval.measures.family import FAMILIES
 
@@ -104,3 +104,31 @@ def test_every_measure_is_documented():
         "NumRet",
         "NumRelRet",
     } <= set(table.index)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"aggregate": "avg"}, "aggregate"),
+        ({"needs": "grade"}, "grades"),
+        ({"monotone": "labels"}, "value of monotone"),
+        ({"linear": False, "expected": "order"}, "orders"),
+    ],
+)
+def test_a_word_that_a_declaration_does_not_know_is_refused_before_anything_is_declared(wrong, says):
+    given = {"title": "", "formula": "", "source": "", "linear": True} | wrong
+    with pytest.raises(UnknownName, match=says):
+        family("Misspelt", **given)(share_above)
+    assert "Misspelt" not in FAMILIES
+
+
+def test_two_measures_of_one_name_are_refused_and_the_same_one_again_is_not():
+    """A notebook cell that is run twice declares its measure twice."""
+    words = {"title": "", "formula": "", "source": "", "linear": True}
+    with pytest.raises(InvalidInput, match=r"a measure 'AP' is declared already, in rankeval\.measures"):
+        family("AP", **words)(share_above)
+    try:
+        for _ in range(2):
+            assert family("ShareAbove", **words)(share_above) is share_above
+    finally:
+        del FAMILIES["ShareAbove"]

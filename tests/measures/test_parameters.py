@@ -90,3 +90,15 @@ def test_a_greatest_grade_too_great_for_exponential_gain_is_named():
     """As of max_rel in cascades."""
     with pytest.raises(InvalidInput, match="max_rel is 2000"):
         rk.evaluate([1, 0], [1, 2], qid=[1, 1], measures="ERR(max_rel=2000)")
+
+
+@pytest.mark.parametrize("name", ["DCG", "nDCG", "IdealDCG"])
+@pytest.mark.parametrize("base", [1, 0.5, 0, -2])
+def test_the_base_of_a_logarithm_is_greater_than_one(name, base):
+    """To base 1 every discount would be 0/0."""
+    for discount in ("log2", "log_rank"):
+        one = f"{name}(base={base}, discount='{discount}')"
+        with pytest.raises(InvalidInput, match=f"greater than 1 \\(found {base}"):
+            rk.evaluate([1, 0], [2, 1], qid=[0, 0], measures=one)
+    for base_of in (1.5, 2, 10):
+        assert np.isfinite(rk.evaluate([1, 0], [2, 1], qid=[0, 0], measures=f"nDCG(base={base_of})").scores).all()

@@ -186,3 +186,11 @@ def test_the_mean_over_groups_is_that_over_evaluations_by_each_group_alone(rules
     alone = [scored(rk.Qrels.from_dict({"q": known}), scores, names, convention=rules) for known in judgments.values()]
     together = scored(groups(**judgments), scores, ours, convention=rules)
     np.testing.assert_allclose(together, np.mean(alone, axis=0), atol=1e-12)
+
+
+def test_what_counts_as_relevant_where_few_others_are_retrieved():
+    """Of three relevant documents two are retrieved, above the only other one: the third is counted by trec_eval."""
+    qrels = groups(ann={"a": 1, "b": 1, "c": 1, "d": 0})
+    names = [f"PrefsR(count='retrieved', rule={rule!r})" for rule in ("exact", "trec_eval")]
+    value = scored(qrels, {"a": 3.0, "b": 2.0, "d": 1.0}, names)
+    assert value.tolist() == [1.0, 4 / 5]
