@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,19 @@ def shared() -> Path:
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in a directory of its own, so that no store or ledger is found by accident."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def without_formula() -> Iterator[str]:
+    """Declare a measure whose mean over orders of tied rows has no formula, so that many orders are drawn."""
+    from rankeval.measures import family
+    from rankeval.measures.family import FAMILIES
+    from rankeval.measures.ranked import average_precision
+
+    def squared(judged, *, rel=1, cutoff=None):
+        """Square of AP, in [0, 1]."""
+        return average_precision(judged, rel=rel, cutoff=cutoff) ** 2
+
+    family("SquaredAP", title="square of AP", formula="AP^2", source="a test", expected="orders of hits")(squared)
+    yield "SquaredAP"
+    del FAMILIES["SquaredAP"]

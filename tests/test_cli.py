@@ -99,32 +99,36 @@ def test_compare_holds_runs_against_a_baseline(rankeval):
     assert "paired t test over 2 queries" in out.lower()
 
 
+@pytest.mark.usefixtures("without_formula")
 def test_drawn_orders_of_ties_are_said_with_their_error(rankeval):
     """Below a table; on stderr where stdout is for programs; values that are exact have no such line."""
     Path("qrels").write_text("".join(f"q 0 d{number} {int(number < 5)}\n" for number in range(40)))
     Path("tied.run").write_text("".join(f"q Q0 d{number} 1 1 tied\n" for number in range(40)))
-    ev = rk.evaluate("qrels", "tied.run", measures=["YAAP", "AP"])
-    error = ev.standard_errors["YAAP"].iloc[0]
-    note = "mean over 400 drawn orders of tied rows, where there were too many: YAAP in 1 query "
+    ev = rk.evaluate("qrels", "tied.run", measures=["SquaredAP", "AP"])
+    error = ev.standard_errors["SquaredAP"].iloc[0]
+    note = "mean over 400 drawn orders of tied rows, where there were too many: SquaredAP in 1 query "
     note += f"(standard error of the mean {error:.2g})"
-    code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "YAAP", "-m", "AP")
+    code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "SquaredAP", "-m", "AP")
     assert (code, out.splitlines()[-1], err) == (0, note, "")
-    code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "YAAP", "-m", "AP", "--format", "json")
-    assert json.loads(out)[0]["YAAP"] == ev.scores[0, 0]
+    code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "SquaredAP", "-m", "AP", "--format", "json")
+    assert json.loads(out)[0]["SquaredAP"] == ev.scores[0, 0]
     assert f"note: {note}" in err.splitlines()
     assert "drawn" not in rankeval("evaluate", "qrels", "tied.run", "-m", "AP")[1]
 
 
+@pytest.mark.usefixtures("without_formula")
 def test_measures_are_listed_by_name(rankeval):
     code, out, _ = rankeval("measures", "--format", "json")
     assert code == 0
     assert {"nDCG", "AP", "RR"} <= {row["name"] for row in json.loads(out)}
     listed = {row["name"]: row["ties"] for row in json.loads(out)}
     assert listed["AP"] == "exact"
-    assert listed["YAAP"].startswith("exact up to 8 tied rows or 1,000 distinct orders of them, else drawn")
+    assert listed["SquaredAP"] == (
+        "exact up to 8 tied rows or 1,000 distinct orders of them, else drawn with its standard error"
+    )
     lines = rankeval("measures")[1].splitlines()
     assert next(line for line in lines if line.startswith("nDCG ")).endswith(" exact")
-    assert next(line for line in lines if line.startswith("YAAP ")).endswith(" exact or drawn")
+    assert next(line for line in lines if line.startswith("SquaredAP ")).endswith(" exact or drawn")
 
 
 def test_doctor_names_versions_hosts_and_ledger(rankeval):

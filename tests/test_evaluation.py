@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -240,14 +242,15 @@ def test_html_is_escaped():
     assert "nDCG@10=1.0000" in repr(ev)
 
 
+@pytest.mark.usefixtures("without_formula")
 def test_values_from_drawn_orders_are_said_to_be_so(tmp_path):
     """A mean over drawn orders is near the exact one, the same every time, and has its error; exact ones have none."""
     rng = np.random.default_rng(0)
     y, nobody = np.repeat([1, 0], [8, 12]), np.zeros(20, dtype=int)
-    ev = rk.evaluate(y, np.zeros(20), qid=nobody, measures=["YAAP", "AP"])
-    error = ev.standard_errors.loc[0, "YAAP"]
+    ev = rk.evaluate(y, np.zeros(20), qid=nobody, measures=["SquaredAP", "AP"])
+    error = ev.standard_errors.loc[0, "SquaredAP"]
     assert ev.info["ties"] == (
-        "mean over 400 drawn orders of tied rows, where there were too many: YAAP in 1 query "
+        "mean over 400 drawn orders of tied rows, where there were too many: SquaredAP in 1 query "
         f"(standard error of the mean {error:.2g})"
     )
     assert ev.standard_errors.loc[0, "AP"] == 0
@@ -257,33 +260,41 @@ def test_values_from_drawn_orders_are_said_to_be_so(tmp_path):
     again = rk.Evaluation.load(tmp_path / "ev.parquet")
     assert again.info == ev.info
     pd.testing.assert_frame_equal(again.standard_errors, ev.standard_errors)
-    shuffled = [rk.evaluate(rng.permutation(y), -np.arange(20), qid=nobody, measures="YAAP") for _ in range(300)]
+    shuffled = [rk.evaluate(rng.permutation(y), -np.arange(20), qid=nobody, measures="SquaredAP") for _ in range(300)]
     values = np.array([one.scores[0, 0] for one in shuffled])
     assert abs(values.mean() - ev.scores[0, 0]) < 4 * np.hypot(values.std(ddof=1) / np.sqrt(300), error)
-    exact = rk.evaluate([1, 0, 0], [1, 1, 0], qid=[1, 1, 1], measures=["YAAP"])
+    exact = rk.evaluate([1, 0, 0], [1, 1, 0], qid=[1, 1, 1], measures=["SquaredAP"])
     assert (exact.info, exact.errors) == ({}, None)
     assert rk.Evaluation.from_bytes(exact.to_bytes()).errors is None
     assert exact.aggregate_errors().tolist() == [0]
 
 
+@pytest.mark.usefixtures("without_formula")
 def test_the_errors_of_aggregates_follow_from_those_of_queries():
     """Squares of errors add up, by the weights of queries; a geometric mean is as sensitive as it is large."""
     qid = np.repeat(["a", "b", "c"], [30, 30, 2])
     y = np.tile([1, 0], 31)
     weights = {"a": 1.0, "b": 3.0, "c": 2.0}
-    ev = rk.evaluate(y, np.zeros(62), qid=qid, measures=["YAAP", "gm_AP", "NumRel"], weights=weights)
-    a, b, c = ev.standard_errors["YAAP"]
+    ev = rk.evaluate(y, np.zeros(62), qid=qid, measures=["SquaredAP", "NumRel"], weights=weights)
+    a, b, c = ev.standard_errors["SquaredAP"]
     assert a > 0
     assert b > 0
     assert c == 0
     found = ev.aggregate_errors()
-    assert found["YAAP"] == pytest.approx(np.hypot(a, 3 * b) / 6)
-    a, b, _ = ev.standard_errors["gm_AP"]
-    assert found["gm_AP"] == pytest.approx(ev.aggregate()["gm_AP"] * np.hypot(a, 3 * b) / 6)
+    assert found["SquaredAP"] == pytest.approx(np.hypot(a, 3 * b) / 6)
+    for aggregate, error in {
+        "sum": np.hypot(a, 3 * b),
+        "gmean": np.exp(ev.aggregate()["SquaredAP"]) * np.hypot(a, 3 * b) / 6,
+    }.items():
+        one = replace(ev.measures[0], family=replace(ev.measures[0].family, aggregate=aggregate))
+        told = replace(ev, measures=(one, ev.measures[1]))
+        assert told.aggregate_errors()["SquaredAP"] == pytest.approx(error)
     assert found["NumRel"] == 0
-    left = rk.evaluate(np.append(y, 0), np.zeros(63), qid=np.append(qid, "none"), measures=["YAAP"], no_relevant="skip")
+    left = rk.evaluate(
+        np.append(y, 0), np.zeros(63), qid=np.append(qid, "none"), measures=["SquaredAP"], no_relevant="skip"
+    )
     assert left.standard_errors.index.tolist() == ["a", "b", "c"]
-    assert left.standard_errors["YAAP"].tolist() == ev.standard_errors["YAAP"].tolist()
+    assert left.standard_errors["SquaredAP"].tolist() == ev.standard_errors["SquaredAP"].tolist()
 
 
 def test_a_ranking_is_cut_before_unjudged_documents_are_taken_out():

@@ -157,11 +157,12 @@ def test_coverage_says_what_was_left_out_undefined_and_tied():
     assert ": b." in said
 
 
+@pytest.mark.usefixtures("without_formula")
 def test_coverage_and_page_say_what_was_drawn():
-    evaluation = evaluate([1, 0] * 20, [1.0] * 40, qid=["a"] * 40, measures=["YAAP"])
+    evaluation = evaluate([1, 0] * 20, [1.0] * 40, qid=["a"] * 40, measures=["SquaredAP"])
     said = coverage_sentences(evaluation)[-1]
     assert said.startswith("Mean over 400 drawn orders of tied rows")
-    assert re.search(r"YAAP in 1 query \(standard error of the mean 0\.\d+\)\.$", said)
+    assert re.search(r"SquaredAP in 1 query \(standard error of the mean 0\.\d+\)\.$", said)
     assert said in report_for_evaluation(evaluation)
 
 
