@@ -161,7 +161,10 @@ def trec_text(
         evaluation = replace(evaluation, scores=patched(evaluation, lacking, lines))
     if zscores is not None:
         names = {line.measure: line.name for line in reversed(lines)}
+        scores = evaluation.scores
         evaluation = standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
+        if rules.missing == "zero":  # what is added for topics that the run lacks is no score
+            evaluation.scores[lacking] = scores[lacking]
         lines = [
             line if line.measure is None else replace(line, name=f"Z{line.name:<22}", count=False) for line in lines
         ]
@@ -317,6 +320,6 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
             yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
         elif form.summary:
             # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
-            recounted = line.count and line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
+            recounted = line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
             value = evaluation.facts["relevant"].sum() if recounted else values[str(line.measure)]
             yield f"{line.name:<22}\tall\t{value:.0f}\n" if line.count else f"{line.name:<22}\tall\t{value:6.4f}\n"

@@ -120,3 +120,18 @@ def test_preferences_of_a_topic_that_the_run_lacks_are_no_preferences_for_versio
             qrels, rk.Run.from_dict({"q": {"a": 1.0}}), measures=["prefs_num_prefs_poss"], convention=rules
         )
         assert text.split()[-1] == total
+
+
+@pytest.mark.parametrize(("convention", "mean"), [("trec_eval-9.0.8", "0.0000"), ("trec_eval-10", "-1.0000")])
+def test_deviations_are_taken_of_scores_alone(convention, mean):
+    """-Z -c: version 9 has no score where the run lacks a topic; num_rel of all topics is counted again, as it is."""
+    qrels = rk.Qrels.from_dict({**QRELS, "r": {"a": 1, "b": 0}})
+    reference = {(topic, name): at for topic in "qr" for name, at in (("map", (0.5, 0.25)), ("num_rel", (1.0, 0.5)))}
+    text = trec_text(
+        qrels,
+        rk.Run.from_dict(RUN),
+        measures=["map", "num_rel"],
+        convention=trec_rules(convention, complete=True),
+        zscores=reference,
+    )
+    assert text.split() == ["Znum_rel", "all", "2.0000", "Zmap", "all", mean]
