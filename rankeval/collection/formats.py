@@ -24,7 +24,7 @@ import pyarrow.csv as pacsv
 from rankeval._registry import unknown
 from rankeval.collection import lines
 from rankeval.collection.frames import Columns, from_frame, spelled
-from rankeval.collection.limits import ALWAYS, DEFAULT, Limits
+from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.collection.opening import PARQUET, read_bytes, reading, with_folder
 from rankeval.collection.text import BOM, check_text
 from rankeval.collection.trec import Layout, number_of, read_trec
@@ -32,7 +32,6 @@ from rankeval.errors import FileFormatError, InvalidInput
 
 _SNIFFED = 1 << 14
 _LONG = 1 << 12
-_ROW = 24  # bytes of an id, an id and a number in memory, at least
 _NUL = r"\x00"
 _OBJECT = re.compile(rb"\{\s*[\"}]")
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
@@ -202,16 +201,14 @@ def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str, limits: Limit
 
 
 def _read_parquet(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
-    import pyarrow.parquet as pq
+    from rankeval.collection.parquet import parquet_names, parquet_table
 
     try:
-        n_rows = pq.read_metadata(source).num_rows
-        # A column of one value takes no bytes at all, however many rows it has.
-        if n_rows * _ROW > max(ALWAYS, limits.expansion * source.size()):
-            raise limits.exceeded("expansion", where, f"{n_rows:,} rows in {source.size():,} bytes")
-        source.seek(0)
-        table = pq.read_table(source)
-    except (pa.ArrowException, OSError) as error:
+        names = parquet_names(source)
+        parts = _parts(names, layout, where)
+        further = [name for name in _FURTHER[layout.value] if names.count(name) == 1]
+        table = parquet_table(source, where, limits, list(dict.fromkeys([*parts.values(), *further])))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     return _from_table(table, layout, where, where, lambda: [f"row {row}" for row in range(1, len(table) + 1)])
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
-from rankeval.collection.limits import ALWAYS, DEFAULT
+from rankeval.collection.limits import DEFAULT
 from rankeval.errors import InvalidInput
 from rankeval.measures import measure
 
@@ -89,12 +89,9 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
 
 
 def _parts(content: bytes) -> dict[str, Any]:
-    import pyarrow.parquet as pq
+    from rankeval.collection.parquet import parquet_table
 
-    n_rows = pq.read_metadata(pa.BufferReader(content)).num_rows
-    if n_rows * 8 > max(ALWAYS, DEFAULT.expansion * len(content)):  # equal values take no bytes
-        raise InvalidInput(f"{n_rows} rows in {len(content)} bytes")
-    table = pq.read_table(pa.BufferReader(content))
+    table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])
     labels = tuple(card["labels"])
     queries = np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"])

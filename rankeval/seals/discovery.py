@@ -144,7 +144,7 @@ def _configured(pyproject: Path) -> str | None:
         return None
     try:
         ledger = tomllib.loads(text).get("tool", {}).get("rankeval", {}).get("ledger")
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError, AttributeError) as error:  # the last where tool is no table
         raise ConfigError(f"{pyproject} cannot be read, and may name the ledger: {error}") from error
     if ledger is not None and (not isinstance(ledger, str) or not ledger.strip()):
         raise ConfigError(f'{pyproject}: [tool.rankeval] ledger is {ledger!r}, expected a path, a URL or "off"')

@@ -77,7 +77,19 @@ def test_a_parquet_file_of_nothing_but_rows_is_refused(tmp_path: Path):
     """A column of one value takes no bytes, however often it is repeated."""
     column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), 20_000_000), ["q"])
     pq.write_table(pa.table({"qid": column, "docid": column}), tmp_path / "r.parquet", row_group_size=20_000_000)
-    assert "20,000,000 rows in" in refused("rk.Run.read", tmp_path / "r.parquet")
+    with pytest.raises(FileFormatError, match="there is no 'score'"):
+        rk.Run.read(tmp_path / "r.parquet")
+    pq.write_table(pa.table({"qid": column, "docid": column, "score": column}), tmp_path / "r.parquet")
+    for read in ("rk.Run.read", "rk.Evaluation.load"):
+        assert "20,000,000 rows in" in refused(read, tmp_path / "r.parquet")
+
+
+def test_a_parquet_file_of_one_long_value_is_refused(tmp_path: Path):
+    """100 KB of dictionary stand for 100 GB of text."""
+    column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), 100_000), ["x" * 1_000_000])
+    pq.write_table(pa.table({"qid": column, "docid": column, "score": range(100_000)}), tmp_path / "r.parquet")
+    for read in ("rk.Run.read", "rk.Evaluation.load"):
+        assert "200,000,000,000 bytes of text in" in refused(read, tmp_path / "r.parquet")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")

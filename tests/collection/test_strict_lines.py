@@ -197,3 +197,13 @@ def test_a_header_in_another_encoding_is_named(tmp_path: Path):
     (tmp_path / "r.csv").write_bytes("qid,docid,score,größe\nq1,d1,9,x\n".encode("latin-1"))
     with pytest.raises(FileFormatError, match=r"r.csv, line 1: expected UTF-8 text"):
         rk.Run.read(tmp_path / "r.csv")
+
+
+def test_ids_of_a_table_are_text(tmp_path: Path):
+    """Parquet does not look whether what it calls text is UTF-8."""
+    import pyarrow.parquet as pq
+
+    qid = pa.array([b"q1", b"q\xfb"]).view(pa.string())
+    pq.write_table(pa.table({"qid": qid, "docid": ["a", "b"], "score": [1.0, 2.0]}), tmp_path / "r.parquet")
+    with pytest.raises(FileFormatError, match=r"r.parquet: not a whole Parquet file .*UTF8"):
+        rk.Run.read(tmp_path / "r.parquet")

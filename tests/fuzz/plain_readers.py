@@ -6,11 +6,11 @@ Nothing here is fast and nothing is shared with the library, whose readers are h
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -254,10 +254,22 @@ def packed(data: bytes, how: str, inner: Callable[[bytes], list[Row]]) -> list[R
     if not how:
         return inner(data)
     try:
-        content = gzip.decompress(data) if how == "gzip" else _unzstd(data)
+        content = _ungzip(data) if how == "gzip" else _unzstd(data)
     except Exception as error:  # noqa: BLE001 - whatever a damaged file makes of it
         raise Wrong(str(error)) from None
     return inner(content)
+
+
+def _ungzip(data: bytes) -> bytes:
+    """Return what all members hold; nothing may stand behind the last."""
+    content = b""
+    while data:
+        member = zlib.decompressobj(31)
+        content += member.decompress(data) + member.flush()
+        if not member.eof:
+            raise Wrong("it breaks off")
+        data = member.unused_data
+    return content
 
 
 def _unzstd(data: bytes) -> bytes:

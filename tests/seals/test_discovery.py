@@ -91,3 +91,12 @@ def test_asking_where_there_is_no_ledger_loads_no_database_and_no_frames(tmp_pat
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "[]"]
+
+
+@pytest.mark.parametrize(
+    "text", ["tool = 'tool.rankeval'", "[tool]\nrankeval = 'tool.rankeval'", f"# tool.rankeval\na = {'[' * 10_000}"]
+)
+def test_a_project_file_of_another_make_is_named(tmp_path, text):
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"pyproject\.toml cannot be read, and may name the ledger"):
+        found()
