@@ -46,6 +46,17 @@ def test_the_rule_that_differs_is_named(one, two, rule):
     assert {"a", "b"} <= set(why.table["matches"])
 
 
+def test_queries_filled_with_0_are_told_from_empty_rankings():
+    """Where an empty ranking is not worth 0, as by YAAP; elsewhere the two are one, and not both tried."""
+    truth, ranking = collection()
+    values = tuple(
+        rk.evaluate(truth, ranking, measures="YAAP", missing=rule).mean().iloc[0] for rule in ("empty", "zero")
+    )
+    why = rk.explain_difference(truth, ranking, measure="YAAP", values=values)
+    assert why.differences == ("missing='empty' in one and 'zero' in the other",)
+    assert "zero" not in set(rk.explain_difference(truth, ranking, measure="AP", values=(0.1, 0.2)).table["missing"])
+
+
 def test_parameters_are_found_as_well():
     """The gain of nDCG, the normaliser of AP, and both a gain and a rule at once."""
     truth, ranking = collection()

@@ -56,7 +56,11 @@ OF_PREFERENCES = tuple(
     for measures in (("all_prefs",), ("prefs", "-m", "prefs_simp_ret", "-m", "prefs_num_prefs_ful_ret"))
 )
 FLAGS = {"qrels": OF_GRADES, "qrels_jg": OF_GROUPS, "prefs": OF_PREFERENCES}
-"""Ten sets of flags for each kind of judgments."""
+"""Ten sets of flags for each kind of judgments.
+
+They stay within what trec_eval computes at all: levels of relevance below 0 make it read memory that is not its own,
+and gains that differ by less than 1 it takes for equal when it looks for the ideal list.
+"""
 
 DOCIDS = (
     *("d1", "d10", "d2", "D2", "d02", "a", "aa", "é", "e\u0301", "文書", "文", "\U0001f600", "~", "-", "'", '"', "%s"),

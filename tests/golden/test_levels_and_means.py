@@ -135,3 +135,10 @@ def test_deviations_are_taken_of_scores_alone(convention, mean):
         zscores=reference,
     )
     assert text.split() == ["Znum_rel", "all", "2.0000", "Zmap", "all", mean]
+
+
+def test_gains_that_differ_by_less_than_1_are_put_in_order():
+    """trec_eval cuts their difference to a whole number, so that its ideal list is none, and prints 1.0948."""
+    qrels, run = {"q": {"a": 1, "b": 2}}, {"q": {"a": 2.0, "b": 1.0}}
+    text = trec_text(rk.Qrels.from_dict(qrels), rk.Run.from_dict(run), measures=["ndcg.1=1.5,2=1"])
+    assert text.split()[-1] == "1.0000"
