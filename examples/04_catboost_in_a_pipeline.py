@@ -1,6 +1,6 @@
 """CatBoost at the end of a Pipeline, searched and cross-validated, with metadata routing off.
 
-Nothing is routed: the ids travel in the index of y, where scorer, splitter and ranker find them.
+Nothing is routed: the ids travel in the index of X and y, where scorer, splitter and ranker find them.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ import rankeval as rk
 
 data = rk.datasets.load_digits_retrieval(n_queries=100)
 data = data.take(np.random.default_rng(0).permutation(len(data)))
-X = pd.DataFrame(data.X, columns=data.feature_names)
-y = pd.Series(data.y, index=pd.Index(data.qid, name="qid"))
+X = pd.DataFrame(data.X, columns=data.feature_names, index=pd.Index(data.qid, name="qid"))
+y = pd.Series(data.y, index=X.index)
 
 catboost = CatBoostRanker(
     iterations=40, depth=4, thread_count=2, random_seed=0, verbose=False, allow_writing_files=False

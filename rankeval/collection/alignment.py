@@ -42,7 +42,7 @@ def check_rows(**columns: Any) -> None:
             raise QueryIdError(
                 f"{first} and {name} have different indexes: row {row} is {one!r} in {first} and {other!r} in {name}. "
                 f"If the labels say which rows belong together, give {name}.loc[{first}.index]; if the rows are in the "
-                f"same order, give {name}.to_numpy()"
+                f"same order, give {name}.to_numpy(), or both the same index"
             )
 
 

@@ -102,6 +102,19 @@ def scores(values: Any, name: str) -> NDArray[Any]:
     return rounded
 
 
+def as_column(values: Any) -> Any:
+    """Return a matrix of one column as that column, anything else as it is.
+
+    Parameters
+    ----------
+    values : array or frame
+        As models predict it, perhaps.
+    """
+    if isinstance(values, (list, tuple)) and values and all(isinstance(row, list) and len(row) == 1 for row in values):
+        return [row[0] for row in values]
+    return np.asarray(values)[:, 0] if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 else values
+
+
 def refuse_unbounded(column: NDArray[Any], name: str) -> None:
     """Refuse NaN and infinity.
 
@@ -135,7 +148,9 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     if column.dtype.kind in "OUS" or _may_be_rounded(values, column):
         column = _from_objects(values if isinstance(values, (list, tuple)) else column.tolist(), name)
     if column.dtype.kind not in "biuf":
-        raise InvalidInput(f"{name}: expected numbers, found {column.dtype}")
+        # In the words that scikit-learn's checks of estimators look for.
+        said = ". Complex data not supported" if column.dtype.kind == "c" else ""
+        raise InvalidInput(f"{name}: expected numbers, found {column.dtype}{said}")
     if column.dtype.kind == "f" and column.dtype.itemsize > 8:
         column = _narrowed(column, name)
     return column

@@ -232,7 +232,7 @@ def _query_weights(weights: Any | None, joined: Joined, rows: Mapping[str, Any] 
         values = _weights_of_rows(weights, joined)
     else:
         values = _weights_of_queries(weights, joined)
-        if long and not np.array_equal(values, _weights_of_rows(weights, joined)):
+        if long and _may_be_by_row(weights, joined) and not np.array_equal(values, _weights_of_rows(weights, joined)):
             raise InvalidInput(
                 "weights: this Series may be by row or by query, and the two differ; give weights.to_numpy() for one "
                 "weight a row, weights.to_dict() for one a query"
@@ -251,6 +251,11 @@ def _is_by_row(weights: Any, joined: Joined, rows: Mapping[str, Any]) -> bool:
         return False
     check_rows(**rows, weights=weights)
     return True
+
+
+def _may_be_by_row(weights: Any, joined: Joined) -> bool:
+    """Say whether labels that hold all queries may be of rows: numbers may, names that are just the queries may not."""
+    return weights.index.inferred_type == "integer" or set(weights.index) != set(joined.queries.tolist())
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:

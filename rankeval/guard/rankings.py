@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.columns import scores
+from rankeval.collection.columns import as_column, scores
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
@@ -26,7 +26,7 @@ from rankeval.guard.collection import Content
 from rankeval.measures import measure
 from rankeval.seals.fingerprint import Fingerprint, run_outputs
 from rankeval.seals.ledger import pack, unpack
-from rankeval.seals.mixing import Hashes, as_column
+from rankeval.seals.mixing import Hashes
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation

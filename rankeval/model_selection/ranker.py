@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankeval.collection import columns
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention, check_share
 from rankeval.collection.convention import convention as find_convention
@@ -144,7 +145,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("QueryRanker requires y to be passed, but the target y is None")
         nesting.check_estimator(self.estimator)
         features = self._features(X, reset=True)
-        labels = column_or_1d(y, warn=True)
+        labels = columns.labels(columns.as_column(y), "y")
+        column_or_1d(
+            y if getattr(y, "ndim", 1) == 2 else labels, warn=True
+        )  # says that a matrix of one column was given
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import chosen, unknown
+from rankeval.collection import columns
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.columns import refuse_masked, scores
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.errors import InvalidInput
@@ -127,7 +126,7 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
         # A column for each grade, and no scale on which they could be put together.
         method = "predict"
     values = getattr(estimator, method)(X)
-    refuse_masked(values, method)
+    columns.refuse_masked(values, method)
     values = np.asarray(values)
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
@@ -140,7 +139,7 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
         raise InvalidInput(
             f"{method} of {type(estimator).__name__} gives {values.shape[1]} scores a row: one is needed"
         )
-    return scores(values, method).astype(np.float64, copy=False)
+    return columns.scores(values, method).astype(np.float64, copy=False)
 
 
 class QueryScorer:
@@ -250,7 +249,7 @@ class QueryScorer:
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
         score = responses(estimator, _as_fitted(estimator, X), self._methods)
-        labels = column_or_1d(y)
+        labels = columns.labels(columns.as_column(y), "y")
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
         return score_arrays(

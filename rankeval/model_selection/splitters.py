@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
-from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
 from rankeval.collection.alignment import check_rows, index_of
+from rankeval.collection.columns import as_column, labels
 from rankeval.collection.convention import check_count, check_number
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require
@@ -133,7 +133,7 @@ class QuerySplit:
         elif stratum is None:
             return None
         elif y is not None:
-            values = of_labels(column_or_1d(y), stratum, codes)
+            values = of_labels(labels(as_column(y), "y"), stratum, codes)
         elif balances:
             raise InvalidInput(f"{type(self).__name__} balances the relevance of queries: give y to split(), or key=")
         else:

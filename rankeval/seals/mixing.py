@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.columns import labels, refuse_masked
+from rankeval.collection.columns import as_column, labels, refuse_masked
 from rankeval.errors import InvalidInput
 
 Hashes = NDArray[np.uint64]
@@ -101,17 +101,6 @@ def as_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
     """
     refuse_masked(values, name)
     return labels(as_column(values), name).astype(np.float64, copy=False)
-
-
-def as_column(values: Any) -> Any:
-    """Return a matrix of one column as that column, anything else as it is.
-
-    Parameters
-    ----------
-    values : array or frame
-        As models predict it, perhaps.
-    """
-    return np.asarray(values)[:, 0] if np.ndim(values) == 2 and np.shape(values)[1] == 1 else values
 
 
 def text_hashes(values: Any) -> Hashes:

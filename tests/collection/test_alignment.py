@@ -57,7 +57,8 @@ def test_the_message_names_both_the_place_and_the_remedy():
         rk.evaluate(ROWS.y, ROWS.score, qid=turned)
     assert str(caught.value) == (
         "y_true and qid have different indexes: row 1 is 101 in y_true and 104 in qid. If the labels say which rows "
-        "belong together, give qid.loc[y_true.index]; if the rows are in the same order, give qid.to_numpy()"
+        "belong together, give qid.loc[y_true.index]; if the rows are in the same order, give qid.to_numpy(), or "
+        "both the same index"
     )
     by_label = rk.evaluate(ROWS.y, ROWS.score, qid=turned.loc[ROWS.index], measures="AP").mean()["AP"]
     by_place = rk.evaluate(ROWS.y, ROWS.score, qid=turned.to_numpy(), measures="AP").mean()["AP"]

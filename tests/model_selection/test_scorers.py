@@ -217,7 +217,7 @@ def test_labels_may_be_one_column(make, ltr, ridge):
     expected = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid)
     assert scorer(ridge, ltr.X, y, qid=ltr.qid) == expected
     assert rk.make_scorer("AP", qid=ltr.qid, y=y)(ridge, ltr.X, y) == expected
-    with pytest.raises(ValueError, match="1d array"):
+    with pytest.raises(ValueError, match="y: expected one number a row"):
         scorer(ridge, ltr.X, np.zeros((len(ltr.y), 2)), qid=ltr.qid)
 
 
