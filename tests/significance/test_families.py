@@ -1,0 +1,87 @@
+"""Which comparisons are corrected together, and what is said where nothing could be significant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
+from rankeval.significance.multiple import adjust, max_t, tukey
+
+PAIRS = [(0, 1), (0, 2)]
+OPTIONS = {"alternative": "two-sided", "n_resamples": 199, "rng": 4}
+
+
+def columns():
+    """Return scores of three systems by three measures, and differences and p-values, a measure's pairs together."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(9, 3, 3)) + np.array([0.0, 0.5, 1.0])[:, None]
+    d = np.column_stack([scores[:, j, k] - scores[:, i, k] for k in range(3) for i, j in PAIRS])
+    return rng.random(6) / 20, d, scores
+
+
+@pytest.mark.parametrize(("size", "families"), [(2, [[0, 1], [2, 3], [4, 5]]), (6, [[0, 1, 2, 3, 4, 5]])])
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", "none", "max_t", "tukey"])
+def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, families):
+    """Each is adjusted by itself, in the order of the columns; never below the raw p-value."""
+    p, d, scores = columns()
+    expected = []
+    for family in families:
+        measures = sorted({column // 2 for column in family})
+        if correction == "max_t":
+            expected += max_t(d[:, family], **OPTIONS).tolist()
+        elif correction == "tukey":
+            joint = tukey(scores[:, :, measures], PAIRS, n_resamples=199, rng=4)
+            expected += [joint[pair, k] for k in range(len(measures)) for pair in range(2)]
+        else:
+            expected += adjust(p[family], correction).tolist()
+    found = adjust_by_family(p, d, scores, PAIRS, correction, size, OPTIONS)
+    np.testing.assert_allclose(found, np.maximum(expected, p), rtol=1e-12)
+    raised = adjust_by_family(np.ones(6), d, scores, PAIRS, correction, size, OPTIONS)
+    assert raised.tolist() == [1.0] * 6
+
+
+def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more():
+    assert "expected share" in family_notes("t", "bh", 2)[0]
+    assert "exchangeable" in family_notes("t", "tukey", 2)[0]
+    assert family_notes("t", "none", 3) == ["p-values are not corrected for the 3 comparisons"]
+    for correction in ("bh", "tukey", "none"):
+        assert family_notes("t", correction, 1) == []
+    for correction in ("holm", "bonferroni"):
+        assert family_notes("t", correction, 5) == []
+    assert family_notes("randomization", "max_t", 5) == []
+    assert family_notes("t", "max_t", 5) == [
+        "adjusted p-values are by sign flips joint over the family, raw ones by the paired t test"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "correction", "size", "n", "n_resamples", "says"),
+    [
+        ("t", "holm", 1000, 5, 9, None),
+        ("randomization", "holm", 10, 50, 1999, None),  # 1/2000 is .05/100
+        ("randomization", "holm", 10, 50, 199, None),  # 1/200 is just .05/10
+        ("randomization", "holm", 10, 50, 198, "n_resamples=199 or more"),
+        ("randomization", "holm", 10, 50, 99, "n_resamples=198 or more"),
+        ("randomization", "bh", 10, 50, 19, None),
+        ("randomization", "max_t", 10, 50, 19, None),
+        ("randomization", "max_t", 10, 50, 18, "n_resamples=19 or more"),
+        ("randomization", "none", 10, 6, 9999, None),  # 2/64 is below .05
+        ("randomization", "none", 10, 5, 9999, "more queries are needed"),
+        ("randomization", "bonferroni", 2, 6, 9999, "more queries are needed"),
+        ("t", "tukey", 3, 50, 18, "n_resamples=19 or more"),
+        ("t", "max_t", 3, 5, 9999, "more queries are needed"),
+        ("sign", "max_t", 3, 5, 9999, "more queries are needed"),
+        ("sign", "tukey", 3, 6, 9999, None),
+        ("bootstrap_percentile", "holm", 1, 50, 38, "n_resamples=39 or more"),
+        ("bootstrap_percentile", "holm", 1, 50, 39, None),
+    ],
+)
+def test_a_family_in_which_nothing_could_be_significant_is_noted(test, correction, size, n, n_resamples, says):
+    """The smallest p-value that there is against the level of the hardest comparison, at 5 %."""
+    notes = resolution_notes(test, correction, size, n, n_resamples, "two-sided", 0.05)
+    assert (notes == []) == (says is None)
+    if says:
+        assert notes[0].startswith("nothing can be significant here: the smallest p-value possible is ")
+        assert f"the family of {size} asks for " in notes[0]
+        assert notes[0].endswith(says)
