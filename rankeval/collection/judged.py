@@ -7,7 +7,8 @@ measures twice as fast as six kernels on their own.
 
 Tied rows. Under ``ties="expected"`` a value is the mean over all orders of the rows with equal scores. For whatever
 is linear in the gains, that is the same as giving each tied row the mean gain of its group, which is done here, in
-`hits` and `discounted`. Measures that are not linear bring a formula of their own and read ``groups``.
+`hits` and `discounted`. Measures that are not linear bring a formula of their own and read ``groups``; where there is
+none, orders are gone through, or drawn by the ids in ``queries``, and ``drawn`` has the error of their mean.
 """
 
 from __future__ import annotations

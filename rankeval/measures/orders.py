@@ -88,7 +88,7 @@ def over_orders(
     judged : Judged
         A chunk, tied rows open. The standard error of what is drawn is noted in its ``drawn``.
     parameters : mapping
-        The kernel's parameters. The order of rows beyond a ``cutoff`` is taken to have no say.
+        The kernel's parameters. The order of rows beyond a ``cutoff`` or ``depth`` is taken to have no say.
     only : ndarray, optional
         The queries wanted, as a mask or as numbers: those that are too much for a formula, say.
     rel : float, optional
@@ -132,9 +132,10 @@ def _as_they_stand(
     """Return the values of lists as they stand, and how many of their rows matter."""
     whole = judged.n_retrieved[queries]
     value = kernel(_cut(judged, queries, whole), **parameters)
-    if parameters.get("cutoff") is None:
+    cutoff = parameters.get("cutoff", parameters.get("depth"))
+    if cutoff is None:
         return value, whole
-    head = np.minimum(whole, parameters["cutoff"])
+    head = np.minimum(whole, cutoff)
     of_head = kernel(_cut(judged, queries, head), **parameters)
     # A measure may divide by the length of the whole list, say: then it needs all rows.
     return value, np.where(np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True), head, whole)

@@ -183,9 +183,9 @@ def test_thirty_tied_documents_by_every_place_of_two_that_answer_aspects():
 
 
 def test_at_the_first_place_it_is_the_plain_mean_over_rows():
-    """200 tied rows of all grades, some not judged: every measure with a cut-off is exact at 1."""
+    """200 tied rows of all grades, some not judged: every measure with a cut-off, or a depth, is exact at 1."""
     y = np.random.default_rng(0).integers(-1, 5, 200)
-    names = at_cutoffs((1,))
+    names = [*at_cutoffs((1,)), *(f"{name}(depth=1, max_rel=4)" for name in ("INST", "INSQ", "NERR10", "NERR11"))]
     ev = rk.evaluate(y, np.zeros(200), qid=["q"] * 200, measures=names, convention=OPEN)
     assert ev.errors is None
     assert_equal(ev.scores[0], mean_of(np.array([np.roll(y, place) for place in range(200)]), names), names)
