@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 CARD = ("ties", "judgments", "missing", "no_relevant")
 """The rules that change numbers most: said below every table."""
 
+SELDOM = ("unjudged", "depth", "score_dtype")
+"""Rules that options change: said where they are not rankeval's."""
+
 
 class Format(StrEnum):
     """How a table is printed."""
@@ -124,8 +127,15 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
 
 def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     """Say the convention, and what a reader of each run's numbers must know; what holds for all runs is said once."""
+    from rankeval.collection.convention import PRESETS
+
     first, *others = evaluations.values()
-    card = {rule: value for rule, value in first.convention.card().items() if rule in CARD}
+    usual = PRESETS["rankeval"].card()
+    card = {
+        rule: value
+        for rule, value in first.convention.card().items()
+        if rule in CARD or (rule in SELDOM and value != usual[rule])
+    }
     notes = [f"convention {first.convention.name}: {', '.join(f'{rule} {value}' for rule, value in card.items())}"]
     if all(other.notes == first.notes for other in others):
         return notes + list(first.notes)
