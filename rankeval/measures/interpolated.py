@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.measures.expected_interpolated import EXACT_TO, MOST, Levels, mean_interpolated, with_a_say, work
 from rankeval.measures.family import Spelling, family
+from rankeval.measures.lattice import relevant_or_not, worst_ranks
+from rankeval.measures.orders import over_orders
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 ELEVEN = tuple(place / 10 for place in range(11))
 """The recall levels of the eleven-point average."""
@@ -54,23 +58,58 @@ def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
     return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
 
 
-def _interpolated(judged: Judged, level: float, rule: str, rel: float) -> Floats:
-    """Return the greatest precision at or below the rank where the recall level is reached, 0 where it is not."""
+def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
+    """Return the number of hits of each query at which a recall level is reached."""
     if rule not in RULES:
         raise unknown("rule of interpolation", rule, RULES)
     if not 0 <= level <= 1:
         raise InvalidInput(f"recall is {level}; a recall level is in [0, 1]")
-    n_relevant = judged.n_relevant(rel)
-    needed = np.maximum(RULES[rule](level, n_relevant), 1)
-    relevant = judged.relevant(rel)
-    precision = relevant.hits / relevant.rank
+    needed: Ints = np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
+    return needed
+
+
+def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Floats:
+    """Return the greatest precision at a relevant row from the hit needed on, given their ranks; 0 without such."""
+    precision = judged.relevant(rel).hits / rank
     starts = judged.prefix(rel)[judged.offsets].astype(np.int64)
     reached = np.flatnonzero(np.diff(starts) >= needed)
-    value = np.where(n_relevant > 0, 0.0, np.nan)
+    value = np.where(judged.n_relevant(rel) > 0, 0.0, np.nan)
     if len(reached):
         between = np.column_stack((starts[reached] + needed[reached] - 1, starts[reached + 1])).ravel()
         # A last precision of 0 makes the end of the last query a place that can be named.
         value[reached] = np.maximum.reduceat(np.append(precision, 0.0), between)[::2]
+    return value
+
+
+def _expected_by_level(judged: Judged, levels: tuple[float, ...], rule: str, rel: float) -> tuple[Floats, Flags]:
+    """Return the mean over the orders of tied rows by level and query, and which queries have too many orders."""
+    groups, alone = relevant_or_not(judged, rel)
+    rank = worst_ranks(judged, rel, groups, alone)
+    needed = np.array([_needed(judged, level, rule, rel) for level in levels])
+    worst = np.array([_interpolated(judged, rank, one, rel) for one in needed])
+    asked = Levels(needed, worst)
+    groups = groups.of(np.flatnonzero(with_a_say(groups, asked).any(axis=0)))
+    too_many: Flags = work(groups, judged.n_queries) > MOST
+    return mean_interpolated(groups.of(np.flatnonzero(~too_many[groups.query])), asked), too_many
+
+
+def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
+    by_level, too_many = _expected_by_level(judged, (recall,), rule, rel)
+    value: Floats = by_level[0]
+    parameters = {"recall": recall, "rule": rule, "rel": rel}
+    if too_many.any():
+        value[too_many] = over_orders(interpolated_precision, judged, parameters, only=too_many, rel=rel)
+    return value
+
+
+def _expected_average(
+    judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
+) -> Floats:
+    by_level, too_many = _expected_by_level(judged, levels, rule, rel)
+    value: Floats = np.add.accumulate(by_level[::-1])[-1] / len(levels)
+    parameters = {"levels": levels, "rule": rule, "rel": rel}
+    if too_many.any():
+        value[too_many] = over_orders(eleven_point_average, judged, parameters, only=too_many, rel=rel)
     return value
 
 
@@ -79,7 +118,8 @@ def _interpolated(judged: Judged, level: float, rule: str, rel: float) -> Floats
     title="interpolated precision at a recall level",
     formula="max over ranks with recall >= level of precision",
     source="Salton & McGill 1983; Buckley & Voorhees, trec_eval",
-    expected="orders",
+    expected=_expected_iprec,
+    exact_to=EXACT_TO,
     monotone="order",
     spellings={
         **_by_version("iprec_at_recall_{recall}", "iprec_at_recall.{recall}"),
@@ -93,7 +133,7 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when level r of R documents is reached:
     "exact" at hits >= r * R, "trec_eval-9" at hits >= int(r * R + 0.9), "trec_eval-10" at hits >= round(r * R).
     """
-    return _interpolated(judged, recall, rule, rel)
+    return _interpolated(judged, judged.relevant(rel).rank, _needed(judged, recall, rule, rel), rel)
 
 
 @family(
@@ -101,7 +141,8 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
     title="eleven-point average precision",
     formula="mean of IPrec over the recall levels 0, 0.1 ... 1",
     source="Salton & McGill 1983; Buckley & Voorhees, trec_eval",
-    expected="orders",
+    expected=_expected_average,
+    exact_to=EXACT_TO,
     monotone="order",
     spellings={
         **_by_version("11pt_avg", "11pt_avg_{levels}", "11pt_avg.{levels}"),
@@ -117,7 +158,7 @@ def eleven_point_average(
     """
     total = np.zeros(judged.n_queries)
     for level in reversed(levels):  # trec_eval adds from the greatest level down
-        total += _interpolated(judged, level, rule, rel)
+        total += _interpolated(judged, judged.relevant(rel).rank, _needed(judged, level, rule, rel), rel)
     return total / len(levels)
 
 
