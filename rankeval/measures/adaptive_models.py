@@ -8,13 +8,17 @@ shorter ones are filled up with rows of no gain (cwl_eval does so at 1000).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Judged
+from rankeval.collection.judged import Groups, Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
 from rankeval.measures.family import family
+from rankeval.measures.lattice import alike, as_listed
+from rankeval.measures.orders import over_orders
 from rankeval.measures.parameters import Count
 from rankeval.measures.static_models import DEPTH, scaled
 
@@ -73,13 +77,100 @@ def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
     return _gain_per_rank(judged, scaled(judged, "INST", min_rel, max_rel), depth, goes_on)
 
 
+_HAIR = 1e-9
+"""More than running sums of gains are off by rounding."""
+
+_WAYS = 5000
+"""So many ways to add up to T are looked at."""
+
+
+@lru_cache(maxsize=256)
+def _stops_at(goal: float, gains: tuple[float, ...]) -> bool | None:
+    """Say whether users whose gains add up to T have it after rounding; None if that depends on the gains.
+
+    In floats, as in cwl_eval, three times 2/3 is 2, and six times 1/3 a hair less. Of each number of rows by gain with
+    a sum of up to T, the least and the greatest sum over their orders follow from those of one row less, since rounding
+    keeps the order of sums.
+    """
+    if all((gain * 2**20).is_integer() for gain in gains):
+        return True  # nothing is rounded
+    kinds = [gain for gain in gains if 0 < gain < goal + _HAIR]
+    sums = {(0,) * len(kinds): (0.0, 0.0)}
+    reached: list[bool] = []
+    ways = 0
+    while sums and (ways := ways + len(sums)) < _WAYS:
+        more: dict[tuple[int, ...], tuple[float, float]] = {}
+        for rows, (least, greatest) in sums.items():
+            for at, gain in enumerate(kinds):
+                if greatest + gain < goal + _HAIR:
+                    new = (*rows[:at], rows[at] + 1, *rows[at + 1 :])
+                    low, high = more.get(new, (np.inf, 0.0))
+                    more[new] = min(low, least + gain), max(high, greatest + gain)
+        full = [more.pop(rows) for rows, (_, greatest) in list(more.items()) if greatest > goal - _HAIR]
+        reached += [one >= goal for pair in full for one in pair]
+        sums = more
+    return None if sums or len(set(reached)) > 1 else all(reached)
+
+
+def _goals(judged: Judged, gains: Floats, T: float) -> Floats:
+    """Return the gain at which users of each query stop, clear of rounding; nan where that depends on the order."""
+    kinds, kind_of = np.unique(gains, return_inverse=True)
+    query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
+    rows = np.bincount(query * len(kinds) + kind_of[judged.code], minlength=judged.n_queries * len(kinds))
+    goal = np.empty(judged.n_queries)
+    for there, queries in alike((rows > 0).astype(np.int64).reshape(judged.n_queries, -1)):
+        stops = _stops_at(T, tuple(kinds[np.flatnonzero(there)].tolist()))
+        goal[queries] = np.nan if stops is None else T - _HAIR if stops else T + _HAIR
+    return goal
+
+
+def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
+    """Return the mean of BPM over the orders of tied rows, which matter in the group into which the stop falls.
+
+    Users stop at rank i if they had less than T before it, and have T with it or i is k.
+    """
+    parameters = {"max_rel": max_rel, "min_rel": min_rel, "T": T, "cutoff": cutoff}
+    value = bpm(as_listed(judged), **parameters)
+    span = max_rel - min_rel
+    goals = _goals(judged, scaled(judged, "BPM", min_rel, max_rel), T)
+    grade = np.maximum(np.asarray(judged.levels, dtype=np.float64) - min_rel, 0)
+    total = np.concatenate(([0.0], np.cumsum(grade[judged.code])))  # as they are: whole numbers exactly
+    start, end, query = judged.groups
+    goal = goals[query] * span
+    begin = judged.offsets[query]
+    rank, seen, with_it = start - begin, total[start] - total[begin], total[end] - total[begin]
+    inside = (seen < goal) & (rank < cutoff) & ((with_it >= goal) | (end - begin >= cutoff))
+    groups = Groups(start[inside], end[inside], query[inside])
+    rank, seen, goal = rank[inside], seen[inside], goal[inside]
+    value[groups.query] = 0
+    too_many = np.zeros(judged.n_queries, dtype=bool)
+    too_many[query] = np.isnan(goals[query])
+    for kinds, at in by_composition(judged, groups, grade):
+        too_many[groups.query[at]] |= kinds is None
+        for kind in kinds or ():
+
+            def gain_at_stop(some: slice, place: Ints, sums: Floats, kind: Above = kind, at: Ints = at) -> Floats:
+                here = rank[at[some], None] + place + 1
+                before = seen[at[some], None] + sums
+                behind = before + kind.gain
+                wanted = goal[at[some], None]
+                stops = (before < wanted) & ((behind >= wanted) | (here == cutoff)) & (here <= cutoff)
+                return np.where(stops, behind / here, 0.0)
+
+            value[groups.query[at]] += kind.mean(len(at), gain_at_stop) / span
+    if too_many.any():
+        value[too_many] = over_orders(bpm, judged, parameters, only=too_many)
+    return value
+
+
 @family(
     "BPM",
     title="Bejeweled player model",
     formula="C(i) = 1 while the gain so far is below T and i < k, else 0",
     source="Zhang, Liu, Li, Zhang, Xu & Ma 2017, static form",
     doi="10.1145/3077136.3080841",
-    expected="orders",
+    expected=_expected_bpm,
+    exact_to=f"{EXACT_TO}, and if gains that add up to T do so in floats",
     spellings={"ir_measures": ("BPM@{cutoff}",)},
 )
 def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
@@ -171,49 +262,3 @@ def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, 
         return patience
 
     return _gain_per_rank(judged, scaled(judged, "NERR11", min_rel, max_rel), depth, goes_on)
-
-
-@family(
-    "Compat",
-    title="compatibility",
-    formula="rank-biased overlap with the best order of relevant documents, over that of that order with itself",
-    source="Clarke, Vtyurina & Smucker 2021",
-    doi="10.1145/3451161",
-    expected="orders",
-    spellings={"ir_measures": ("Compat",)},
-)
-def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
-    """Overlap of the ranking with an ideal one, top ranks weighing most.
-
-    In [0, 1], higher is better; 0/0 without relevant documents. Among documents of one grade the ideal order is that
-    of the ranking, and those not retrieved come last.
-    """
-    if not 0 < p < 1:
-        raise InvalidInput(f"Compat: p, the persistence, is above 0 and below 1 (found {p})")
-    zero = judged.threshold(0)
-    n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
-    depth = np.maximum(judged.n_retrieved, n_ideal)
-    deepest = int(depth.max(initial=0))
-    power = p ** np.arange(deepest)
-    # A document at rank r of one list and s of the other is in the overlap of every depth d >= max(r, s), which adds
-    # p^(d-1) / d each.
-    upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
-    mass = np.concatenate(([0.0], np.cumsum(power)))
-    row = np.flatnonzero(judged.code > zero)
-    query = np.searchsorted(judged.offsets, row, side="right") - 1
-    rank = row - judged.offsets[query] + 1
-    code = judged.code[row].astype(np.int64)
-    better = np.cumsum(judged.counts[:, ::-1], axis=1)[:, ::-1] - judged.counts
-    by_grade = np.lexsort((rank, code, query))
-    group = np.flatnonzero(np.diff(query[by_grade] * len(judged.levels) + code[by_grade], prepend=-1))
-    place = np.empty(len(row), dtype=np.int64)
-    place[by_grade] = np.arange(len(row)) - np.repeat(group, np.diff(np.append(group, len(row))))
-    ideal_rank = better[query, code] + place + 1
-    overlap = judged.sums(query, upto[depth[query]] - upto[np.maximum(rank, ideal_rank) - 1])
-    best = mass[depth]
-    if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
-        its = np.repeat(np.arange(judged.n_queries), n_ideal)
-        first = np.cumsum(n_ideal) - n_ideal
-        best = judged.sums(its, upto[depth[its]] - upto[np.arange(len(its)) - first[its]])
-    value: Floats = np.divide(overlap, best, out=np.full(judged.n_queries, np.nan), where=n_ideal > 0)
-    return value

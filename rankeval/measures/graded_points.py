@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.judged import Ints, Judged
+from rankeval.measures.expected_gains import EXACT_TO, by_composition
 from rankeval.measures.family import family
 from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
+from rankeval.measures.orders import over_orders
 
 Floats = NDArray[np.float64]
 
@@ -207,12 +209,55 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
     return value
 
 
+def _discounted_by_cost(table: Table) -> tuple[Floats, Floats]:
+    """Return what each rank adds to the sum of G, and what the best order has gained down to it, at least 1 a rank."""
+    could = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
+    cost = could - np.cumsum(table.gain, axis=1)
+    return np.divide(table.gain, np.log2(2 + cost), out=np.zeros(cost.shape), where=table.gain != 0), could
+
+
+def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Return the mean of G over the orders of tied rows, by the gain that stands above each of them in its group."""
+    gains = gains_of(judged, gain)
+    spare, has = np.zeros(len(judged.code)), np.zeros(len(judged.code))
+    tied = np.zeros(len(judged.code), dtype=bool)
+    tied[judged.tied_rows()[0]] = True
+    total, best = np.zeros(judged.n_queries), np.zeros(judged.n_queries)
+    for table in _tables(judged, gains):
+        found, could = _discounted_by_cost(table)
+        best[table.query] = _in_order(table.ideal)
+        total[table.query] = _in_order(np.where(table.listed_of(tied), 0.0, found))
+        spare[table.row[table.listed]] = (2 + could)[table.listed]
+        has[table.row[table.listed]] = np.cumsum(table.gain, axis=1)[table.listed]
+    start, _, query = judged.groups
+    above = np.where(start > judged.offsets[query], has[start - 1], 0.0)
+    by_group = np.zeros(len(start))
+    too_many = np.zeros(judged.n_queries, dtype=bool)
+    for kinds, groups in by_composition(judged, judged.groups, gains):
+        too_many[query[groups]] |= kinds is None
+        for kind in kinds or ():
+            if kind.gain:
+                left = spare[start[groups, None] + np.arange(len(kind.chance))] - above[groups, None] - kind.gain
+
+                def discount(some: slice, place: Ints, sums: Floats, left: Floats = left) -> Floats:
+                    weight: Floats = 1 / np.log2(left[some, place] - sums)
+                    return weight
+
+                by_group[groups] += kind.gain * kind.mean(len(groups), discount)
+    total += np.bincount(query, by_group, judged.n_queries)
+    value: Floats = np.divide(total, best, out=np.full(judged.n_queries, np.nan), where=best > 0)
+    if too_many.any():
+        value[too_many] = over_orders(normalised_gain, judged, {"gain": gain}, only=too_many)
+    return value
+
+
 @family(
     "G",
     title="normalised gain",
     formula="sum of gain / log2(2 + cost - gains so far), by the sum of all gains; cost: a rank's best gain, or 1",
     source="Buckley, trec_eval",
-    expected="orders",
+    expected=_expected_g,
+    exact_to=EXACT_TO,
     spellings={"trec_eval": ("G", "G_{gain}", "G.{gain}")},
 )
 def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
@@ -223,8 +268,7 @@ def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats
     gains = gains_of(judged, gain)
     value = np.full(judged.n_queries, np.nan)
     for table in _tables(judged, gains):
-        cost = np.cumsum(np.maximum(table.ideal, 1.0), axis=1) - np.cumsum(table.gain, axis=1)
-        found = np.divide(table.gain, np.log2(2 + cost), out=np.zeros(cost.shape), where=table.gain != 0)
+        found, _ = _discounted_by_cost(table)
         best = _in_order(table.ideal)
         some = best > 0
         value[table.query[some]] = _in_order(found)[some] / best[some]

@@ -90,25 +90,6 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
     return _bpref(judged, rel=rel)
 
 
-@family(
-    "gm_Bpref",
-    title="binary preference, for the geometric mean",
-    formula="log(max(Bpref, 0.00001)); the aggregate is exp of the mean",
-    source="Buckley & Voorhees, trec_eval; Robertson 2006",
-    doi="10.1145/1183614.1183630",
-    bounds=(float(np.log(EPSILON)), 0.0),
-    aggregate="gmean",
-    expected="orders",
-    spellings={"trec_eval": ("gm_bpref",)},
-)
-def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Logarithm of Bpref, bounded below, so that the mean over queries is that of a geometric mean.
-
-    In [log 0.00001, 0], higher is better; the least value without relevant documents.
-    """
-    return np.log(np.maximum(np.nan_to_num(_bpref(judged, rel=rel)), EPSILON))
-
-
 def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
     """Return infAP's estimate of the precision at a relevant row, from what stands above it."""
     known = relevant + nonrelevant

@@ -145,46 +145,6 @@ def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", 
 
 
 @family(
-    "gm_AP",
-    title="average precision, for the geometric mean",
-    formula="log(max(AP, 0.00001)); the aggregate is exp of the mean",
-    source="Robertson 2006",
-    doi="10.1145/1183614.1183630",
-    bounds=(float(np.log(LEAST_AP)), 0.0),
-    aggregate="gmean",
-    expected="orders of hits",
-    monotone="order",
-    spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
-)
-def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Logarithm of AP, bounded below, so that the mean over queries is that of a geometric mean.
-
-    In [log 0.00001, 0], higher is better; the least value without relevant documents.
-    """
-    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), LEAST_AP))
-
-
-@family(
-    "YAAP",
-    title="yet another average precision",
-    formula="log((1 + R * AP) / (1 + R - R * AP))",
-    source="Robertson 2012",
-    doi="10.1007/978-3-642-28997-2_14",
-    bounds=(-np.inf, np.inf),
-    expected="orders of hits",
-    spellings={"trec_eval": ("yaap",)},
-)
-def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
-    """Log odds of AP, smoothed by the number of relevant documents, so that its values may be averaged.
-
-    Higher is better; 0 without relevant documents.
-    """
-    total = _sum_of_precisions(judged, rel, None)
-    value: Floats = np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
-    return value
-
-
-@family(
     "Rprec",
     title="R-precision",
     formula="hits(R) / R",

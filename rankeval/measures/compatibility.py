@@ -1,0 +1,128 @@
+"""Compatibility: overlap of a ranking with the ideal order that is nearest to it.
+
+A document at rank r of the ranking and s of the ideal order is in the overlap of every depth d >= max(r, s), which adds
+p^(d-1) / d each. Among documents of one grade the ideal order is that of the ranking. So the k-th document of its grade
+in a group of tied rows has the same rank s in every order, and rank r with the chance that it is the k-th.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Ints, Judged
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import family
+from rankeval.measures.lattice import CELLS, alike, place_of_hit
+from rankeval.measures.orders import over_orders
+
+Floats = NDArray[np.float64]
+
+_MOST = 4096
+"""Places of a group of tied rows that count, beyond which orders are drawn instead."""
+
+_NOTHING = 1e-20
+"""A rank of less weight counts for nothing that a float could show: with p = 0.95, those from 898 on."""
+
+
+def _seen(judged: Judged, p: float) -> Ints:
+    """Return how many places of each group of tied rows count."""
+    places: Ints = np.minimum(judged.groups.end - judged.groups.start, int(np.ceil(np.log(_NOTHING) / np.log(p))))
+    return places
+
+
+def _compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
+    """Return Compat, its mean over orders where rows are tied."""
+    if not 0 < p < 1:
+        raise InvalidInput(f"Compat: p, the persistence, is above 0 and below 1 (found {p})")
+    zero = judged.threshold(0)
+    n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
+    depth = np.maximum(judged.n_retrieved, n_ideal)
+    deepest = int(depth.max(initial=0))
+    power = p ** np.arange(deepest)
+    upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
+    mass = np.concatenate(([0.0], np.cumsum(power)))
+    row = np.flatnonzero(judged.code > zero)
+    query = np.searchsorted(judged.offsets, row, side="right") - 1
+    rank = row - judged.offsets[query] + 1
+    code = judged.code[row].astype(np.int64)
+    better = np.cumsum(judged.counts[:, ::-1], axis=1)[:, ::-1] - judged.counts
+    ideal_rank = better[query, code] + _place_in_kind(query * len(judged.levels) + code) + 1
+
+    def adds(at: Ints, rank: Ints) -> Floats:
+        added: Floats = upto[depth[query[at]]] - upto[np.maximum(rank, ideal_rank[at]) - 1]
+        return added
+
+    added = adds(np.arange(len(row)), rank)
+    if len(judged.groups.start):
+        _average(judged, p, row, added, adds)
+    overlap = judged.sums(query, added)
+    best = mass[depth]
+    if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
+        its = np.repeat(np.arange(judged.n_queries), n_ideal)
+        first = np.cumsum(n_ideal) - n_ideal
+        best = judged.sums(its, upto[depth[its]] - upto[np.arange(len(its)) - first[its]])
+    value: Floats = np.divide(overlap, best, out=np.full(judged.n_queries, np.nan), where=n_ideal > 0)
+    return value
+
+
+def _place_in_kind(kind: Ints) -> Ints:
+    """Return how many before each one are of the same kind."""
+    order = np.argsort(kind, kind="stable")
+    first = np.flatnonzero(np.diff(kind[order], prepend=-1))
+    place = np.empty(len(kind), dtype=np.int64)
+    place[order] = np.arange(len(kind)) - np.repeat(first, np.diff(np.append(first, len(kind))))
+    return place
+
+
+def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]) -> None:
+    """Write what tied rows add on average; ``adds(at, ranks)`` gives it for ``row[at]`` at some ranks of each."""
+    tied, group = judged.tied_rows()
+    counted = judged.code[tied] > judged.threshold(0)
+    tied, group = tied[counted], group[counted]
+    kind = group * len(judged.levels) + judged.code[tied]
+    hits, number = np.bincount(kind)[kind], _place_in_kind(kind)
+    size, seen = (judged.groups.end - judged.groups.start)[group], _seen(judged, p)[group]
+    ahead = (judged.groups.start - judged.offsets[judged.groups.query])[group]
+    at = np.searchsorted(row, tied)
+    for (rows, of_kind, places), same in alike(np.column_stack((size, hits, seen))):
+        if places > _MOST:
+            continue
+        chance = place_of_hit(of_kind, rows - of_kind, places).T
+        within = same[number[same] < places]
+        added[at[same]] = 0
+        step = max(1, CELLS // places)
+        for first in range(0, len(within), step):
+            some = within[first : first + step]
+            ranks = ahead[some, None] + np.arange(1, places + 1)
+            added[at[some]] = np.ascontiguousarray(chance[number[some]] * adds(at[some, None], ranks)).sum(axis=1)
+
+
+def _expected_compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
+    """Return the mean of Compat over the orders of tied rows."""
+    value = _compat(judged, p=p, normalize=normalize)
+    too_many = np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
+    if too_many.any():
+        value[too_many] = over_orders(compat, judged, {"p": p, "normalize": normalize}, only=too_many)
+    return value
+
+
+@family(
+    "Compat",
+    title="compatibility",
+    formula="rank-biased overlap with the best order of relevant documents, over that of that order with itself",
+    source="Clarke, Vtyurina & Smucker 2021",
+    doi="10.1145/3451161",
+    expected=_expected_compat,
+    exact_to=f"{_MOST:,} tied rows, and any number for p up to 0.98",
+    spellings={"ir_measures": ("Compat",)},
+)
+def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
+    """Overlap of the ranking with an ideal one, top ranks weighing most.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. Among documents of one grade the ideal order is that
+    of the ranking, and those not retrieved come last.
+    """
+    return _compat(judged, p=p, normalize=normalize)

@@ -1,0 +1,134 @@
+"""The mean of the logarithm of a sum over hits, over the orders of tied rows.
+
+AP and bpref are sums over hits, and the mean of a sum is easy; the mean of its logarithm is not, for the sum takes
+about as many values as there are orders. But for S > 0 and any c > 0
+
+    log S = log c + integral over x of exp(-t) - exp(-t S / c), t = e^x   (Frullani's integral),
+
+and the mean of exp(-t S) over orders is that of a product of what single hits bring, group by group: `lattice` has it
+exactly. The integrand, as a function of x, is analytic and falls off exponentially to both sides, so that plain sums
+over steps of 0.3 are as good as the arithmetic: the error is that of |Gamma(2 pi i / 0.3)|, some 1e-15. With c the mean
+of S, small t count by their squares only. Orders without any hit, S = 0, are what is left of the mean at infinite t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.judged import Ints
+from rankeval.measures.lattice import CELLS, Mixed, mean_of_products, place_of_hit
+
+Floats = NDArray[np.float64]
+
+_STEP = 0.3
+_LOWEST = -20.0
+"""Where x starts: t^2 is 1e-17 there."""
+
+_NO_MORE = 40.0
+"""Beyond this exponent nothing is left that a float shows beside 1."""
+
+_INFINITE = 1e300
+
+
+class HitSum(NamedTuple):
+    """A sum over the hits of each query, of which some are in groups of tied rows.
+
+    Parameters
+    ----------
+    fixed : ndarray of shape (n_queries,)
+        What does not depend on the order of tied rows.
+    groups : Mixed
+        Groups of tied rows, by query.
+    adds : callable
+        ``adds(groups, place, hits)`` gives what these hits of each group add at a place, 0 or more, of shape
+        (n_hits, n_groups).
+    least : ndarray of shape (n_queries,)
+        A bound from below of the sum in any order in which it is not 0, above 0.
+    """
+
+    fixed: Floats
+    groups: Mixed
+    adds: Callable[[Mixed, int, Ints], Floats]
+    least: Floats
+
+
+def mean_log(sums: HitSum, query: Ints) -> tuple[Floats, Floats]:
+    """Return the mean of the logarithms of sums, orders of no hit counting 0, and the chance of such orders.
+
+    Parameters
+    ----------
+    sums : HitSum
+        The sums.
+    query : ndarray of shape (n,)
+        Queries wanted, ascending, in which the sum may be above 0.
+
+    Returns
+    -------
+    ndarray, ndarray of shape (n,)
+    """
+    none = _transform(sums, query, np.full((len(query), 1), _INFINITE))[:, 0]
+    centre = np.maximum(_mean(sums)[query] / np.maximum(1 - none, 1e-15), sums.least[query])
+    spread = centre / sums.least[query]
+    # In eights, so that few lengths occur; by query, so that its value does not depend on those beside it.
+    n_nodes = np.ceil((np.log(_NO_MORE * spread) - _LOWEST) / _STEP / 8).astype(np.int64) * 8
+    total = (1 - none) * np.log(centre)
+    for number in np.unique(n_nodes).tolist():
+        t = np.exp(_LOWEST + _STEP * np.arange(number))
+        for some in _blocks(np.flatnonzero(n_nodes == number), number):
+            left = _transform(sums, query[some], t / centre[some, None]) - none[some, None]
+            total[some] += _STEP * ((1 - none[some, None]) * np.exp(-t) - left).sum(axis=1)
+    return total, none
+
+
+def _mean(sums: HitSum) -> Floats:
+    """Return the mean of each query's sum over the orders."""
+    by_group = np.empty(len(sums.groups.query))
+    for hits, misses, of_shape in sums.groups.by_shape():
+        groups, chance = sums.groups.of(of_shape), place_of_hit(hits, misses)
+        total = np.zeros(len(of_shape))
+        for place in range(1, hits + misses + 1):
+            low, high = max(place - misses, 1), min(hits, place)
+            adds = sums.adds(groups, place, np.arange(low, high + 1)[:, None])
+            total += np.add.accumulate(chance[place - 1, low - 1 : high, None] * adds)[-1]
+        by_group[of_shape] = total
+    mean: Floats = sums.fixed + np.bincount(sums.groups.query, by_group, len(sums.fixed))
+    return mean
+
+
+def _blocks(at: Ints, n_nodes: int) -> Iterator[Ints]:
+    step = max(1, CELLS // n_nodes)
+    return (at[begin : begin + step] for begin in range(0, len(at), step))
+
+
+def _transform(sums: HitSum, query: Ints, rate: Floats) -> Floats:
+    """Return the mean over orders of exp(-rate * sum) for some queries, (n, n_nodes)."""
+    value: Floats = np.exp(-rate * sums.fixed[query, None])
+    place = np.full(len(sums.fixed), -1)
+    place[query] = np.arange(len(query))
+    groups = sums.groups.of(place[sums.groups.query] >= 0)
+    mine = place[groups.query]
+    by_group = np.empty((len(mine), rate.shape[1]))
+    for hits, misses, of_shape in groups.by_shape():
+        step = max(1, CELLS // ((hits + 1) * rate.shape[1]))
+        for begin in range(0, len(of_shape), step):
+            at = of_shape[begin : begin + step]
+            by_group[at] = _of_groups(sums, groups.of(at), hits, misses, rate[mine[at]])
+    if len(mine):
+        first = np.flatnonzero(np.diff(mine, prepend=-1))
+        value[mine[first]] *= np.multiply.reduceat(by_group, first, axis=0)
+    return value
+
+
+def _of_groups(sums: HitSum, groups: Mixed, hits: int, misses: int, rate: Floats) -> Floats:
+    """Return the same for groups with like numbers of hits and misses, (n_groups, n_nodes)."""
+
+    def factor(place: int, low: int, high: int) -> Floats:
+        adds = sums.adds(groups, place, np.arange(low, high + 1)[:, None])
+        chance: Floats = np.exp(-adds[:, :, None] * rate)
+        return chance.reshape(len(adds), -1)
+
+    return mean_of_products(hits, misses, rate.size, factor, from_hit=False).reshape(rate.shape)
