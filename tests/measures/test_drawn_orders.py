@@ -14,6 +14,8 @@ from rankeval.measures import measure
 from rankeval.measures.family import FAMILIES
 from rankeval.measures.orders import DRAWS
 
+pytestmark = pytest.mark.usefixtures("without_formula")
+
 N_ROWS, N_RELEVANT, N_QUERIES = 30, 4, 500
 """30 tied rows, 4 of them relevant: 27,405 orders, too many to be gone through for each of 500 queries."""
 
@@ -61,7 +63,7 @@ def test_the_error_averages_out_over_queries():
     for name in first.index[first == 0]:
         assert one_pattern(["one"], name).scores[0, 0] == pytest.approx(truth[name][0], rel=1e-11)
     names = list(first.index[first > 0])
-    assert {"YAAP", "gm_AP"} <= {measure(name).family.name for name in names}
+    assert {"SquaredAP", "INST"} <= {measure(name).family.name for name in names}
     off, said, values = [], [], []
     for seed in range(20):
         ev = one_pattern([f"set {seed} query {number}" for number in range(N_QUERIES)], names)
@@ -84,7 +86,7 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
     rng = np.random.default_rng(0)
     qid = np.repeat([f"q{number}" for number in range(12)], 25)
     y, score = rng.integers(0, 3, len(qid)), rng.integers(0, 2, len(qid)).astype(float)
-    names = ["YAAP", "gm_AP@20", "gm_AP(rel=2)"]
+    names = ["SquaredAP", "SquaredAP@20", "SquaredAP(rel=2)"]
     whole = rk.evaluate(y, score, qid=qid, measures=names)
     assert (whole.standard_errors > 0).any().all()
     order = rng.permutation(len(qid))
@@ -103,17 +105,17 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
 @pytest.mark.parametrize("same", [[5, "5"], [np.int64(5), np.int32(5)], [np.uint8(5), 5]])
 def test_ids_are_one_by_their_text(same):
     """An id has the same draws whether it is read as a number or as text, or from an array of another width."""
-    first, second = (one_pattern([one], "YAAP") for one in same)
+    first, second = (one_pattern([one], "SquaredAP") for one in same)
     assert first.scores[0, 0] == second.scores[0, 0]
-    assert first.scores[0, 0] != one_pattern([6], "YAAP").scores[0, 0]
+    assert first.scores[0, 0] != one_pattern([6], "SquaredAP").scores[0, 0]
 
 
 def test_files_and_arrays_are_drawn_alike():
     """A collection has the draws of its rows as arrays."""
     docs = [f"d{number}" for number in range(N_ROWS)]
     grades = {"7": {docid: int(number < N_RELEVANT) for number, docid in enumerate(docs)}}
-    ev = rk.evaluate(grades, {"7": dict.fromkeys(docs, 1.0)}, measures="YAAP")
-    assert ev.scores[0, 0] == one_pattern([7], "YAAP").scores[0, 0]
+    ev = rk.evaluate(grades, {"7": dict.fromkeys(docs, 1.0)}, measures="SquaredAP")
+    assert ev.scores[0, 0] == one_pattern([7], "SquaredAP").scores[0, 0]
 
 
 def test_judges_of_one_query_are_drawn_apart():
@@ -122,7 +124,7 @@ def test_judges_of_one_query_are_drawn_apart():
     queries = [f"q{number}" for number in range(300)]
     rows = [(q, d, int(n < N_RELEVANT), who) for q in queries for who in ("ann", "bob") for n, d in enumerate(docs)]
     qrels = rk.Qrels(*map(list, zip(*rows, strict=True)))
-    ev = rk.evaluate(qrels, {q: dict.fromkeys(docs, 1.0) for q in queries}, measures="AvgJG(of='YAAP')")
+    ev = rk.evaluate(qrels, {q: dict.fromkeys(docs, 1.0) for q in queries}, measures="AvgJG(of='SquaredAP')")
     assert np.sqrt((ev.errors**2).mean()) == pytest.approx(ev.scores.std(), rel=0.15)
-    alone = one_pattern(queries, "YAAP")
+    alone = one_pattern(queries, "SquaredAP")
     assert ev.errors.mean() == pytest.approx(alone.errors.mean() / np.sqrt(2), rel=0.05)
