@@ -84,7 +84,7 @@ def trec(data: bytes, n_columns: int, docid: int, value: int, *, tag: bool = Fal
             if hidden or "Q0" in words or len(words) > 16 or not cells[3].isdigit() or NUMBER.fullmatch(words[0]):
                 raise Wrong("columns beyond the format")
         if not rows and tag:
-            text(line)
+            text(line.split(None, n_columns - 1)[-1])
         rows.append((text(cells[0]), text(cells[docid]), number(text(cells[value]))))
     if not rows:
         raise Wrong("empty")
@@ -170,6 +170,8 @@ def column_of(names: list[str], part: str) -> str:
 
 
 def identity(cell: Any) -> Any:
+    if isinstance(cell, bytes):  # of Parquet, which Spark calls binary
+        cell = text(cell)
     if isinstance(cell, bool) or not isinstance(cell, (str, int)) or cell == "":
         raise Wrong("no id")
     if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
