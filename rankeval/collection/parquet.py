@@ -1,14 +1,14 @@
 """Parquet within limits: a column of equal values takes almost no bytes, however often and however long they are.
 
 A file of 100 KB can so hold 100 GB. Neither its own size nor the sizes in its metadata tell, as both count a value of
-a dictionary once. So the numbers of values are looked at before anything is read, and text is read as the file has it,
-as places in a dictionary, whose values are measured before they are copied into their rows.
+a dictionary once. So the numbers of values are looked at before anything is read, and the longest value of each
+dictionary, which comes with the first row of its group. Text is not read as a dictionary, though that would be small:
+Arrow mixes up the rows where a value stands in a dictionary twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +32,7 @@ def parquet_names(source: pa.NativeFile) -> list[str]:
 
 
 def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file, its text columns as plain text.
+    """Read a Parquet file.
 
     Parameters
     ----------
@@ -63,26 +63,39 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
     n_values = sum(one.num_values for one in chunks if columns is None or one.path_in_schema in columns)
     if max(metadata.num_rows, n_values) * _VALUE > most:
         raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
-    packed = {one.path_in_schema for one in chunks if one.physical_type == "BYTE_ARRAY" and one.has_dictionary_page}
-    source.seek(0)
-    table = pq.read_table(source, columns=columns, read_dictionary=sorted(packed))
-    n_bytes = sum(_n_bytes(column) for column in table.columns)
+    n_bytes = _most_bytes(source, metadata, columns)
     if n_bytes > most:
-        raise limits.exceeded("expansion", where, f"{n_bytes:,} bytes of text in {source.size():,} bytes")
-    for place, name in enumerate(table.column_names):
-        if name in packed:
-            table = table.set_column(place, name, _plain(table.column(place)))
+        raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
+    source.seek(0)
+    table = pq.read_table(source, columns=columns)
     table.validate(full=True)  # nobody else looks whether text is UTF-8
     return table
 
 
-def _n_bytes(column: pa.ChunkedArray) -> int:
-    """Return how many bytes the values of a dictionary take when each row has its own."""
-    if not pa.types.is_dictionary(column.type):
+def _most_bytes(source: pa.NativeFile, metadata: pq.FileMetaData, columns: Sequence[str] | None) -> int:
+    """Return how many bytes the texts may take at most when each row has its own."""
+    total = 0
+    for group in range(metadata.num_row_groups):
+        chunks = [metadata.row_group(group).column(column) for column in range(metadata.num_columns)]
+        packed = {
+            one.path_in_schema: one.num_values
+            for one in chunks
+            if one.physical_type == "BYTE_ARRAY"
+            and one.has_dictionary_page
+            and (columns is None or one.path_in_schema in columns)
+        }
+        if not packed:
+            continue
+        source.seek(0)
+        file = pq.ParquetFile(source, read_dictionary=list(packed))
+        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=list(packed), use_threads=False):
+            total += sum(packed.get(name, 0) * _longest(first.column(name)) for name in first.schema.names)
+            break
+    return total
+
+
+def _longest(column: pa.Array) -> int:
+    """Return the bytes of the longest value of a dictionary."""
+    if not pa.types.is_dictionary(column.type) or not len(column.dictionary):
         return 0
-    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
-    return sum(pc.sum(one).as_py() or 0 for one in lengths)
-
-
-def _plain(column: pa.ChunkedArray) -> Any:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    return int(pc.max(pc.binary_length(column.dictionary)).as_py() or 0)
