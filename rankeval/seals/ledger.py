@@ -226,7 +226,7 @@ class Ledger:
             engine = _engine(self.url)
             with engine.connect().execution_options(rankeval_write=write) as connection, connection.begin():
                 if write and not _has_table(connection):
-                    _table().create(connection, checkfirst=True)
+                    _table().create(connection)
                 yield connection
         except sa.exc.IntegrityError:
             raise

@@ -367,7 +367,7 @@ def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, s
     record = put(parcel)
     tracked = send(record)
     assert not record.folder.exists()
-    assert list(spool_directory().iterdir()) == []
+    assert [path for path in spool_directory().iterdir() if not path.match(".store-*.lock")] == []
     root, first, last = (
         client.get_run(run_id) for run_id in (tracked.run_id, *(child.run_id for child in tracked.children))
     )
@@ -527,3 +527,27 @@ def test_the_reason_of_a_failure_does_not_repeat_the_password(monkeypatch):
     )
     assert "secret" not in str(caught.value)
     assert waiting() == [record]
+
+
+def test_an_experiment_that_another_process_makes_meanwhile_is_taken(client, store, monkeypatch):
+    """Asked for, not there, and there when it is to be made; any other refusal is told."""
+    by_name, asked = mlflow.MlflowClient.get_experiment_by_name, []
+
+    def late(self, name):
+        asked.append(name)
+        if len(asked) == 1:
+            mlflow.MlflowClient.create_experiment(client, name)
+            return None
+        return by_name(self, name)
+
+    parcel = Parcel(Target(store, experiment_name="letor"), Node("run", "record"), 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow.MlflowClient, "get_experiment_by_name", late)
+        run_id = send(put(parcel)).run_id
+    assert client.get_run(run_id).info.experiment_id == client.get_experiment_by_name("letor").experiment_id
+    refused = put(Parcel(Target(store, experiment_name="x" * 501), Node("run", "record"), 0))
+    with pytest.raises(TrackingError, match=r"did not take it: .*500"):
+        send(refused)
+    client.delete_experiment(client.get_experiment_by_name("letor").experiment_id)
+    with pytest.raises(InvalidInput, match="'letor' was deleted; restore it"):
+        send(put(parcel))

@@ -159,6 +159,25 @@ def test_what_was_opened_by_one_project_may_be_scored_again_by_all(data):
         rk.evaluate(data.y, scores["a"] + scores["b"], qid=data.qid)
 
 
+def test_what_was_opened_is_still_refused_to_whoever_brings_no_ranking(data):
+    """Fitting and searching have no scores to compare: an opened collection is a test for them as before."""
+    guard = rk.Guard("project")
+    test = guard.register("test", data)
+    guard.open(guard.freeze(test, systems={"a": data.X[:, 0], "b": data.X[:, 1]}))
+    Seals.current().refuse(data.X, data.y, data.qid, score=data.X[:, 0], action="score")
+    with pytest.raises(GuardRefusal, match=r"^fit was refused"):
+        Seals.current().refuse(data.X, data.y, data.qid, action="fit")
+    qrels = {f"q{q}": {f"d{q}-{d}": int((q * d) % 3 == 1) for d in range(12)} for q in range(10)}
+    run = {q: {d: float(len(d) + place) for place, d in enumerate(docs)} for q, docs in qrels.items()}
+    topics = guard.register("topics", qrels=qrels)
+    other = {q: {d: -score for d, score in docs.items()} for q, docs in run.items()}
+    guard.open(guard.freeze(topics, systems={"a": run, "b": other}, measure="AP"))
+    judgments = rk.Qrels.from_dict(qrels)
+    Seals.current().refuse_collection(judgments, rk.Run.from_dict(run), action="evaluate")
+    with pytest.raises(GuardRefusal, match=r"^tune was refused"):
+        Seals.current().refuse_collection(judgments, action="tune")
+
+
 def test_queries_of_too_little_evidence_are_let_through_with_a_warning(data):
     """Three identifiable queries are refused, two may be chance."""
     for n_queries in (3, 2):
