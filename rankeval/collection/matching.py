@@ -221,7 +221,7 @@ def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     coded = pa.chunked_array([left, right]).combine_chunks().dictionary_encode()
     number = numbers_of(coded.indices).astype(np.int64)
     n_documents = len(coded.dictionary)
-    truth_key = truth.query() * n_documents + number[: len(left)][truth.rows]
+    truth_key = truth.query() * n_documents + number[truth.rows]
     ranked_key = ranked.query() * n_documents + number[len(left) :][ranked.rows]
     _refuse_twice(truth, truth_key)
     _refuse_twice(ranked, ranked_key)
