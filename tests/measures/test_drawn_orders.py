@@ -16,10 +16,10 @@ from rankeval.measures.orders import DRAWS
 
 pytestmark = pytest.mark.usefixtures("without_formula")
 
-N_ROWS, N_RELEVANT, N_QUERIES = 30, 4, 500
-"""30 tied rows, 4 of them relevant: 27,405 orders, too many to be gone through for each of 500 queries."""
+N_ROWS, N_RELEVANT, N_QUERIES = 24, 5, 500
+"""24 tied rows, 5 of them relevant: 42,504 orders, too many to be gone through for each of 500 queries."""
 
-BINARY = {"max_rel": 1, "depth": 40, "recall": 0.5}
+BINARY = {"max_rel": 1, "depth": 24, "recall": 0.5}
 
 
 def drawn_measures() -> list[str]:
