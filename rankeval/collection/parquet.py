@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rankeval.collection.limits import ALWAYS, Limits
+from rankeval.errors import FileFormatError
 
 _VALUE = 8  # bytes of a value in memory, at least
 
@@ -49,21 +50,22 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
     ------
     pyarrow.ArrowInvalid
         When the file is damaged.
+    FileFormatError
+        When a column holds lists.
     LimitExceeded
         When the values would take more memory than the limit allows.
     """
     source.seek(0)
     metadata = pq.read_metadata(source)
     most = max(ALWAYS, limits.expansion * source.size())
-    chunks = [
-        metadata.row_group(group).column(column)
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    ]
-    n_values = sum(one.num_values for one in chunks if columns is None or one.path_in_schema in columns)
-    if max(metadata.num_rows, n_values) * _VALUE > most:
+    # Of the schema only: pyarrow 25 ends the process where the metadata of a column's chunk are damaged.
+    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
+    if nested := [leaf.path for leaf in wanted if leaf.max_repetition_level]:
+        raise FileFormatError(f"{where}: the column {nested[0].partition('.')[0]!r} holds lists: give one value a row")
+    if metadata.num_rows * _VALUE > most:
         raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
-    n_bytes = _most_bytes(source, metadata, columns)
+    n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
     if n_bytes > most:
         raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
     source.seek(0)
@@ -72,24 +74,15 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
     return table
 
 
-def _most_bytes(source: pa.NativeFile, metadata: pq.FileMetaData, columns: Sequence[str] | None) -> int:
-    """Return how many bytes the texts may take at most when each row has its own."""
+def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
+    """Return how many bytes texts may take at most when each row has its own."""
+    source.seek(0)
+    file = pq.ParquetFile(source, read_dictionary=names)
     total = 0
-    for group in range(metadata.num_row_groups):
-        chunks = [metadata.row_group(group).column(column) for column in range(metadata.num_columns)]
-        packed = {
-            one.path_in_schema: one.num_values
-            for one in chunks
-            if one.physical_type == "BYTE_ARRAY"
-            and one.has_dictionary_page
-            and (columns is None or one.path_in_schema in columns)
-        }
-        if not packed:
-            continue
-        source.seek(0)
-        file = pq.ParquetFile(source, read_dictionary=list(packed))
-        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=list(packed), use_threads=False):
-            total += sum(packed.get(name, 0) * _longest(first.column(name)) for name in first.schema.names)
+    for group in range(file.num_row_groups if names else 0):
+        n_rows = file.metadata.row_group(group).num_rows
+        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False):
+            total += sum(n_rows * _longest(column) for column in first.columns)
             break
     return total
 

@@ -84,6 +84,13 @@ def test_a_parquet_file_of_nothing_but_rows_is_refused(tmp_path: Path):
         assert "20,000,000 rows in" in refused(read, tmp_path / "r.parquet")
 
 
+def test_a_column_of_lists_is_refused(tmp_path: Path):
+    """Before it is read: one row may hold gigabytes."""
+    lists = pa.array([[0] * 30_000_000], pa.list_(pa.int8()))
+    pq.write_table(pa.table({"qid": ["q"], "docid": lists, "score": [1]}), tmp_path / "r.parquet")
+    assert "the column 'docid' holds lists" in refused("rk.Run.read", tmp_path / "r.parquet")
+
+
 def test_a_dictionary_with_a_value_twice_is_read_as_it_stands(tmp_path: Path):
     """Some writers do not look; read as a dictionary, Arrow gives one row the value of another."""
     columns = {"qid": ["q1", "q2", "q3", "q4"], "docid": ["a"] * 4, "score": range(4)}

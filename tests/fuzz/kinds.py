@@ -57,7 +57,8 @@ class Kind:
     """One kind of file.
 
     ``read`` gives the rows, and ``plain`` those of the plain reader, where there is one: else only the manner of errors
-    is looked at. ``beside`` are further files that the reader needs.
+    is looked at. ``beside`` are further files that the reader needs. Where ``strict`` is false, damage may be refused
+    that the plain reader does not see: in parts of Parquet's metadata that say a thing twice.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Kind:
     read: Callable[[Path], Any]
     plain: Callable[[bytes], Rows] | None = None
     named: bool = True
+    strict: bool = True
     beside: tuple[tuple[str, bytes], ...] = ()
 
 
@@ -235,7 +237,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("run.jsonl", JSONL, partial(run_rows, form="jsonl"), partial(plain.jsonl, value="score")),
         Kind("qrels.jsonl", JSONL_QRELS, partial(qrels_rows, form="jsonl"), partial(plain.jsonl, value="relevance")),
         Kind("run.parquet", parquet_bytes(**ids, score=[float(row) for row in range(24)]),
-             partial(run_rows, form="parquet"), partial(plain.parquet, value="score")),
+             partial(run_rows, form="parquet"), partial(plain.parquet, value="score"), strict=False),
         Kind("run.gz", gzip.compress(RUN, mtime=0), partial(run_rows, form="trec"),
              partial(plain.packed, how="gzip", inner=plain.run)),
         Kind("qrels.zst", pa.Codec("zstd").compress(QRELS, asbytes=True), partial(qrels_rows, form="trec"),

@@ -39,7 +39,7 @@ def complaint(kind: Kind, content: bytes, folder: Path) -> str | None:
             return f"several lines: {said!r}"
         if kind.named and path.stem not in said:
             return f"no name of a file: {said}"
-        return None if kind.plain is None else _refused(kind, content, said)
+        return None if kind.plain is None or not kind.strict else _refused(kind, content, said)
     except Exception as error:  # noqa: BLE001 - this is what is looked for
         return f"traceback: {type(error).__name__}: {error}"
     if kind.plain is None:
