@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.columns import labels
+from rankeval.collection.columns import labels, refuse_unbounded
 from rankeval.collection.convention import shown
 from rankeval.collection.grouping import as_typed, refuse_missing
 from rankeval.errors import InvalidInput
@@ -60,7 +60,9 @@ class RankingData:
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
                 raise InvalidInput(f"{part} has shape {column.shape}, but X has {n_rows} rows: give one {part} a row")
-            if part != "y":
+            if part == "y":
+                refuse_unbounded(column, part)
+            else:
                 refuse_missing(column, part)
 
     def __len__(self) -> int:

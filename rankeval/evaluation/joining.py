@@ -50,8 +50,9 @@ def join(
     rules = find_convention(convention)
     if qid is not None or group is not None:
         ids = ids_of_rows(qid, group, ranking)
+        joined = join_arrays(truth, ranking, ids, docid=None, convention=rules)  # checks what the guard reads
         Seals.current().refuse(None, truth, ids, score=ranking, action=action)
-        return join_arrays(truth, ranking, ids, docid=None, convention=rules)
+        return joined
     if not _is_collection(truth):
         raise QueryIdError(
             "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "

@@ -109,10 +109,10 @@ def evaluate(
             raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
         ids = ids_of_rows(qid, group, ranking)
         parse_measures(measures, rules)  # a misspelt name is said before anything is read or hashed
+        joined = join_arrays(truth, ranking, ids, docid=docid, convention=rules)  # checks what the guard reads
         Seals.current().refuse(None, truth, ids, docid=docid, score=ranking, action="evaluate")
-        return score_arrays(
-            truth, ranking, ids, docid=docid, measures=measures, convention=rules, weights=weights, name=name
-        )
+        rows = {"y_true": truth, "y_score": ranking, "qid": ids, "docid": docid}
+        return _score_rows(joined, rows, measures, weights, name)
     from rankeval.collection.qrels import as_qrels
     from rankeval.collection.run import as_run
 
@@ -187,8 +187,12 @@ def score_arrays(
     Evaluation
     """
     joined = join_arrays(y, score, qid, docid=docid, convention=find_convention(convention))
-    labelled = {"y_true": y, "y_score": score, "qid": qid, "docid": docid}
-    return score_joined(joined, measures, weights=_query_weights(weights, joined, labelled), name=name)
+    return _score_rows(joined, {"y_true": y, "y_score": score, "qid": qid, "docid": docid}, measures, weights, name)
+
+
+def _score_rows(joined: Joined, rows: Mapping[str, Any], measures: Specs, weights: Any, name: str | None) -> Evaluation:
+    """Score rows that are joined; `rows` are the columns as they were given, beside which weights may stand."""
+    return score_joined(joined, measures, weights=_query_weights(weights, joined, rows), name=name)
 
 
 def score_collection(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval.collection import columns
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import check_share
 from rankeval.collection.data import RankingData
@@ -146,9 +147,7 @@ def as_ranking_data(
         raise InvalidInput(f"{who} needs y, the relevance of each row")
     check_rows(X=X, y=y, qid=qid, docid=docid, **beside)
     ids = require(X, y, who=who, qid=qid, group=group)
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = columns.labels(columns.as_column(y), "y")
     features = without_ids(X)
     names = tuple(map(str, features.columns)) if hasattr(features, "columns") else None
     return RankingData(features if hasattr(features, "shape") else np.asarray(features), labels, ids, docid, names)

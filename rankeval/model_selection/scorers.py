@@ -125,9 +125,13 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
     if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
         # A column for each grade, and no scale on which they could be put together.
         method = "predict"
-    values = getattr(estimator, method)(X)
-    columns.refuse_masked(values, method)
-    values = np.asarray(values)
+    found = getattr(estimator, method)(X)
+    columns.refuse_masked(found, method)
+    try:
+        values = np.asarray(found)
+    except (TypeError, ValueError) as error:  # of rows of unlike length
+        said = " ".join(str(error).split())
+        raise InvalidInput(f"{method} of {type(estimator).__name__} gives no array: {said}") from None
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
     if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
@@ -136,10 +140,11 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise InvalidInput(
-            f"{method} of {type(estimator).__name__} gives {values.shape[1]} scores a row: one is needed"
-        )
-    return columns.scores(values, method).astype(np.float64, copy=False)
+        number = values.shape[1] if values.ndim == 2 else f"{values.ndim} dimensions of"
+        raise InvalidInput(f"{method} of {type(estimator).__name__} gives {number} scores a row: one is needed")
+    # A list as it was given: its whole numbers may be rounded in the array.
+    column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values
+    return columns.scores(column, method).astype(np.float64, copy=False)
 
 
 class QueryScorer:

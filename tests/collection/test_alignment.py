@@ -166,3 +166,15 @@ class TestGuard:
                 test, systems={"a": score, "b": score.sample(frac=1, random_state=1)}, baseline="a", measure="AP"
             )
         guard.freeze(test, systems={"a": score, "b": -score.to_numpy()}, baseline="a", measure="AP")
+
+    @pytest.mark.filterwarnings("ignore:RG001")
+    @pytest.mark.parametrize("name", ["docid", "qid"])
+    @pytest.mark.parametrize("odd", [np.zeros((2, 8)), [[1], [1, 2]], 3], ids=["matrix", "ragged", "number"])
+    def test_what_it_reads_is_checked_before(self, tmp_path, name, odd):
+        """With a ledger in force a matrix of ids was an error of the hashes."""
+        rk.Guard("p", ledger=f"sqlite:///{tmp_path}/l.db").register(
+            "t", np.arange(8.0).reshape(8, 1), ROWS.y, qid=ROWS.qid
+        )
+        positional, ids = given(**{name: odd})
+        with pytest.raises(InvalidInput, match=rf"{name}"):
+            rk.evaluate(*positional, **ids)

@@ -31,11 +31,14 @@ class Column:
         What it says, in Python's own numbers and texts.
     trouble : bool
         Whether it must be refused, whatever stands beside it.
+    mixed : bool
+        Whether that is so since ids of two types have no order: what only parts the queries takes them.
     """
 
     given: Any
     plain: list
     trouble: bool = False
+    mixed: bool = False
 
     @property
     def labels(self):
@@ -168,7 +171,9 @@ NO_IDS = {
 def draw(rng, makes, troubles, values, index, *, troubled):
     """Return a column of some make; in trouble, if that is asked for and there are rows."""
     if troubled and values:
-        name = rng.choice(sorted(set(troubles) - ({"another type"} if len(values) == 1 else set())))
-        return Column(troubles[name](list(values), rng.randrange(len(values)), index), list(values), trouble=True)
+        alone = {"another type", "rounded"} if len(values) == 1 else set()  # which are none by themselves
+        name = rng.choice(sorted(set(troubles) - alone))
+        given = troubles[name](list(values), rng.randrange(len(values)), index)
+        return Column(given, list(values), trouble=True, mixed=name == "another type")
     made = makes[rng.choice(sorted(makes))](list(values), index)
     return Column(*made) if isinstance(made, tuple) and makes is NUMBERS else Column(made, list(values))

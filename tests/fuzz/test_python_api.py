@@ -228,8 +228,11 @@ def cut(rng):
     X, labels, masked = matrix(rng, index, len(y.plain))
     carrier = Column(pd.Series(0, index=labels), []) if labels is not None else None
     ok = of_one_order(carrier, y, qid) and not (masked or y.trouble or qid.trouble) and len(qid.plain) > 0
-    several = len(set(qid.plain)) > 1
     kind = rng.choice(["split", "dev_test_split", "scorer"])
+    if kind != "scorer" and qid.mixed:
+        qid.plain, qid.trouble = qid.given, False
+        ok = of_one_order(carrier, y) and not (masked or y.trouble)
+    several = len(set(qid.plain)) > 1
     if kind == "scorer":
         model = SimpleNamespace(predict=lambda _: score.given)
         expected = plain_values(grouped([y, score, qid, y]), "expected") if ok and not score.trouble else REFUSED

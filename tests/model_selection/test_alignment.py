@@ -138,3 +138,23 @@ def test_ranking_data_without_a_query_id_are_refused(qid):
     """They were one query named nan."""
     with pytest.raises(QueryIdError, match=r"qid: row . has no query id"):
         rk.RankingData(np.zeros((2, 1)), [0, 1], qid)
+
+
+@pytest.mark.parametrize("y", [[1.0, np.nan], [1, None], pd.array([1, None], dtype="Int64")], ids=["nan", "None", "NA"])
+def test_ranking_data_without_a_label_are_refused(y):
+    """A label that is missing would be met where it is scored, or never."""
+    with pytest.raises(InvalidInput, match=r"^y: row 1 (is nan|has no number)"):
+        rk.RankingData(np.zeros((2, 1)), y, [1, 1])
+    with pytest.raises(InvalidInput, match=r"^y: row 1 (is nan|has no number)"):
+        rk.dev_test_split(np.zeros((2, 1)), y, qid=[1, 2])
+
+
+def test_predictions_that_floats_cannot_tell_apart_are_refused():
+    """A list of them became an array of rounded floats."""
+
+    class Model:
+        def predict(self, _):
+            return [0.0, 2**60 + 1, 2.0]
+
+    with pytest.raises(InvalidInput, match="predict: row 1 is 1152921504606846977"):
+        rk.make_scorer("AP")(Model(), np.zeros((3, 1)), [0, 1, 2], qid=[1, 1, 1])
