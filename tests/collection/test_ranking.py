@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -171,3 +172,31 @@ def test_extreme_scores_are_in_order():
     found = rank_rows(score, np.arange(8), np.array([0, 8]), n_levels=8, by_position=True, with_rows=True)
     assert found.row.tolist() == [7, 3, 6, 1, 2, 4, 5, 0]
     assert [part.tolist() for part in found.ties] == [[4], [6], [0]]
+
+
+@pytest.mark.parametrize("lengths", [[600], [1] * 300, [3, 0, 300, 5, 1, 0]])
+def test_lists_that_stand_in_order_are_not_sorted(lengths, monkeypatch):
+    """Most files have them so: from one query to the next scores may rise, ties may stand among them."""
+    monkeypatch.setattr("rankeval.collection.ranking.sort_within", None)
+    offsets = np.cumsum([0, *lengths])
+    score = np.concatenate([[place - (row + 1) // 2 for row in range(length)] for place, length in enumerate(lengths)])
+    code = np.arange(len(score)) % 2
+    for by_position in (False, True):
+        found = rank_rows(score.astype(float), code, offsets, n_levels=2, by_position=by_position, with_rows=True)
+        assert found.row.tolist() == plainly(score, code, offsets, by_position=by_position)[0]
+
+
+def test_a_few_long_lists_among_many_short_ones_are_not_padded():
+    """A matrix of 20,000 rows of 20,000 would take gigabytes."""
+    offsets = np.cumsum([0, 20_000, *[1] * 20_000])
+    score = np.random.default_rng(0).normal(size=offsets[-1])
+    tracemalloc.start()
+    try:
+        found = rank_rows(
+            score, np.zeros(len(score), dtype=np.int64), offsets, n_levels=1, by_position=True, with_rows=True
+        )
+        assert tracemalloc.get_traced_memory()[1] < 100 * len(score)
+    finally:
+        tracemalloc.stop()
+    assert found.row[:20_000].tolist() == np.argsort(-score[:20_000]).tolist()
+    assert found.row[20_000:].tolist() == list(range(20_000, 40_000))
