@@ -60,7 +60,9 @@ def evaluate(
     ----------
     truth, ranking : array of shape (n_rows,), or Qrels and Run, dicts, frames, paths
         Relevance and score of each row, with ``qid=`` or ``group=``, rows in any order; or a collection's judgments
-        and a run, without.
+        and a run, without. Series have equal indexes in the same order, beside each other and beside those below: what
+        is in another order is refused, since neither position nor label is sure to be meant. Scores are compared as
+        64-bit floats, so that whole numbers which these cannot hold are refused too.
     qid : array of shape (n_rows,), optional
         The query of each row, ids of any type.
     group : array of shape (n_queries,), optional

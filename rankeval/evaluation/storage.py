@@ -33,7 +33,7 @@ def pack(evaluation: Evaluation) -> bytes:
     evaluation : Evaluation
         What to write.
     """
-    columns: dict[str, Any] = {"qid": pa.array(evaluation.queries.tolist())}
+    columns: dict[str, Any] = {"qid": _ids(evaluation.queries)}
     columns |= {f"measure:{label}": evaluation.scores[:, place] for place, label in enumerate(evaluation.labels)}
     columns |= {f"fact:{fact}": evaluation.facts[fact] for fact in FACTS}
     if evaluation.errors is not None:
@@ -59,6 +59,14 @@ def pack(evaluation: Evaluation) -> bytes:
 
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue().to_pybytes())
+
+
+def _ids(queries: NDArray[Any]) -> pa.Array:
+    """Return query ids as Arrow holds them."""
+    try:
+        return pa.array(queries.tolist(), pa.uint64() if queries.dtype.kind == "u" else None)
+    except (OverflowError, pa.ArrowException) as error:
+        raise InvalidInput(f"qid: these ids cannot be stored ({error}); give them as text") from None
 
 
 def _plain(value: Any) -> Any:

@@ -187,3 +187,12 @@ def test_group_sizes_do_not_wrap():
     """2**63 - 1 twice and 4 add up to 2 in 64 bits."""
     with pytest.raises(InvalidInput, match="add up to 18446744073709551618, but there are 2 rows"):
         rk.evaluate([1, 0], [1, 2], group=[2**63 - 1, 2**63 - 1, 4])
+
+
+def test_great_ids_are_stored_or_refused():
+    """Saving them was an OverflowError."""
+    rows = {"truth": [1, 0, 1], "ranking": [3, 2, 1], "measures": "AP"}
+    ev = rk.evaluate(**rows, qid=np.array([2**63, 2**63, 2], dtype=np.uint64))
+    assert rk.Evaluation.from_bytes(ev.to_bytes()).queries.tolist() == [2, 2**63]
+    with pytest.raises(InvalidInput, match="qid: these ids cannot be stored"):
+        rk.evaluate(**rows, qid=[2**63, -1, -1]).to_bytes()
