@@ -1,0 +1,124 @@
+"""Digests of evaluations, plans and splits are pinned: runs of last year are held against those of next year by them.
+
+They change only knowingly: until issue 9 is done by naming the change in the commit, afterwards by a new version of the
+scheme beside the old one. ``python tests/golden/test_digests.py`` prints what they are now.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval.collection.convention import Convention
+from rankeval.guard.plan import Plan
+
+QRELS = {"a": {"d1": 1, "d2": 0, "d3": 2}, "b": {"d1": 1, "é": -1}, "c": {"d4": 0}}
+RUN = {"a": {"d1": 3.0, "d9": 2.0, "d3": 2.0}, "b": {"é": 1.0, "d1": 1.0}, "c": {"d4": 1.0}}
+Y, SCORE, QID = [0, 1, 2, 0, 1, 3], [0.5, 0.5, -1.0, 2.0, 2.0, 2.0], [7, 7, 7, 3, 3, 3]
+
+
+def many_rows():
+    rng = np.random.default_rng(0)
+    return {"truth": rng.integers(0, 4, 300_000), "ranking": rng.random(300_000), "qid": np.arange(300_000) // 100}
+
+
+CASES = {
+    "rows": lambda: {"truth": Y, "ranking": SCORE, "qid": QID},
+    "rows with ids of texts": lambda: {"truth": Y, "ranking": SCORE, "qid": [f"requête {one}" for one in QID]},
+    "rows with ids of floats": lambda: {"truth": Y, "ranking": SCORE, "qid": [one / 2 for one in QID]},
+    "rows with labels of floats": lambda: {"truth": [one / 2 for one in Y], "ranking": SCORE, "qid": QID},
+    "rows with far labels": lambda: {"truth": [100 * one for one in Y], "ranking": SCORE, "qid": QID},
+    "rows by docid": lambda: {"truth": Y, "ranking": SCORE, "qid": QID, "docid": [1, 2, 3, 1, 2, 3], "ties": "docid"},
+    "rows of more than one chunk": many_rows,
+    "a collection": lambda: {"truth": QRELS, "ranking": RUN},
+    "a collection by docid": lambda: {"truth": QRELS, "ranking": RUN, "convention": "trec_eval-9.0.8"},
+    "a collection of numbers": lambda: {"truth": {1: {7: 1, 8: 0}}, "ranking": {1: {8: 1.0, 9: 0.5}}},
+    "a collection by aspect": lambda: {
+        "truth": rk.Qrels(["q"] * 3, ["d", "d", "e"], [1, 0, 2], aspect=["1", "2", "1"]),
+        "ranking": {"q": {"d": 1.0, "e": 1.0}},
+        "measures": ["AP", "alpha_nDCG@3"],
+    },
+}
+
+DIGESTS = {
+    "rows": (
+        "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
+        "989c2ae4695bfa5381727edd551c7325283f2d2310c662a73cd81359567cc882",
+    ),
+    "rows with ids of texts": (
+        "ee3156ac83871b7b19ad92c84fdac0951b37fe0de026777709e537a281171804",
+        "088292a15157dc2a8d7b98cce4a165ca741e0e5e36140a26b88922cfb46f3cb5",
+    ),
+    "rows with ids of floats": (
+        "400a0bf73a566a0d1fea9f65e692d72c74d688be4d8227b219b237216b82eac8",
+        "c3f4f18303e5a6628fbd38352b4d0e25ecf3206d2ccc125779bf34f6246cac81",
+    ),
+    "rows with labels of floats": (
+        "f6618b8105c74203d210c4ae4affbdf6fae3cd1a2b4778f7447afe21773e30b4",
+        "5f054edabe64b2e9b7a70203fc68b8276f2263929928c213408ddb4213ea79af",
+    ),
+    "rows with far labels": (
+        "f1e4aa4ac3474c6267a1f08ab3f67c01628894d16a6f14bcc13a97bde7a670a7",
+        "d00c574e01a2fa9d1ab80fa3a855ec17dee6f236843062960fea03f0f29116c5",
+    ),
+    "rows by docid": (
+        "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
+        "9e9f40e2f3fe5542c25440e493b85157cdcd9dfcb6bf7afe79d093d6518ae0d7",
+    ),
+    "rows of more than one chunk": (
+        "37fd9c4f02c75fb381b90ffcd9e224b99f1078f93f36a83a0c74705c3faa05fc",
+        "98386e0f77cbe426245cc274b3fabea019151c165e6b3ece501403500a2a7ede",
+    ),
+    "a collection": (
+        "b7940e5927a3382d96f72be90cb38a30658f9b9195c51ac1b09f5ab4283add81",
+        "54b9044d548a52e922b03a1f8898e31438ccab6301187a4e39fd9553d26fffb9",
+    ),
+    "a collection by docid": (
+        "b7940e5927a3382d96f72be90cb38a30658f9b9195c51ac1b09f5ab4283add81",
+        "d629d52a7c08a44b403ef985595237ee81eb3d517bf5b753e505e8701760ed38",
+    ),
+    "a collection of numbers": (
+        "66bf745d393b67b4c6d70f7f68fb2bb772b6b8416cfeefc8a4724680e5372a0c",
+        "35775db12b724ccba24624f0b420c3d6c518b9eb6992cbbeb74e84fe0e6ee575",
+    ),
+    "a collection by aspect": (
+        "28df5eab27be37b0424c1dc77b260c4d941fc925b2b12269a7dc020b96236795",
+        "32465ef1813a8ce325e266722b54a6487560ce08eb60900873ee46496d47de78",
+    ),
+}
+
+
+def digests(case):
+    evaluation = rk.evaluate(**{"measures": ["AP", "nDCG@10"], **CASES[case]()})
+    return evaluation.judgments_digest, evaluation.ranking_digest
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_digests_of_judgments_and_of_rankings(case):
+    assert digests(case) == DIGESTS[case]
+
+
+def plan_id():
+    systems = (("b", "2" * 64), ("a", "1" * 64))
+    return Plan("p", "c", "d" * 64, systems, "a", "nDCG@10", ("AP",), Convention(), 0.05, 99, 0).id
+
+
+def test_a_plan_has_the_id_that_its_openings_name():
+    """The convention's card is part of a plan: a rule that is added to it gives new ids."""
+    assert plan_id() == "4ca5cc9ec9b4618e9b78"
+
+
+def held_out(salt):
+    data = rk.RankingData(np.zeros((40, 1)), np.zeros(40), np.arange(40))
+    return sorted(set(rk.dev_test_split(data, test_size=0.25, salt=salt).test.qid.tolist()))
+
+
+def test_the_same_queries_are_held_out_by_every_version():
+    """By the hash of their ids: a test set that was cut off once stays cut off."""
+    assert held_out("") == [1, 4, 6, 8, 11, 12, 14, 17, 22, 34]
+    assert held_out("salt") == [0, 1, 4, 5, 6, 9, 13, 16, 19, 29, 30, 33, 37]
+
+
+if __name__ == "__main__":
+    print({case: digests(case) for case in CASES}, plan_id(), held_out(""), held_out("salt"), sep="\n")  # noqa: T201
