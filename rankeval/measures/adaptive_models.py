@@ -7,8 +7,9 @@ shorter ones are filled up with rows of no gain (cwl_eval does so at 1000).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 from rankeval.collection.judged import Groups, Ints, Judged
 from rankeval.errors import InvalidInput
 from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
-from rankeval.measures.family import family
+from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
+from rankeval.measures.expected_nerr import write_expected
+from rankeval.measures.family import FAMILIES, Kernel, family
 from rankeval.measures.lattice import alike, as_listed
 from rankeval.measures.orders import over_orders
 from rankeval.measures.parameters import Count
@@ -145,7 +148,7 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: floa
     value[groups.query] = 0
     too_many = np.zeros(judged.n_queries, dtype=bool)
     too_many[query] = np.isnan(goals[query])
-    for kinds, at in by_composition(judged, groups, grade):
+    for kinds, at in by_composition(judged, groups, grade, np.minimum(groups.end - groups.start, cutoff - rank)):
         too_many[groups.query[at]] |= kinds is None
         for kind in kinds or ():
 
@@ -186,13 +189,46 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
     return _gain_per_rank(judged, scaled(judged, "BPM", min_rel, max_rel), cutoff, goes_on)
 
 
+PATIENCE: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
+    "NERR8": lambda rank, _: np.ones_like(rank),
+    "NERR9": lambda rank, _: rank / (rank + 1),
+    "NERR10": lambda rank, given: np.full_like(rank, given["p"]),
+    "NERR11": lambda rank, given: ((rank + 2 * given["T"] - 1) / (rank + 2 * given["T"])) ** 2,
+}
+"""The chance to go on behind a rank where nothing was gained; times 1 - g where something was."""
+
+
+def _nerr(judged: Judged, name: str, given: Mapping[str, Any]) -> Floats:
+    """Return the gain per rank of users who stop at what satisfies them."""
+    gains = scaled(judged, name, given["min_rel"], given["max_rel"])
+    depth = given.get("cutoff") or given["depth"]
+    return _gain_per_rank(judged, gains, depth, lambda gains, rank: PATIENCE[name](rank, given) * (1 - gains))
+
+
+def _over_orders(name: str) -> Kernel:
+    """Return the kernel of a NERR measure for tied rows."""
+
+    def expected(judged: Judged, **parameters: Any) -> Floats:
+        kernel, given = FAMILIES[name].kernel, {**FAMILIES[name].defaults, **parameters}
+        value = kernel(as_listed(judged), **given)
+        rank = np.arange(1, given.get("cutoff", given.get("depth")), dtype=np.float64)
+        patience = np.concatenate(([1.0], np.cumprod(PATIENCE[name](rank, given))))
+        too_many = write_expected(judged, scaled(judged, name, given["min_rel"], given["max_rel"]), patience, value)
+        if too_many.any():
+            value[too_many] = over_orders(kernel, judged, given, only=too_many)
+        return value
+
+    return expected
+
+
 @family(
     "NERR8",
     title="nearly expected reciprocal rank, equation 8",
     formula="C(i) = 1 - g(i), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected=_over_orders("NERR8"),
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -200,7 +236,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    return _gain_per_rank(judged, scaled(judged, "NERR8", min_rel, max_rel), cutoff, lambda gains, _: 1 - gains)
+    return _nerr(judged, "NERR8", {"max_rel": max_rel, "min_rel": min_rel, "cutoff": cutoff})
 
 
 @family(
@@ -209,7 +245,8 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected=_over_orders("NERR9"),
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -217,9 +254,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    return _gain_per_rank(
-        judged, scaled(judged, "NERR9", min_rel, max_rel), cutoff, lambda gains, rank: rank / (rank + 1) * (1 - gains)
-    )
+    return _nerr(judged, "NERR9", {"max_rel": max_rel, "min_rel": min_rel, "cutoff": cutoff})
 
 
 @family(
@@ -228,7 +263,8 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected=_over_orders("NERR10"),
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR10",)},
 )
 def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
@@ -238,7 +274,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     """
     if not 0 <= p <= 1:
         raise InvalidInput(f"NERR10: p, the chance to go on, is in [0, 1] (found {p})")
-    return _gain_per_rank(judged, scaled(judged, "NERR10", min_rel, max_rel), depth, lambda gains, _: p * (1 - gains))
+    return _nerr(judged, "NERR10", {"max_rel": max_rel, "min_rel": min_rel, "p": p, "depth": depth})
 
 
 @family(
@@ -247,7 +283,8 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected=_over_orders("NERR11"),
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR11",)},
 )
 def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
@@ -255,10 +292,5 @@ def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, 
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    goal = _goal("NERR11", T)
-
-    def goes_on(gains: Floats, rank: Floats) -> Floats:
-        patience: Floats = ((rank + 2 * goal - 1) / (rank + 2 * goal)) ** 2 * (1 - gains)
-        return patience
-
-    return _gain_per_rank(judged, scaled(judged, "NERR11", min_rel, max_rel), depth, goes_on)
+    _goal("NERR11", T)
+    return _nerr(judged, "NERR11", {"max_rel": max_rel, "min_rel": min_rel, "T": T, "depth": depth})

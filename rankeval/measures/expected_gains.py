@@ -32,14 +32,14 @@ EXACT_TO = "some hundred tied rows with whole gains, fewer if sums of gains diff
 
 
 class Above(NamedTuple):
-    """Of one kind of row in a group: its gain, how many there are, and the chances of sums above by place.
+    """Of one kind of row in a group: its gain, its share, and the chances of sums above by place.
 
     Parameters
     ----------
     gain : float
         Gain of the kind.
-    rows : int
-        Rows of the kind.
+    share : float
+        Share of the rows of the group that are of the kind.
     sums : ndarray of shape (n_sums,)
         Gains that the rows of the group above it may have together.
     chance : ndarray of shape (n_places, n_sums)
@@ -47,7 +47,7 @@ class Above(NamedTuple):
     """
 
     gain: float
-    rows: int
+    share: float
     sums: Floats
     chance: Floats
 
@@ -67,7 +67,7 @@ class Above(NamedTuple):
         ndarray of shape (n_groups,)
         """
         place, possible = np.nonzero(self.chance)
-        chance, sums = self.chance[place, possible] * self.rows / len(self.chance), self.sums[possible]
+        chance, sums = self.chance[place, possible] * self.share, self.sums[possible]
         step = max(1, CELLS // len(sums))
         parts = [slice(first, min(first + step, n_groups)) for first in range(0, n_groups, step)]
         # In rows, so that a group's sum is added up in one order, whichever groups are beside it.
@@ -75,56 +75,69 @@ class Above(NamedTuple):
         return np.concatenate([one.sum(axis=1) for one in weighed])
 
 
-def by_composition(judged: Judged, groups: Groups, gain: Floats) -> Iterator[tuple[tuple[Above, ...] | None, Ints]]:
+def by_composition(
+    judged: Judged, groups: Groups, gain: Floats, places: Ints
+) -> Iterator[tuple[tuple[Above, ...] | None, Ints]]:
     """Yield the kinds of groups, None where there are too many sums, and the groups that consist of these."""
+    for present, seen, at in compositions(judged, groups, gain, places):
+        yield kinds_of(present, seen), at
+
+
+def compositions(
+    judged: Judged, groups: Groups, gain: Floats, places: Ints
+) -> Iterator[tuple[tuple[tuple[float, int], ...], int, Ints]]:
+    """Yield gains with their numbers of rows, places that count, and the groups that have these."""
     kinds, kind_of = np.unique(gain, return_inverse=True)
     size = groups.end - groups.start
-    group = np.repeat(np.arange(len(size)), size)
-    row = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size) + np.repeat(groups.start, size)
-    counts = np.bincount(group * len(kinds) + kind_of[judged.code[row]], minlength=len(size) * len(kinds))
-    for rows, some in alike(counts.reshape(len(size), len(kinds))):
-        present = tuple((one, number) for one, number in zip(kinds.tolist(), rows, strict=True) if number)
-        yield kinds_of(present), some
+    step = max(1, CELLS // len(kinds))  # labels may be many
+    for first in range(0, len(size), step):
+        some = slice(first, first + step)
+        group = np.repeat(np.arange(len(size[some])), size[some])
+        before = np.cumsum(size[some]) - size[some]
+        row = np.arange(len(group)) + np.repeat(groups.start[some] - before, size[some])
+        counts = np.bincount(group * len(kinds) + kind_of[judged.code[row]], minlength=len(size[some]) * len(kinds))
+        table = np.column_stack((places[some], counts.reshape(-1, len(kinds))))
+        for (seen, *rows), at in alike(table):
+            present = tuple((one, number) for one, number in zip(kinds.tolist(), rows, strict=True) if number)
+            yield present, seen, first + at
 
 
-def kinds_of(rows: tuple[tuple[float, int], ...]) -> tuple[Above, ...] | None:
+def kinds_of(rows: tuple[tuple[float, int], ...], places: int) -> tuple[Above, ...] | None:
     """Return the kinds of a group, from gains and numbers of rows, or None where there are too many sums."""
     found = []
     for at, (gain, number) in enumerate(rows):
         others = [(one, rows_of - (place == at)) for place, (one, rows_of) in enumerate(rows)]
-        above = _above(
-            sum(rows_of for one, rows_of in others if one == 0), [one for one in others if one[0] and one[1]]
-        )
+        without = sum(rows_of for one, rows_of in others if one == 0)
+        above = _above(without, [one for one in others if one[0] and one[1]], places)
         if above is None:
             return None
-        found.append(Above(gain, number, *above))
+        found.append(Above(gain, number / sum(number for _, number in rows), *above))
     return tuple(found)
 
 
-def _above(without: int, rows: list[tuple[float, int]]) -> tuple[Floats, Floats] | None:
-    """Return sums of gains, and the chance of each among the first 0, 1, 2 ... of these rows and those without."""
-    subset, total, chance = (
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1),
-        np.ones(1),
-    )  # of subsets: size, sum, chance by size
+def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Floats, Floats] | None:
+    """Return sums of gains, and the chance of each among the first 0 ... places - 1 of these rows and those without."""
+    # Of subsets of the rows so far: their size, their sum, and the chance of that among those of this size.
+    subset, total, chance = np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1)
     so_far = 0
     for gain, number in rows:
-        if len(subset) * (number + 1) > MOST:
+        more = np.arange(min(number, places - 1) + 1)
+        if len(subset) * len(more) > MOST:
             return None
-        more = np.arange(number + 1)
-        size = (subset[:, None] + more).ravel()
-        sums = (total[:, None] + more * gain).ravel()
+        before, more = (part.ravel() for part in np.broadcast_arrays(np.arange(len(subset))[:, None], more))
+        fits = subset[before] + more < places
+        before, more = before[fits], more[fits]
+        size, sums = subset[before] + more, total[before] + more * gain
         # Of a subset of both, the chance that so many are of this kind.
-        share = chance[:, None] * drawn(number, so_far)[subset[:, None] + more, more]
+        share = chance[before] * drawn(number, so_far, places - 1)[size, more]
         order = np.lexsort((sums, size))
         first = np.flatnonzero((np.diff(size[order], prepend=-1) != 0) | (np.diff(sums[order], prepend=-1) != 0))
         subset, total = size[order][first], sums[order][first]
-        chance = np.add.reduceat(share.ravel()[order], first)
+        chance = np.add.reduceat(share[order], first)
         so_far += number
     sums, at = np.unique(total, return_inverse=True)
-    if (so_far + without + 1) * len(sums) > MOST:
+    if places * len(sums) > MOST:
         return None
-    by_size = np.zeros((so_far + 1, len(sums)))
+    by_size = np.zeros((min(so_far, places - 1) + 1, len(sums)))
     by_size[subset, at] = chance
-    return sums, drawn(so_far, without) @ by_size
+    return sums, drawn(so_far, without, places - 1) @ by_size

@@ -233,7 +233,7 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     above = np.where(start > judged.offsets[query], has[start - 1], 0.0)
     by_group = np.zeros(len(start))
     too_many = np.zeros(judged.n_queries, dtype=bool)
-    for kinds, groups in by_composition(judged, judged.groups, gains):
+    for kinds, groups in by_composition(judged, judged.groups, gains, judged.groups.end - start):
         too_many[query[groups]] |= kinds is None
         for kind in kinds or ():
             if kind.gain:

@@ -210,6 +210,53 @@ def test_bejeweled_players(around, max_rel, goal):
         assert found == pytest.approx(float(wanted), abs=1e-12), cutoff
 
 
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", ["NERR8@8", "NERR9@40", "NERR10", "NERR11"])
+def test_users_who_stop_at_what_satisfies_them(around, name):
+    """With one grade of gain 1: by the rank of the first relevant row."""
+    groups = binary(14, around)
+    attention = np.cumprod([1.0, *(goes_on(name, rank) for rank in range(1, 40))])
+    first = walk(groups, 0, lambda state, rank, label: state or label * rank)
+    depth = 8 if name == "NERR8@8" else 40
+    wanted = fsum(
+        float(chance) * attention[rank - 1] / attention[:rank].sum()
+        for rank, chance in first.items()
+        if 0 < rank <= depth
+    )
+    assert value_of(groups, nerr(name, 1)) == pytest.approx(wanted, abs=1e-12)
+
+
+def goes_on(name, rank) -> float:
+    """Return the chance to go on behind a rank with no gain."""
+    chances = {"NERR8@8": 1.0, "NERR9@40": rank / (rank + 1), "NERR10": 0.9, "NERR11": ((rank + 1) / (rank + 2)) ** 2}
+    return chances[name]
+
+
+def nerr(name, max_rel) -> str:
+    """Return the measure to rank 40, or to its cut-off."""
+    family, _, cutoff = name.partition("@")
+    return f"{family}(max_rel={max_rel})@{cutoff}" if cutoff else f"{family}(max_rel={max_rel}, depth=40)"
+
+
+@pytest.mark.parametrize("name", ["NERR8@8", "NERR9@40", "NERR10", "NERR11"])
+def test_users_who_may_stop(name):
+    """With gains of 1/4 and 1/2: by every place of three relevant rows of one grade and one of another, of 30."""
+    places = np.array(list(combinations(range(30), 4)))
+    lists = np.zeros((4 * len(places), 40))
+    for odd in range(4):
+        rows = np.arange(len(places)) + odd * len(places)
+        lists[rows[:, None], 2 + places] = 0.25
+        lists[rows, 2 + places[:, odd]] = 0.5
+    lists[:, 0] = 0.25
+    attention = np.cumprod([1.0, *(goes_on(name, rank) for rank in range(1, 40))])
+    weight = attention * np.cumprod(np.column_stack((np.ones(len(lists)), 1 - lists[:, :-1])), axis=1)
+    if name == "NERR8@8":
+        weight[:, 8:] = 0
+    wanted = ((weight * lists).sum(axis=1) / weight.sum(axis=1)).mean()
+    groups = [[1], [0], [2] + [1] * 3 + [0] * 26]
+    assert value_of(groups, nerr(name, 4)) == pytest.approx(wanted, abs=1e-12)
+
+
 def test_bejeweled_players_whose_gains_do_not_add_up():
     """Six times 1/3 is below 2 in floats, three times 2/3 is not: such sums are drawn, as the program has them."""
     y = [1] * 12 + [2] * 12 + [0] * 6
