@@ -186,7 +186,7 @@ class Comparison:
             table = pd.DataFrame({name: [_from_plain(v, name) for v in fields["table"][name]] for name in COLUMNS})
             return cls(**{**fields, "table": table, "evaluations": {}, "notes": tuple(fields["notes"])})
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            why = f"{type(error).__name__}: {error}"
+            why = " ".join(f"{type(error).__name__}: {error}".split())
             raise InvalidInput(f"this is no whole comparison ({why}); pass what to_json wrote") from error
 
     def __str__(self) -> str:

@@ -157,7 +157,8 @@ def read(record: Record) -> Parcel:
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, RankevalError):
             raise
-        raise TrackingError(f"{path} was altered: {type(error).__name__}: {error}; it will not be sent") from error
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise TrackingError(f"{path} was altered: {why}; it will not be sent") from error
 
 
 def _plain(path: Path) -> dict[str, Any]:
@@ -165,7 +166,7 @@ def _plain(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise TrackingError(f"{path} cannot be read: {error}") from error
+        raise TrackingError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):
         raise TrackingError(f"{path} was altered: it holds no JSON object")
     return found

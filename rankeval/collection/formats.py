@@ -144,7 +144,7 @@ def _read_delimited(kind: str) -> _Reader:
             if not data.strip():
                 raise _empty(layout, where) from None
             wrong = lines.wrong_record(data, delimiter, where)
-            raise wrong or FileFormatError(f"{where}: {error}") from error
+            raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
 
         def rows() -> list[str]:
             source.seek(0)
@@ -237,7 +237,7 @@ def _from_table(
     except (InvalidInput, TypeError) as error:
         cells = {one: table.column(one).to_pylist() for one in parts.values()}
         wrong = lines.wrong_cell(*_split(cells, parts, layout), rows(), where)
-        raise wrong or FileFormatError(f"{where}: {error}") from error
+        raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
     _check_ids(columns, rows, where, bad)
     return columns if aspect else replace(columns, name=_name(table))
 

@@ -311,7 +311,7 @@ def _parse(text: str, source: str) -> Any:
     except RecursionError:
         raise ConfigError(f"{source}: nested too deep for an experiment file") from None
     except (ValueError, TypeError) as error:  # a date of no calendar, a number of thousands of digits, a list as a key
-        raise ConfigError(f"{source}: {error}") from None
+        raise ConfigError(f"{source}: {' '.join(str(error).split())}") from None
     if _n_values(raw, {}) > _MOST_VALUES:
         raise ConfigError(f"{source}: aliases (*) make more than {_MOST_VALUES:,} values of it")
     return raw
