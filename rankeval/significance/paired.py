@@ -244,7 +244,7 @@ def wilcoxon(d: ArrayLike, *, alternative: str = "two-sided", confidence_level: 
 def _exact_signed_ranks(changed: Floats, alternative: str) -> float:
     """Count the sign patterns whose rank sum is as extreme, from the distribution built up rank by rank."""
     # Doubled, so that the mean ranks of ties are whole numbers too.
-    # Rounded, since 0.5 - 0.25 and 0.6 - 0.35 differ in their last bit and would not tie.
+    # Rounded, since 0.3 - 0.2 and 0.2 - 0.1 differ in their last bit and would not tie.
     ranks = np.round(2 * stats.rankdata(np.round(np.abs(changed), 12))).astype(np.int64)
     ways = np.ones(1)
     for rank in ranks:
