@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import unknown
 from rankeval.collection import columns
-from rankeval.collection.alignment import check_rows, index_of, same_rows
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.frames import is_records
@@ -24,6 +23,7 @@ from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
 from rankeval.evaluation.drawing import note_on_draws
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import FACTS
+from rankeval.evaluation.weights import query_weights
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
@@ -194,7 +194,7 @@ def score_arrays(
 
 def _score_rows(joined: Joined, rows: Mapping[str, Any], measures: Specs, weights: Any, name: str | None) -> Evaluation:
     """Score rows that are joined; `rows` are the columns as they were given, beside which weights may stand."""
-    return score_joined(joined, measures, weights=_query_weights(weights, joined, rows), name=name)
+    return score_joined(joined, measures, weights=query_weights(weights, joined, rows), name=name)
 
 
 def score_collection(
@@ -224,73 +224,7 @@ def score_collection(
     from rankeval.collection.judgments import join_collection
 
     joined = join_collection(qrels, run, convention=find_convention(convention))
-    return score_joined(joined, measures, weights=_query_weights(weights, joined, None), name=name or run.name)
-
-
-def _query_weights(weights: Any | None, joined: Joined, rows: Mapping[str, Any] | None) -> Floats | None:
-    """Return one weight a query, from a mapping or Series by query, or from one a row."""
-    if weights is None:
-        return None
-    columns.refuse_masked(weights, "weights")
-    # A Series as long as the rows may have their index, or that of queries, or one that could be either.
-    long = rows is not None and index_of(weights) is not None and len(weights) == len(joined.score)
-    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, rows or {})):
-        values = _weights_of_rows(weights, joined)
-    else:
-        values = _weights_of_queries(weights, joined)
-        if long and _may_be_by_row(weights, joined) and not np.array_equal(values, _weights_of_rows(weights, joined)):
-            raise InvalidInput(
-                "weights: this Series may be by row or by query, and the two differ; give weights.to_numpy() for one "
-                "weight a row, weights.to_dict() for one a query"
-            )
-    if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
-    return values
-
-
-def _is_by_row(weights: Any, joined: Joined, rows: Mapping[str, Any]) -> bool:
-    """Say whether a Series as long as the rows has their index, or one that is not of queries."""
-    index = next((found for found in map(index_of, rows.values()) if found is not None), None)
-    if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
-        return True
-    if set(joined.queries.tolist()) <= set(weights.index.tolist()):
-        return False
-    check_rows(**rows, weights=weights)
-    return True
-
-
-def _may_be_by_row(weights: Any, joined: Joined) -> bool:
-    """Say whether labels that hold all queries may be of rows: numbers may, names that are just the queries may not."""
-    return weights.index.inferred_type == "integer" or set(weights.index) != set(joined.queries.tolist())
-
-
-def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    """Return the weights that a mapping or Series has for the queries."""
-    known: dict[Any, Any] = {}
-    for query, weight in weights.items():
-        first = known.setdefault(query, weight)
-        if first is not weight and first != weight:
-            raise InvalidInput(f"weights: query {query!r} has several; a query has one weight")
-    queries = joined.queries.tolist()
-    lacking = [query for query in queries if query not in known]
-    if lacking:
-        raise InvalidInput(f"weights: query {lacking[0]!r} has none ({len(lacking)} such in all)")
-    return columns.labels([known[query] for query in queries], "weights").astype(np.float64)
-
-
-def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
-    """Return the one weight that the rows of each query share."""
-    rows = columns.labels(weights, "weights").astype(np.float64)
-    if len(rows) != len(joined.score):
-        raise InvalidInput(
-            f"weights: expected one a row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
-        )
-    rows = rows if joined.order is None else rows[joined.order]
-    filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
-    values = rows[filled]
-    if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
-        raise InvalidInput("weights: found several within one query; a query has one weight, repeated on its rows")
-    return values
+    return score_joined(joined, measures, weights=query_weights(weights, joined, None), name=name or run.name)
 
 
 def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
