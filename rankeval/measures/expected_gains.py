@@ -122,7 +122,7 @@ def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Fl
     so_far = 0
     for gain, number in rows:
         more = np.arange(min(number, places - 1) + 1)
-        if len(subset) * len(more) > MOST:
+        if max(len(subset), min(so_far + number + 1, places)) * len(more) > MOST:
             return None
         before, more = (part.ravel() for part in np.broadcast_arrays(np.arange(len(subset))[:, None], more))
         fits = subset[before] + more < places
@@ -136,7 +136,7 @@ def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Fl
         chance = np.add.reduceat(share[order], first)
         so_far += number
     sums, at = np.unique(total, return_inverse=True)
-    if places * len(sums) > MOST:
+    if places * max(len(sums), min(so_far + 1, places)) > MOST:
         return None
     by_size = np.zeros((min(so_far, places - 1) + 1, len(sums)))
     by_size[subset, at] = chance

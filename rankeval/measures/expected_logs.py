@@ -24,6 +24,9 @@ from rankeval.measures.lattice import CELLS, Mixed, mean_of_products, place_of_h
 
 Floats = NDArray[np.float64]
 
+MOST = 2**22
+"""Rows times hits in the groups of tied rows of a query, beyond which orders are drawn instead."""
+
 _STEP = 0.3
 _LOWEST = -20.0
 """Where x starts: t^2 is 1e-17 there."""
@@ -54,6 +57,13 @@ class HitSum(NamedTuple):
     groups: Mixed
     adds: Callable[[Mixed, int, Ints], Floats]
     least: Floats
+
+
+def too_large(groups: Mixed, n_queries: int) -> NDArray[np.bool_]:
+    """Say which queries have groups that would take too long."""
+    states = (groups.hits + groups.misses).astype(np.float64) * groups.hits
+    large: NDArray[np.bool_] = np.bincount(groups.query, states, n_queries) > MOST
+    return large
 
 
 def mean_log(sums: HitSum, query: Ints) -> tuple[Floats, Floats]:

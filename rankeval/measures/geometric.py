@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.judged import Ints, Judged
-from rankeval.measures.expected_logs import HitSum, mean_log
+from rankeval.measures.expected_logs import HitSum, mean_log, too_large
 from rankeval.measures.family import family
 from rankeval.measures.incomplete import EPSILON, before, bpref, judged_rows
 from rankeval.measures.lattice import Mixed, as_listed, mixed_groups, outside, relevant_or_not, worst_ranks
@@ -19,15 +19,16 @@ from rankeval.measures.ranked import LEAST_AP, average_precision
 
 Floats = NDArray[np.float64]
 
-_EXACT_TO = "R = {}: beyond, some order may have a value between 0 and 0.00001"
+_LARGE = "2,000 tied rows, and more where few of them are relevant"
+_EXACT_TO = f"{_LARGE}, and R = {{}} (beyond, some order may have a value between 0 and 0.00001)"
 
 
 def _bounded_log(judged: Judged, sums: HitSum, rel: float, least: float, value: Floats) -> NDArray[np.bool_]:
-    """Write the mean of log(max(sum / R, least)), and say for which queries an order may come below the bound."""
+    """Write the mean of log(max(sum / R, least)), and say which queries are too large or may come below the bound."""
     n_relevant = judged.n_relevant(rel)
     query = np.unique(sums.groups.query[n_relevant[sums.groups.query] > 0])
-    bounded = np.zeros(judged.n_queries, dtype=bool)
-    bounded[query] = sums.least[query] < least * n_relevant[query]
+    bounded = too_large(sums.groups, judged.n_queries)
+    bounded[query] |= sums.least[query] < least * n_relevant[query]
     query = query[~bounded[query]]
     total, none = mean_log(sums, query)
     value[query] = total - (1 - none) * np.log(n_relevant[query]) + none * np.log(least)
@@ -102,11 +103,12 @@ def _expected_yaap(judged: Judged, *, rel: float = 1) -> Floats:
     rest = 1 + n_relevant - in_groups - sums.fixed
     lacking = HitSum(rest, sums.groups, lacks, np.maximum(rest, 1.0))
     tied = np.bincount(sums.groups.query, minlength=judged.n_queries) > 0
-    query = np.flatnonzero(tied & (rest > 0))
+    # At rel=0 rows without a judgment count as found, and there may be more of them than are judged relevant.
+    handed_over = tied & ((rest <= 0) | too_large(sums.groups, judged.n_queries))
+    query = np.flatnonzero(tied & ~handed_over)
     value[query] = mean_log(found, query)[0] - mean_log(lacking, query)[0]
-    more_found = tied & (rest <= 0)  # than are judged relevant: at rel=0 rows without a judgment count as found
-    if more_found.any():
-        value[more_found] = over_orders(yet_another_average_precision, judged, {"rel": rel}, only=more_found, rel=rel)
+    if handed_over.any():
+        value[handed_over] = over_orders(yet_another_average_precision, judged, {"rel": rel}, only=handed_over, rel=rel)
     return value
 
 
@@ -118,6 +120,7 @@ def _expected_yaap(judged: Judged, *, rel: float = 1) -> Floats:
     doi="10.1007/978-3-642-28997-2_14",
     bounds=(-np.inf, np.inf),
     expected=_expected_yaap,
+    exact_to=_LARGE,
     spellings={"trec_eval": ("yaap",)},
 )
 def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:

@@ -131,6 +131,13 @@ def test_logarithms_of_ap(n_relevant):
     assert value_of(groups, "YAAP") == pytest.approx(odds, abs=1e-12)
 
 
+def test_large_groups_are_drawn():
+    """Half of 6,000 tied rows: no table of all places and hits is made."""
+    names = ["gm_AP", "YAAP", "gm_Bpref", "G", "IPrec(recall=0.5)", "BPM(max_rel=1, T=4000)@5000", "NERR10(max_rel=1)"]
+    options = {"qid": ["q"] * 6000, "measures": names}
+    assert (rk.evaluate([1, 0] * 3000, np.zeros(6000), **options).errors > 0).all()
+
+
 @pytest.mark.parametrize("cutoff", [1, 5, 29, 30, 31])
 def test_logarithm_of_ap_at_a_cutoff(cutoff):
     """Orders in which nothing relevant stands within the cut-off count as log 0.00001: by all places of four."""
