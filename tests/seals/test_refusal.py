@@ -1,5 +1,6 @@
 """The refusal stands on what the ledger says, or on its last state that was read."""
 
+import pickle
 import re
 import sqlite3
 
@@ -157,6 +158,34 @@ def test_what_was_opened_by_one_project_may_be_scored_again_by_all(data):
     rk.evaluate(data.y, 3 * scores["b"] - 1, qid=data.qid)
     with pytest.raises(GuardRefusal):
         rk.evaluate(data.y, scores["a"] + scores["b"], qid=data.qid)
+
+
+def test_switched_off_means_off_for_seals_that_were_made_before(data, monkeypatch):
+    """A scorer that came from elsewhere respects the switch of the process that it works in."""
+    seals = Seals.current()
+    assert seals.up_to_date() == seals
+    monkeypatch.setenv("RANKEVAL_LEDGER", "off")
+    forget()
+    assert seals.ledgers
+    assert not seals.active
+    seals.refuse(data.X, data.y, data.qid, action="fit")
+    assert pickle.loads(pickle.dumps(seals)).ledgers == ()
+
+
+def test_seals_from_elsewhere_are_respected_beside_ones_own(tmp_path, data, monkeypatch):
+    """And of one ledger the newer head counts."""
+    seals = Seals.current()
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "other.db"))
+    forget()
+    other = rk.datasets.make_ranking(40, 12, 5, rng=12)
+    rk.Guard("project").register("other", other)
+    for one in (data, other):
+        with pytest.raises(GuardRefusal):
+            seals.refuse(one.X, one.y, one.qid, action="fit")
+    assert len(seals.up_to_date().ledgers) == 2
+    own = Seals.current()
+    rk.Guard("project").register("third", rk.datasets.make_ranking(40, 12, 5, rng=13))
+    assert own.up_to_date() == Seals.current() != own
 
 
 def test_what_was_opened_is_still_refused_to_whoever_brings_no_ranking(data):

@@ -73,6 +73,6 @@ def test_compare_takes_no_fold_scores(folds):
     """Neither ours, nor a frame of what scikit-learn's cross_validate returns."""
     theirs = pd.DataFrame({"fit_time": D, "score_time": D, "test_AP": D})
     many = pd.concat({"a": folds, "b": folds}, names=["system"])
-    for one in (folds, folds[["AP"]], theirs, many):
+    for one in (folds, folds[["AP"]], theirs, theirs[["fit_time", "score_time"]], many):
         with pytest.raises(InvalidInput, match="scores of folds"):
             rk.compare({"a": one, "b": one})
