@@ -18,6 +18,8 @@ from rankeval.collection.judged import Groups, Ints
 
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _LAST = np.iinfo(np.int64).max
+_FEW_LEVELS = 128
+"""Beyond, the key would keep too little of the score for a label beside it. Fewer labels come as bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +73,13 @@ def rank_rows(
         With every group of two or more tied rows, whatever their labels.
     """
     if _falls(score, offsets):
-        return _rank_falling(score, code, offsets, by_position=by_position, with_rows=with_rows)
+        small = code.astype(np.uint8) if n_levels <= _FEW_LEVELS else code
+        return _rank_falling(score, small, offsets, by_position=by_position, with_rows=with_rows)
     lengths = np.diff(offsets)
     longest = int(lengths.max(initial=0))
     position_bits = max(longest - 1, 0).bit_length()
     code_bits = (n_levels - 1).bit_length()
-    packed = code_bits <= 7  # beyond, the key would keep too little of the score
+    packed = n_levels <= _FEW_LEVELS
     if not packed:
         code_bits = 0
     low_bits = position_bits + code_bits
@@ -118,23 +121,20 @@ def _falls(score: NDArray[np.float64], offsets: Ints) -> bool:
 
 
 def _rank_falling(
-    score: NDArray[np.float64], code: Ints, offsets: Ints, *, by_position: bool, with_rows: bool
+    score: NDArray[np.float64], code: NDArray[np.uint8] | Ints, offsets: Ints, *, by_position: bool, with_rows: bool
 ) -> Ranking:
     """Rank rows that stand in order: only tied ones may have to change places."""
     same = np.flatnonzero(score[1:] == score[:-1]) + 1
     same = same[offsets[np.searchsorted(offsets, same)] != same]
     ties = _runs(same, offsets)
     row = np.arange(len(score))
-    ranked = code
     if len(same) and not by_position:
         _order_by_label(row, code, ties)
-        ranked = code[row]
-    return Ranking(
-        ranked.astype(np.uint8) if len(code) and code.max() < 128 else ranked, row if with_rows else None, ties
-    )
+        code = code[row]
+    return Ranking(code, row if with_rows else None, ties)
 
 
-def _order_by_label(row: Ints, code: Ints, ties: Groups) -> None:
+def _order_by_label(row: Ints, code: NDArray[np.uint8] | Ints, ties: Groups) -> None:
     """Put the tied among ranked rows into the order of their labels; those of one label stay as they stand."""
     size = ties.end - ties.start
     group = np.repeat(np.arange(len(size)), size)

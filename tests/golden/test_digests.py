@@ -29,6 +29,8 @@ CASES = {
     "rows with ids of floats": lambda: {"truth": Y, "ranking": SCORE, "qid": [one / 2 for one in QID]},
     "rows with labels of floats": lambda: {"truth": [one / 2 for one in Y], "ranking": SCORE, "qid": QID},
     "rows with far labels": lambda: {"truth": [100 * one for one in Y], "ranking": SCORE, "qid": QID},
+    "rows with 100 labels": lambda: {"truth": list(range(100)), "ranking": [0.5] * 99 + [1], "qid": [1] * 100},
+    "rows with 129 labels": lambda: {"truth": list(range(129)), "ranking": [0.5] * 128 + [1], "qid": [1] * 129},
     "rows by docid": lambda: {"truth": Y, "ranking": SCORE, "qid": QID, "docid": [1, 2, 3, 1, 2, 3], "ties": "docid"},
     "rows of more than one chunk": many_rows,
     "a collection": lambda: {"truth": QRELS, "ranking": RUN},
@@ -42,6 +44,14 @@ CASES = {
 }
 
 DIGESTS = {
+    "rows with 100 labels": (
+        "7da610e0beab77f628fc1491ef2563fa1807a5fe30d6e4bc92e5a2985e122cfc",
+        "7d8b361813890d5be486070522304ac14c096235fc5cf4429251df78a68577ee",
+    ),
+    "rows with 129 labels": (
+        "bf55fbe7171afeec32bd2c5281bd66ad956e4a699e79906e3e8b6044442a5dd6",
+        "49b772431471e2c8c1fd4a0e8f9cdde713ad7886f31d41cd4cabd4dccc4d6814",
+    ),
     "rows": (
         "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
         "989c2ae4695bfa5381727edd551c7325283f2d2310c662a73cd81359567cc882",
@@ -92,6 +102,19 @@ DIGESTS = {
 def digests(case):
     evaluation = rk.evaluate(**{"measures": ["AP", "nDCG@10"], **CASES[case]()})
     return evaluation.judgments_digest, evaluation.ranking_digest
+
+
+@pytest.mark.parametrize("n_labels", [3, 100, 128, 129, 140])
+def test_a_ranking_has_one_digest_in_whatever_order_its_rows_stand(n_labels):
+    """However many labels there are, and whether the greatest of them were retrieved or not."""
+    qrels = {"q": {f"d{label:03}": label for label in range(n_labels)}}
+    listed = [f"d{label:03}" for label in range(0, n_labels - 2, 2)]
+    orders = (listed, listed[::-1], listed[1::2] + listed[::2])
+    found = {
+        rk.evaluate(qrels, {"q": {d: 200.0 - int(d[1:]) // 4 for d in order}}, measures="AP").ranking_digest
+        for order in orders
+    }
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("case", CASES)
