@@ -111,7 +111,7 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("n_levels", [1, 2, 3, 128, 129])
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 128, 129, 300])
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_lists_of_any_length_are_ranked_as_pythons_sort_would(lengths, n_levels):
     """Whichever way of sorting the lengths lead to, with ties and without, scores in order already or not."""
