@@ -502,6 +502,14 @@ def test_the_users_data_directory_is_that_of_the_desktop_standard(monkeypatch, t
     assert spool_directory().is_absolute()
 
 
+def test_the_folders_above_the_spool_are_made(monkeypatch, tmp_path):
+    """On a new machine there is no data directory of the user either."""
+    monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "share" / "rankeval" / "spool"))
+    first = put(_parcel())
+    assert waiting() == [first]
+    assert first.folder.parent == tmp_path / "share" / "rankeval" / "spool"
+
+
 def test_a_record_that_is_gone_is_not_sent():
     record = put(_parcel())
     record.remove()
