@@ -502,6 +502,21 @@ def test_the_users_data_directory_is_that_of_the_desktop_standard(monkeypatch, t
     assert spool_directory().is_absolute()
 
 
+def test_a_record_that_names_a_file_elsewhere_is_told_so():
+    """The path itself is refused, as when it was packed; other alterations are told as such."""
+    for path, kind, says in (
+        ("../record.json", InvalidInput, "artifact path is '../record.json'"),
+        ("b", TrackingError, "altered"),
+    ):
+        record = put(_parcel())
+        file = record.folder / "record.json"
+        plain = json.loads(file.read_text())
+        plain["nodes"]["0"]["files"] = {path: "00"}
+        file.write_text(json.dumps(plain))
+        with pytest.raises(kind, match=says):
+            read(record)
+
+
 def test_the_folders_above_the_spool_are_made(monkeypatch, tmp_path):
     """On a new machine there is no data directory of the user either."""
     monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "share" / "rankeval" / "spool"))
