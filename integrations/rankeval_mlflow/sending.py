@@ -145,7 +145,7 @@ class _Sending:
             self._run(f"{place}-{index}", child, experiment_id, run_id) for index, child in enumerate(node.children)
         )
         if place == "0" and self.parcel.model_version:
-            self._model_version(run_id, node)
+            self._model_version(*self.parcel.model_version, run_id, node)
         self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
         if not given:
             self.client.set_terminated(run_id, end_time=self.parcel.created_ms)
@@ -234,11 +234,8 @@ class _Sending:
                 dataset_digest=short_digest(scores.dataset_digest),
             )
 
-    def _model_version(self, run_id: str, node: Node) -> None:
+    def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
         """Tell the registry: the aggregates as tags of the model's version, with the run they come from."""
-        if self.parcel.model_version is None:
-            return
-        name, version = self.parcel.model_version
         for scores in node.scores:
             tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
             for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
