@@ -55,8 +55,11 @@ def test_a_ledger_that_cannot_be_read_any_more_goes_on_by_its_state(ledger, data
 
 
 def test_a_ledger_that_was_never_read_is_an_error(ledger, data):
+    assert Seals.current().active
     spoil(ledger)
     forget()
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Seals.current()
     with pytest.raises(LedgerError, match="cannot be read"):
         evaluate(data)
 
