@@ -33,10 +33,6 @@ class Grouping:
     offsets: Ints
     order: Ints | None
 
-    def rows(self, begin: int, end: int) -> slice | Ints:
-        """Return which rows of the input stand at these grouped places."""
-        return slice(begin, end) if self.order is None else self.order[begin:end]
-
 
 def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     """Turn group sizes, as LightGBM wants them, into one query id a row: 0, 1, 2 ...
