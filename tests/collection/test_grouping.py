@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankeval.collection.grouping import group_rows, order_of, sizes_to_ids
-from rankeval.errors import QueryIdError
+from rankeval.collection.grouping import as_typed, group_rows, order_of, sizes_to_ids
+from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.query_ids import from_sizes
 
 ids = st.one_of(
@@ -254,3 +254,18 @@ def test_texts_of_any_letters_are_numbered_as_numpy_sorts_them(letters, n_rows):
     assert np.diff(grouping.offsets).tolist() == sizes.tolist()
     order = np.arange(n_rows) if grouping.order is None else grouping.order
     assert ids[order].tolist() == sorted(ids.tolist())
+
+
+def test_an_array_of_great_numbers_stays_an_array():
+    """Its owner chose floats; a list is read more closely, since NumPy would make one id of two."""
+    assert group_rows(np.array([2.0**60, 1.0])).queries.dtype == np.float64
+    assert group_rows([2.0**60, 1.0]).queries.tolist() == [1.0, 2.0**60]
+
+
+def test_masked_ids_are_named_for_what_they_are():
+    masked = np.ma.masked_array([1, 2], mask=[True, False])
+    with pytest.raises(QueryIdError, match="qid"):
+        as_typed(masked)
+    with pytest.raises(InvalidInput, match="docid") as caught:
+        as_typed(masked, "docid")
+    assert not isinstance(caught.value, QueryIdError)
