@@ -168,7 +168,9 @@ def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
     possible = (misses >= 0) & (misses <= rest)
     misses = np.clip(misses, 0, rest)
     log_chance = log_choose(np.array(marked), hits) + log_choose(np.array(rest), misses)
-    return np.where(possible, np.exp(log_chance - log_choose(np.array(total), drawn)), 0.0)
+    # What cannot be drawn has a "logarithm" beyond all floats in large groups: it must not get as far as exp.
+    chance: Floats = np.exp(np.where(possible, log_chance - log_choose(np.array(total), drawn), -np.inf))
+    return chance
 
 
 @family(

@@ -84,3 +84,11 @@ def test_exact_levels_are_compared_in_integers():
     """0.7 of 10 documents are 7, although 0.7 * 10 in floats, divided otherwise, need not be."""
     value = scored([1] * 7, range(7, 0, -1), ["IPrec(recall=0.7)", "IPrec(recall=0.71)"], beyond=[1] * 3)
     assert value.tolist() == [1.0, 0.0]
+
+
+def test_inf_ap_of_thousands_of_tied_rows_is_a_number_without_a_warning():
+    """Half of the tied rows are relevant: 1/rank for the row itself, and of those above it 599 in 1,199."""
+    labels = np.arange(1200) % 2
+    value = rk.evaluate(labels, np.zeros(1200), group=[1200], measures="infAP").scores.item()
+    harmonic = np.sum(1 / np.arange(1, 1201)) / 1200
+    assert value == pytest.approx(harmonic + (1 - harmonic) * 599 / 1199, abs=1e-6)
