@@ -108,6 +108,12 @@ class Convention:
             object.__setattr__(self, "name", name)
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a text, what to call the convention")
+        meant = name.strip().lower()
+        if meant in PRESETS and name != meant:
+            raise InvalidInput(
+                f"the name {name!r} is that of a preset but for capitals or blanks: write convention={meant!r} if you "
+                "mean the preset, else take another name"
+            )
         changed = self._changed(PRESETS.get(name, self))
         if changed:
             found, expected = (getattr(one, changed[0]) for one in (self, PRESETS[name]))

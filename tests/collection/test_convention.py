@@ -97,3 +97,12 @@ def test_a_stored_evaluation_keeps_its_card():
     for rules in ({}, {"ties": "stable"}, {"convention": "gdeval"}):
         ev = rk.evaluate([1, 0], [2, 1], qid=[0, 0], docid=["a", "b"], measures="AP", **rules)
         assert rk.Evaluation.from_bytes(ev.to_bytes()).convention == ev.convention
+
+
+@pytest.mark.parametrize("name", ["TREC_EVAL-9.0.8", " trec_eval-9.0.8", "Sklearn ", "RankEval"])
+def test_a_name_that_reads_as_a_preset_s_is_refused(name):
+    """Capitals and blanks do not make a name of one's own: a reader of the card takes it for the preset's."""
+    with pytest.raises(InvalidInput, match="is that of a preset but for capitals or blanks"):
+        rk.Convention(name)
+    with pytest.raises(InvalidInput, match="is that of a preset but for capitals or blanks"):
+        replace(PRESETS["trec_eval-10"], name=name)
