@@ -229,10 +229,10 @@ def find(
 
 
 WAYS = (
-    "qid= (or group= sizes) with the call; a pandas index level named 'qid' on X or y, such as "
-    "y = pd.Series(y, index=pd.Index(qid, name='qid')); a column 'qid' of X"
+    "qid= (or group= sizes) with the call; a pandas index level named 'qid', the same on X and y if both are pandas: "
+    "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X"
 )
-"""How ids can be given anywhere."""
+"""How ids can be given anywhere; ``asarray``, because a Series that is given an index is looked up by label."""
 
 
 def require(X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None) -> NDArray[Any]:

@@ -95,3 +95,18 @@ def test_a_weight_belongs_to_the_query():
 def test_a_number_and_its_text_are_two_ids():
     """NumPy makes texts of both where they stand in one list."""
     assert encode(find(X, qid=["1", 1, "1", 1]))[0].tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("columns", [(pd.DataFrame(X), pd.Series(range(4))), (X, pd.Series(range(4))), (X, range(4))])
+def test_the_way_that_the_message_shows_keeps_every_row_in_its_place(columns):
+    """Whole numbers as ids are labels of rows as well: a Series that is given them as its index is reordered."""
+    features, labels = columns
+    with pytest.raises(QueryIdError, match="needs the query id") as caught:
+        require(features, labels, who="a scorer")
+    y = pd.Series(np.asarray(labels), index=pd.Index([3, 3, 0, 0], name="qid"))
+    features = features.set_axis(y.index) if isinstance(features, pd.DataFrame) else features
+    assert "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index)" in str(
+        caught.value
+    )
+    assert y.tolist() == list(labels)
+    assert require(features, y, who="a scorer").tolist() == [3, 3, 0, 0]
