@@ -37,8 +37,8 @@ def check_rows(**columns: Any) -> None:
             continue
         if known is None:
             first, known = name, index
-        elif not same_rows(known, index) and len(known) == len(index):
-            row, one, other = _difference(known, index)
+        elif len(known) == len(index) and (found := _difference(known, index)):
+            row, one, other = found
             raise QueryIdError(
                 f"{first} and {name} have different indexes: row {row} is {one!r} in {first} and {other!r} in {name}. "
                 f"If the labels say which rows belong together, give {name}.loc[{first}.index]; if the rows are in the "
@@ -60,12 +60,17 @@ def same_rows(one: Any, other: Any) -> bool:
     one, other : Index
         The same object and two ranges are compared without a look at the labels.
     """
-    return one is other or bool(one.equals(other))
+    return len(one) == len(other) and _difference(one, other) is None
 
 
-def _difference(one: Any, other: Any) -> tuple[int, Any, Any]:
-    """Return the first row at which two indexes of one length differ, and its labels."""
+def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
+    """Return the first row at which two indexes of one length differ, and its labels; None if there is no such row."""
+    if one is other or one.equals(other):
+        return None
+    # Labels are looked at too: to pandas an index of pyarrow's integers equals none of NumPy's, whatever its labels.
     for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
+        if left is right:  # such as pd.NA, which cannot be asked whether it equals itself
+            continue
         if type(left) is not type(right) or not (left == right or (left != left and right != right)):  # noqa: PLR0124 - nan
             return row, left, right
-    return 0, one[0], other[0]
+    return None

@@ -85,7 +85,8 @@ def test_what_has_no_index_goes_by_position(make):
 def test_equal_indexes_are_no_matter_of_type_or_object():
     """Ranges, copies, names, floats and duplicates are equal if their labels are."""
     index = pd.Index([3, 3, 1])
-    for other in (index.copy(), index.rename("row"), index.astype(float), index.astype(object)):
+    kinds = (float, object, "Int64", "int64[pyarrow]")
+    for other in (index.copy(), index.rename("row"), *map(index.astype, kinds)):
         check_rows(one=pd.Series([1, 2, 3], index=index), two=pd.Series([1, 2, 3], index=other))
     check_rows(one=pd.Series([1, 2]), two=pd.Series([1, 2], index=[0, 1]), three=None, four=[1, 2])
     check_rows(one=pd.Series([1.0], index=[np.nan]), two=pd.DataFrame({"x": [1]}, index=[np.nan]))
@@ -94,6 +95,8 @@ def test_equal_indexes_are_no_matter_of_type_or_object():
             one=pd.Series([1], index=pd.MultiIndex.from_tuples([("a", 1)])),
             two=pd.Series([1], index=pd.MultiIndex.from_tuples([("a", 2)])),
         )
+    missing = pd.Index([1, None], dtype="Int64")
+    check_rows(one=pd.Series([1, 2], index=missing), two=pd.Series([1, 2], index=missing.astype("int64[pyarrow]")))
     with pytest.raises(QueryIdError, match="row 0 is 1 in one and '1' in two"):
         check_rows(one=pd.Series([1], index=[1]), two=pd.Series([1], index=["1"]))
 
