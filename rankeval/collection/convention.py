@@ -40,9 +40,9 @@ class Convention:
     Parameters
     ----------
     name : str, optional
-        What to call it. The name of a preset stands for the preset's rules, and is refused beside others; one that had
-        a rule changed gets ``+`` at its end. Without a name it is "rankeval", or "rankeval+" if a rule is not the
-        default.
+        What to call it. The name of a preset is refused unless all rules are the preset's: to use a preset, give its
+        name as ``convention=``. A preset that had a rule changed gets ``+`` at its end. Without a name it is
+        "rankeval", or "rankeval+" if a rule is not the default.
     ties : {"expected", "docid", "stable", "best", "worst"}
         Rows of equal score: the mean over their orders, exact, or drawn with its standard error shown where no exact
         way is known; by document id, descending by bytes (trec_eval; its measures of preferences go by ascending ids,
