@@ -45,6 +45,13 @@ def test_ap_vector(shared: Path):
         assert ranked(relevance, f"P@{row['k']}") == float(Fraction(row["precision"]))
 
 
+def test_a_list_without_a_hit_is_worth_0_and_is_no_0_by_0():
+    """There was something to find: 0 is the value, and nothing is counted as undefined."""
+    ev = rk.evaluate({"q": {"d": 1}}, {"q": {"x": 1.0}}, measures=["F", "F(alpha=0.3)@5", "P", "R", "AP", "RR", "nDCG"])
+    assert not ev.per_query.to_numpy().any()
+    assert not any(ev.undefined.values())
+
+
 def test_accuracy_trap():
     """Nothing retrieved, one of 10,000 relevant: accuracy 0.9999, recall 0; without the collection's size an error."""
     qrels = {"q": {"d1": 1}, "p": {"d2": 1}}
