@@ -255,7 +255,8 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     if any(map(_values_zero, bound)):
         joined = replace(joined, apart=True)
     scores = np.empty((joined.n_queries, len(bound)))
-    errors, drawn = np.zeros_like(scores), np.zeros(scores.shape, dtype=bool)
+    # Not zeros_like, which writes each of the zeros.
+    errors, drawn = np.zeros(scores.shape), np.zeros(scores.shape, dtype=bool)
     facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
     identity = np.zeros(joined.n_queries, dtype=np.uint64)
     ranked = joined.digest_of_queries()
