@@ -20,6 +20,9 @@ from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 """How files of these kinds begin."""
 
+_NOT_READ = {b"BZh91AY&SY": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
+"""How packed files begin that are not read."""
+
 
 @contextmanager
 def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[pa.NativeFile]:
@@ -124,7 +127,7 @@ def open_source(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> pa.Na
     InvalidInput
         If the file does not exist or cannot be read.
     FileFormatError
-        If it is compressed and damaged.
+        If it is compressed and damaged, or by a program whose files are not read.
     LimitExceeded
         If it is larger than a limit allows.
     """
@@ -132,8 +135,11 @@ def open_source(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> pa.Na
     try:
         # A pipe can be read once only.
         source = pa.OSFile(os.fsencode(where)) if where.is_file() else pa.BufferReader(_streamed(where, limits))
-        start = source.read(len(ZSTD))
+        start = source.read(max(map(len, _NOT_READ)))
         source.seek(0)
+        for magic, name in _NOT_READ.items():
+            if start.startswith(magic):
+                raise FileFormatError(f"{where} is a {name} file, which is not read: unpack it first")
         for magic, name in ((GZIP, "gzip"), (ZSTD, "zstd")):
             if start.startswith(magic):
                 with source:

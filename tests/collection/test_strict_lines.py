@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -207,3 +208,18 @@ def test_ids_of_a_table_are_text(tmp_path: Path):
     pq.write_table(pa.table({"qid": qid, "docid": ["a", "b"], "score": [1.0, 2.0]}), tmp_path / "r.parquet")
     with pytest.raises(FileFormatError, match=r"r.parquet: not a whole Parquet file .*UTF8"):
         rk.Run.read(tmp_path / "r.parquet")
+
+
+@pytest.mark.parametrize(("module", "name"), [("bz2", "bzip2"), ("lzma", "xz"), ("zipfile", "zip")])
+def test_a_file_packed_by_another_program_is_called_so(tmp_path: Path, module, name):
+    """Its bytes would be told as a text with strange ones."""
+    packed = tmp_path / "run.packed"
+    if module == "zipfile":
+        import zipfile
+
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("run", RUN)
+    else:
+        packed.write_bytes(importlib.import_module(module).compress(RUN))
+    with pytest.raises(FileFormatError, match=rf"run.packed is a {name} file, which is not read: unpack it"):
+        rk.Run.read(packed)
