@@ -6,7 +6,6 @@ it were still at work. So a refusal tells the study that the trial failed, and s
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -207,13 +206,13 @@ def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _end(study: Any, trial: Any, refusal: Refusal) -> NoReturn:
-    """Mark the trial as failed and stop the study, since Optuna does neither for a BaseException."""
+    """Mark the trial as failed, since Optuna does not for a BaseException, which ends the study by itself.
+
+    With several jobs `study.stop` would hide it: Optuna then leaves without a look at what the other threads raised.
+    """
     if study is not None:
         import optuna
 
         trial.set_user_attr("refused", str(refusal))
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        # Outside of optimize(), as in ask and tell, there is no loop to stop.
-        with contextlib.suppress(RuntimeError):
-            study.stop()
     raise refusal

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import optuna
 import pytest
@@ -123,6 +126,29 @@ def test_missing_ids_inside_of_the_objective_stop_the_study(ltr):
     with pytest.raises(MissingQueryIds):
         study.optimize(objective(ltr, space=space), n_trials=5, catch=(Exception,))
     assert [trial.state for trial in study.trials] == [TrialState.FAIL]
+
+
+def test_a_refusal_is_raised_though_another_job_ends_at_that_moment(ltr, monkeypatch):
+    """A study that was told to stop leaves without a look at what its other threads raised."""
+    study, told, ended = new_study(), threading.Event(), threading.Event()
+    stop = study.stop
+
+    def stop_and_wait():
+        stop()
+        told.set()
+        ended.wait(5)
+        time.sleep(0.2)
+
+    def space(trial):
+        if trial.number == 1:
+            raise MissingQueryIds("no ids")
+        told.wait(1)
+        return {}
+
+    monkeypatch.setattr(study, "stop", stop_and_wait)
+    with pytest.raises(MissingQueryIds):
+        study.optimize(objective(ltr, space=space), n_trials=9, n_jobs=2, callbacks=[lambda *_: ended.set()])
+    assert study.trials[1].state == TrialState.FAIL
 
 
 def test_by_ask_and_tell_there_is_nothing_to_stop(ltr, monkeypatch):
