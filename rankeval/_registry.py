@@ -17,7 +17,7 @@ def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
     kind : str
         What is looked for, such as ``"test"``.
     name : object
-        What was asked for; whatever is no text is not known.
+        What was asked for. A value that is not text is unknown.
     known : iterable of str
         All names that there are.
 

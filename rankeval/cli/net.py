@@ -1,4 +1,4 @@
-"""The last net: whatever happens, the command line says one line and ends as a shell expects.
+"""The last net: the command line answers any error in one line and ends as a shell expects.
 
 Typer has answers of its own to Ctrl-C (exit 130 without a word), to a closed pipe and to the end of a file (exit 1,
 which here means that a gate said no). `OwnAnswers` hands them to `caught` instead.

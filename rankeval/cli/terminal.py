@@ -1,4 +1,4 @@
-"""What is printed for people: nothing in it can steer a terminal, and every terminal can show it."""
+"""Print text for people: control characters are escaped, and every terminal can show it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tell(text: str, *, to_stderr: bool = False) -> None:
     text : str
         The lines.
     to_stderr : bool
-        Whether they go to stderr, where whatever is no result is said.
+        Whether they go to stderr, as all messages do that are no results.
     """
     stream = sys.stderr if to_stderr else sys.stdout
     typer.echo(encodable(visible(text, keep="\n"), stream), err=to_stderr)

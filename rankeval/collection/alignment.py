@@ -15,7 +15,7 @@ from rankeval.errors import QueryIdError
 
 
 def check_rows(**columns: Any) -> None:
-    """Refuse columns of which it is open which rows belong together, and values that are masked.
+    """Refuse labelled columns in unlike order, and masked values.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def check_rows(**columns: Any) -> None:
 
 
 def index_of(column: Any) -> Any | None:
-    """Return the pandas index of a Series or frame, None for whatever has none."""
+    """Return the pandas index of a Series or frame; None for other columns."""
     index = getattr(column, "index", None)
     return index if hasattr(index, "get_indexer") else None
 

@@ -170,7 +170,7 @@ def _array(values: Any, name: str) -> NDArray[Any]:
 
 
 def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
-    """Return an Arrow column of numbers without nulls, of which NumPy would make floats."""
+    """Return an Arrow column of numbers as an array; refuse nulls, which NumPy would turn into NaN."""
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
         raise InvalidInput(f"{name}: row {row} has no number (found null); drop such rows or fill them")

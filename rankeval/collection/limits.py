@@ -18,7 +18,7 @@ ALWAYS = 1 << 24
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may hold.
+    """Limits on the size of a file and of its parts.
 
     Parameters
     ----------

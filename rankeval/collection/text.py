@@ -1,4 +1,4 @@
-"""What no text format of ours has: NUL bytes, a carriage return within a line, a byte order mark after the start.
+"""Refuse bytes that no text format has: NUL, a carriage return within a line, a byte order mark after the start.
 
 Each of them means that the file is another one than it seems, and each would cost rows in silence: a reader that
 splits at LF sees one line where an old Mac saw a thousand. Lines beyond the limit are refused here too. All of it is
