@@ -37,14 +37,14 @@ _warn_of_the_namesake()
 _HOMES = {
     "collection.convention": ("Convention",),
     "collection.data": ("RankingData",),
-    "collection.limits": ("Limits",),
+    "io.limits": ("Limits",),
     "collection.qrels": ("Qrels",),
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
     "evaluation": ("Evaluation", "evaluate"),
-    "tables": ("ContingencyTable", "contingency_table"),
-    "overlap": ("rank_biased_overlap",),
-    "explain": ("Explanation", "explain_difference"),
+    "analysis.contingency": ("ContingencyTable", "contingency_table"),
+    "analysis.overlap": ("rank_biased_overlap",),
+    "analysis.explanation": ("Explanation", "explain_difference"),
     "comparison": ("Comparison", "compare"),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
@@ -68,7 +68,7 @@ _HOMES = {
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_SUBMODULES = ("curves", "datasets", "errors")
+_SUBMODULES = {"curves": "analysis.curves", "datasets": "datasets", "errors": "errors"}
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
 
@@ -76,7 +76,7 @@ __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected fr
 def __getattr__(name: str) -> Any:
     """Import a public name from its home when it is first asked for (PEP 562)."""
     if name in _SUBMODULES:
-        return import_module(f"rankeval.{name}")
+        return import_module(f"rankeval.{_SUBMODULES[name]}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rankeval' has no attribute {name!r}")
     value = getattr(import_module(_HOME_OF[name]), name)

@@ -15,7 +15,7 @@ import pytest
 
 import rankeval as rk
 from rankeval import cli
-from rankeval.seals import refusal
+from rankeval.contamination import refusal
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\nq2 0 c 0\n"
 GOOD = "q1 Q0 a 1 9 good\nq1 Q0 b 2 8 good\nq2 Q0 a 1 9 good\nq2 Q0 c 2 8 good\n"

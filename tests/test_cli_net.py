@@ -52,7 +52,7 @@ def rankeval(capsys, monkeypatch):
     ],
 )
 def test_what_nobody_thought_of_is_one_line_with_the_file(rankeval, monkeypatch, error, said):
-    from rankeval.collection import formats
+    from rankeval.io import formats
 
     def broken(*_):
         raise error

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # An ImportError, since MLflow forgives a plugin nothing else.
-if find_spec("rankeval") is None or find_spec("rankeval.hosts") is None:
+if find_spec("rankeval") is None or find_spec("rankeval.tracking") is None:
     raise ImportError(
         "the package rankeval that is installed here is another project with the same import name: "
         "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"

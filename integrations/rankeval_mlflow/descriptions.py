@@ -18,7 +18,7 @@ from rankeval_mlflow.names import MAX_TAG
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rankeval.comparison import Comparison
+    from rankeval.comparison.result import Comparison
     from rankeval.evaluation import Evaluation
 
 NOTE = "mlflow.note.content"

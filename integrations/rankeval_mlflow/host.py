@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankeval.hosts import Host
+from rankeval.tracking import Host
 
 if TYPE_CHECKING:
     import typer

@@ -20,13 +20,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import rankeval
-from rankeval.hosts import LoggedData, RunRecord
+from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.descriptions import comparison_page, comparison_section, evaluation_report, evaluation_section
 from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
 from rankeval_mlflow.parcel import DatasetUse, Node, Scores
 
 if TYPE_CHECKING:
-    from rankeval.comparison import Comparison
+    from rankeval.comparison.result import Comparison
     from rankeval.evaluation import Evaluation
 
 # More rows than this are read in the table; a metric for each would bury the others.

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rankeval.errors import InvalidInput
-from rankeval.hosts import LoggedData, TrackedRun
+from rankeval.tracking import LoggedData, TrackedRun
 from rankeval_mlflow.packing import comparison_node, evaluation_node, judged_data
 from rankeval_mlflow.parcel import Node, Parcel, Target
 from rankeval_mlflow.sending import deliver
@@ -15,7 +15,7 @@ from rankeval_mlflow.tracker import now_ms, run_context, store
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
-    from rankeval.comparison import Comparison
+    from rankeval.comparison.result import Comparison
     from rankeval.evaluation import Evaluation
 
 _VERSION = re.compile(r"(?:models:/)?(?P<name>[^@]+)/(?P<version>\d+)")

@@ -16,7 +16,7 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, M
 from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
-from rankeval.hosts import TrackedRun
+from rankeval.tracking import TrackedRun
 from rankeval_mlflow.connection import connected, masked, reason, where_to_look
 from rankeval_mlflow.descriptions import NOTE, merged
 from rankeval_mlflow.names import sha256, short_digest

@@ -1,10 +1,10 @@
-"""The tracker of `rankeval.hosts`: run records into an experiment, whole or kept on disk."""
+"""The tracker of `rankeval.tracking`: run records into an experiment, whole or kept on disk."""
 
 from __future__ import annotations
 
 import time
 
-from rankeval.hosts import RunRecord, TrackedRun
+from rankeval.tracking import RunRecord, TrackedRun
 from rankeval_mlflow.connection import absolute
 from rankeval_mlflow.packing import record_node
 from rankeval_mlflow.parcel import Parcel, Target

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankeval import errors, hosts
+from rankeval import errors
+from rankeval import tracking as hosts
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import sized
 from rankeval.cli.output import (
@@ -31,9 +32,9 @@ from rankeval.cli.terminal import tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
-    from rankeval.collection.limits import Limits
     from rankeval.evaluation import Evaluation
     from rankeval.guard import Guard
+    from rankeval.io.limits import Limits
 
 
 class _WithHosts(OwnAnswers):
@@ -165,9 +166,9 @@ def evaluate(
 ) -> None:
     """Score rankings against judgments."""
     from rankeval.collection.convention import convention as find_convention
-    from rankeval.collection.limits import limits_of
     from rankeval.collection.qrels import Qrels
-    from rankeval.trec_output import counted_with_c, trec_rules
+    from rankeval.io.limits import limits_of
+    from rankeval.trec_eval.output import counted_with_c, trec_rules
 
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
@@ -213,8 +214,8 @@ def compare(
 ) -> None:
     """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
     from rankeval.collection.convention import convention as find_convention
-    from rankeval.collection.limits import limits_of
-    from rankeval.comparison import compare as compare_systems
+    from rankeval.comparison.result import compare as compare_systems
+    from rankeval.io.limits import limits_of
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
@@ -252,7 +253,7 @@ def doctor() -> None:
     import platform
     from importlib import metadata
 
-    from rankeval.seals import discovery
+    from rankeval.ledger import discovery
 
     def version(name: str) -> str:
         try:
@@ -297,7 +298,7 @@ def verify(
     ] = None,
 ) -> None:
     """Check that no entry of the ledger was altered."""
-    from rankeval.seals import discovery
+    from rankeval.ledger import discovery
 
     guard = _guard(project, ledger)
     if not discovery.may_exist(discovery.ledger_url(guard.ledger)):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.collection.convention import Convention
-    from rankeval.collection.limits import Limits
     from rankeval.collection.qrels import Qrels
     from rankeval.evaluation import Evaluation
     from rankeval.experiment import ExperimentResult
+    from rankeval.io.limits import Limits
 
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
@@ -88,8 +88,8 @@ def print_trec(
 ) -> None:
     """Print what trec_eval prints for each run, one after the other."""
     from rankeval.collection.run import Run
-    from rankeval.trec_output import trec_text
-    from rankeval.trec_zscores import read_zscores
+    from rankeval.trec_eval.output import trec_text
+    from rankeval.trec_eval.zscores import read_zscores
 
     reference = None if zscores is None else read_zscores(zscores, limits=limits)
     for path in runs:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankeval.collection.columns import refuse_masked
 from rankeval.errors import QueryIdError
+from rankeval.io.columns import refuse_masked
 
 
 def check_rows(**columns: Any) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._checks import shown
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.columns import labels, refuse_unbounded
-from rankeval.collection.convention import shown
-from rankeval.collection.grouping import as_typed, refuse_missing
 from rankeval.errors import InvalidInput
+from rankeval.io.columns import labels, refuse_unbounded
+from rankeval.io.ids import as_typed, refuse_missing
 
 
 @dataclass(frozen=True, eq=False)

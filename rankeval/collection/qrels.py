@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.collection import formats, frames, opening, trec
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.errors import InvalidInput
+from rankeval.io import formats, frames, opening, trec, writing
+from rankeval.io.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,7 +216,7 @@ class Qrels:
         for name in ("qid", "docid", "aspect", "subgroup"):
             trec.check_writable(getattr(self, name), name)
         between = list(self._more().values()) or [pa.repeat("0", len(self))]
-        formats.write_atomically(path, trec.trec_text([self.qid, *between, self.docid, pa.array(self.relevance)]))
+        writing.write_atomically(path, trec.trec_text([self.qid, *between, self.docid, pa.array(self.relevance)]))
 
     def __len__(self) -> int:
         return len(self.relevance)

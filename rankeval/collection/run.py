@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.collection import formats, frames, trec
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.columns import numbers_of
-from rankeval.collection.limits import DEFAULT, Limits
 from rankeval.errors import InvalidInput
+from rankeval.io import formats, frames, trec, writing
+from rankeval.io.columns import numbers_of
+from rankeval.io.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +206,7 @@ class Run:
             pa.array(self.score[order]),
             pa.repeat("_".join((self.name or "run").split()), len(self)),
         ]
-        formats.write_atomically(path, trec.trec_text(rows))
+        writing.write_atomically(path, trec.trec_text(rows))
 
     def __len__(self) -> int:
         return len(self.score)

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.collection.join import Joined, join_arrays
 from rankeval.errors import QueryIdError
+from rankeval.join.joined import Joined, join_arrays
 
 
 def join(
@@ -41,11 +41,11 @@ def join(
     GuardRefusal
         When the content is registered with a guard and this ranking was not opened.
     """
-    from rankeval.collection.judgments import join_collection
     from rankeval.collection.qrels import as_qrels
     from rankeval.collection.run import as_run
+    from rankeval.contamination.refusal import Seals
     from rankeval.evaluation.scoring import _is_collection, ids_of_rows
-    from rankeval.seals.refusal import Seals
+    from rankeval.join.collections import join_collection
 
     rules = find_convention(convention)
     if qid is not None or group is not None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention, check_share
-from rankeval.collection.formats import write_atomically
-from rankeval.collection.opening import read_bytes
+from rankeval._checks import check_share
+from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.drawing import aggregate_errors
 from rankeval.evaluation.storage import pack, unpack
+from rankeval.io.opening import read_bytes
+from rankeval.io.writing import write_atomically
 from rankeval.measures import Measure
 from rankeval.measures.family import AGGREGATES
 

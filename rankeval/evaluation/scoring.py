@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection import columns
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
-from rankeval.collection.frames import is_records
-from rankeval.collection.grouping import as_typed, sizes_to_ids
-from rankeval.collection.join import Joined, join_arrays
-from rankeval.collection.judged import Groups, Judged
 from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
 from rankeval.evaluation.drawing import note_on_draws
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import FACTS
 from rankeval.evaluation.weights import query_weights
+from rankeval.io import columns
+from rankeval.io.frames import is_records
+from rankeval.io.ids import as_typed
+from rankeval.join.grouping import sizes_to_ids
+from rankeval.join.joined import Joined, join_arrays
+from rankeval.join.judged import Groups, Judged
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
@@ -99,7 +100,7 @@ def evaluate(
     >>> ev.per_query["RR"].tolist()
     [1.0, 0.5]
     """
-    from rankeval.seals.refusal import Seals
+    from rankeval.contamination.refusal import Seals
 
     rules = find_convention(convention).with_rules(
         ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
@@ -221,7 +222,7 @@ def score_collection(
     -------
     Evaluation
     """
-    from rankeval.collection.judgments import join_collection
+    from rankeval.join.collections import join_collection
 
     joined = join_collection(qrels, run, convention=find_convention(convention))
     return score_joined(joined, measures, weights=query_weights(weights, joined, None), name=name or run.name)

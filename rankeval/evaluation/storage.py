@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
-from rankeval.collection.limits import DEFAULT
 from rankeval.errors import InvalidInput
+from rankeval.io.limits import DEFAULT
 from rankeval.measures import measure
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
 
 
 def _parts(content: bytes) -> dict[str, Any]:
-    from rankeval.collection.parquet import parquet_table
+    from rankeval.io.parquet import parquet_table
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection import columns
 from rankeval.collection.alignment import check_rows, index_of, same_rows
-from rankeval.collection.join import Joined
 from rankeval.errors import InvalidInput
+from rankeval.io import columns
+from rankeval.join.joined import Joined
 
 Floats = NDArray[np.float64]
 

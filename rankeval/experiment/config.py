@@ -18,9 +18,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rankeval.collection.convention import convention as find_convention
-from rankeval.collection.limits import limits_of
-from rankeval.collection.opening import read_text
 from rankeval.errors import ConfigError, FileFormatError
+from rankeval.io.limits import limits_of
+from rankeval.io.opening import read_text
 from rankeval.measures import measure
 
 

@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
-from rankeval.collection.limits import limits_of
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import DataConfig, ExperimentConfig, RankerConfig
-from rankeval.hosts import LoggedData
+from rankeval.io.limits import limits_of
+from rankeval.tracking import LoggedData
 
 EXTRAS = ("lightgbm", "xgboost", "catboost")
 """Packages that come with an extra of their own name."""

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
-from rankeval.comparison import Comparison, compare
+from rankeval.comparison.result import Comparison, compare
 from rankeval.errors import ConfigError
 from rankeval.evaluation import Evaluation, evaluate, score_arrays
 from rankeval.experiment.config import ExperimentConfig
+from rankeval.ledger import discovery
 from rankeval.report import GuardFacts
-from rankeval.seals import discovery
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard

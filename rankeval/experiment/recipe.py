@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankeval import hosts
+from rankeval import tracking as hosts
 from rankeval.collection.data import RankingData
-from rankeval.collection.formats import write_atomically
-from rankeval.comparison import Comparison, compare
+from rankeval.comparison.result import Comparison, compare
 from rankeval.errors import ConfigError, RankevalWarning, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
@@ -31,9 +30,10 @@ from rankeval.experiment.kept import candidate_digest, keep, read_kept, versions
 from rankeval.experiment.loading import Parts, load_parts, make_estimator
 from rankeval.experiment.opening import Opened, open_test, stand_guard
 from rankeval.experiment.tuning import Tuned, tune
-from rankeval.hosts import LoggedData, RunRecord, TrackedRun
+from rankeval.io.writing import write_atomically
 from rankeval.measures import measure
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, report_for_experiment
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 
 Progress = Callable[[int, int, str], None]
 """Called with the steps that are done, the steps in all, and what is being done."""

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows, index_of
 from rankeval.collection.data import RankingData
-from rankeval.collection.grouping import as_typed
 from rankeval.collection.qrels import Qrels, as_qrels
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
+from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.rules import Finding
-from rankeval.seals.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
-from rankeval.seals.mixing import as_numbers
+from rankeval.io.ids import as_typed
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class RegisteredCollection:
         SHA-256 of its exact content, whatever the order of rows and the names of queries.
     seal : None
         The fuzzy signatures, which are not there yet: changed content is not recognised but for what
-        `rankeval.seals.mixing` says.
+        `rankeval.contamination.hashing` says.
     n_queries, n_rows, n_identifiable : int
         Sizes; how many queries can be told from others.
     findings : tuple of Finding

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.guard.plan import Plan
-from rankeval.seals.ledger import Entry, unpack
+from rankeval.ledger.chain import Entry, unpack
 
 CONFIRMATORY = "confirmatory"
 """The plan was frozen before the first opening: its p-values hold, adjusted over all plans frozen by then."""

@@ -12,10 +12,10 @@ from rankeval.errors import LedgerError
 from rankeval.guard.history import CONFIRMATORY, EXPLORATORY, History, Standing, inflation_of
 from rankeval.guard.plan import Plan
 from rankeval.guard.rankings import Known, Ranking
-from rankeval.seals.ledger import pack, unpack
+from rankeval.ledger.chain import pack, unpack
 
 if TYPE_CHECKING:
-    from rankeval.comparison import Comparison
+    from rankeval.comparison.result import Comparison
     from rankeval.evaluation import Evaluation
 
 TOLERANCE = 1e-6
@@ -129,7 +129,7 @@ class Opening:
         n_groups : int
             In how many such batches the plans frozen by then fall.
         """
-        from rankeval.comparison import compare
+        from rankeval.comparison.result import compare
 
         plan, primary = self.plan, next(iter(self.evaluations.values())).labels[0]
         options: dict[str, Any] = {

@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
+from rankeval.contamination.fingerprint import Fingerprint
+from rankeval.contamination.refusal import Seals
+from rankeval.contamination.register import Sealed, match, registration, sealed_from
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard.collection import Content, RegisteredCollection, content_of
 from rankeval.guard.history import History, Standing
@@ -27,18 +30,15 @@ from rankeval.guard.rankings import Known, output_digest
 from rankeval.guard.records import Records
 from rankeval.guard.rules import Finding, Registration, findings
 from rankeval.guard.status import Status, status_of
+from rankeval.ledger import discovery
+from rankeval.ledger.chain import HeadMovedError
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
-from rankeval.seals import discovery
-from rankeval.seals.fingerprint import Fingerprint
-from rankeval.seals.ledger import HeadMovedError
-from rankeval.seals.refusal import Seals
-from rankeval.seals.register import Sealed, match, registration, sealed_from
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.comparison import Comparison
+    from rankeval.comparison.result import Comparison
 
 
 class Guard:
@@ -49,7 +49,7 @@ class Guard:
     project : str
         Under which looks are counted.
     ledger : str or path, optional
-        A path or an SQLAlchemy URL; by default the project's (see `rankeval.seals.discovery`).
+        A path or an SQLAlchemy URL; by default the project's (see `rankeval.ledger.discovery`).
 
     Raises
     ------

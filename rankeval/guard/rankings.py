@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.columns import as_column, scores
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
+from rankeval.contamination.fingerprint import Fingerprint, run_outputs
+from rankeval.contamination.hashing import Hashes
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import Content
+from rankeval.io.columns import as_column, scores
+from rankeval.ledger.chain import pack, unpack
 from rankeval.measures import measure
-from rankeval.seals.fingerprint import Fingerprint, run_outputs
-from rankeval.seals.ledger import pack, unpack
-from rankeval.seals.mixing import Hashes
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation

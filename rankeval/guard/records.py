@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rankeval.contamination.register import Sealed, read_register
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.history import History
 from rankeval.guard.plan import Plan
-from rankeval.seals import discovery
-from rankeval.seals.ledger import Ledger
-from rankeval.seals.register import Sealed, read_register
+from rankeval.ledger import discovery
+from rankeval.ledger.chain import Ledger
 
 
 class Records:

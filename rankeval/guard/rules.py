@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankeval.seals.fingerprint import Fingerprint
-from rankeval.seals.register import Match, Sealed
+from rankeval.contamination.fingerprint import Fingerprint
+from rankeval.contamination.register import Match, Sealed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rankeval.seals.register import Match
+from rankeval.contamination.register import Match
 
 
 @dataclass(frozen=True)

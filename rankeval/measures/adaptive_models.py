@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Groups, Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Groups, Ints, Judged
 from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
 from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
 from rankeval.measures.expected_nerr import write_expected

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.family import family
 from rankeval.measures.parameters import GREATEST
 

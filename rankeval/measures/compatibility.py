@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.family import family
 from rankeval.measures.lattice import CELLS, alike, place_of_hit
 from rankeval.measures.orders import over_orders

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.aspects import AspectBlock, Parts
-from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.aspects import AspectBlock, Parts
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Groups, Ints, Judged
+from rankeval.join.judged import Groups, Ints, Judged
 from rankeval.measures.lattice import CELLS, alike, drawn
 
 Floats = NDArray[np.float64]

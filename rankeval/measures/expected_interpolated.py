@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Ints
+from rankeval.join.judged import Ints
 from rankeval.measures.lattice import CELLS, Mixed, mean_of_products
 
 Floats = NDArray[np.float64]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import PRESETS
-from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Judged
 from rankeval.measures import printing
 from rankeval.measures.orders import EXACT_TO, over_orders
 from rankeval.measures.parameters import checked, kinds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Ints, Judged
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.expected_logs import HitSum, mean_log, too_large
 from rankeval.measures.family import family
 from rankeval.measures.incomplete import EPSILON, before, bpref, judged_rows

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Judged
 from rankeval.measures.family import Spelling, family
 from rankeval.measures.parameters import GREATEST
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Ints, Judged
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.expected_gains import EXACT_TO, by_composition
 from rankeval.measures.family import family
 from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of

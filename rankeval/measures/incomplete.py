@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.judged import BELOW_ALL, Groups, Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import BELOW_ALL, Groups, Ints, Judged
 from rankeval.measures.family import Spelling, family
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.expected_interpolated import EXACT_TO, MOST, Levels, mean_interpolated, with_a_say, work
 from rankeval.measures.family import Spelling, family
 from rankeval.measures.lattice import relevant_or_not, worst_ranks

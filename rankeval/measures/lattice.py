@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import NO_GROUPS, Groups, Ints, Judged
+from rankeval.join.judged import NO_GROUPS, Groups, Ints, Judged
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import NO_GROUPS, Ints, Judged, with_unlike_labels
+from rankeval.join.judged import NO_GROUPS, Ints, Judged, with_unlike_labels
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Ints, Judged
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family

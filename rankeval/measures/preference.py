@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.aspects import AspectBlock
-from rankeval.collection.judged import Ints, Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.aspects import AspectBlock
+from rankeval.join.judged import Ints, Judged
 from rankeval.measures.family import FAMILIES, Spelling, family
 
 Floats = NDArray[np.float64]

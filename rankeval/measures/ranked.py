@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 

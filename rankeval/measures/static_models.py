@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.judged import Judged
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.family import family
 from rankeval.measures.graded import GainMap, gains_of

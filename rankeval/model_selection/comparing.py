@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankeval._checks import check_share
 from rankeval._registry import unknown
-from rankeval.collection.convention import check_share
-from rankeval.comparison import COLUMNS, FAMILIES, Comparison, compare
+from rankeval.comparison.result import COLUMNS, FAMILIES, Comparison, compare
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.measures import measures as find_measures
 from rankeval.significance.effects import outcomes, standardised_effect

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import Convention, check_number, shown
+from rankeval._checks import check_number, shown
+from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.computable import computable
 from rankeval.model_selection.fitting import Progress, Task, fold_table, run_folds
@@ -19,7 +21,6 @@ from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
 from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import query_folds
-from rankeval.seals.refusal import Seals
 from rankeval.significance.paired import FOLD
 from rankeval.significance.resampling import seed_of
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.collection import columns
+from rankeval._checks import check_share
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.convention import check_share
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
+from rankeval.io import columns
 from rankeval.model_selection.query_ids import encode, require, without_ids
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.letor import load_letor_parts
+from rankeval.datasets import load_letor_parts
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.splitters import QuerySplit
 

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows, index_of
-from rankeval.collection.columns import refuse_masked
-from rankeval.collection.grouping import as_typed, sizes_to_ids
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io.columns import refuse_masked
+from rankeval.io.ids import as_typed
+from rankeval.join.grouping import sizes_to_ids
 
 NAME = "qid"
 """The argument, the index level and the column that hold query ids."""

@@ -14,11 +14,13 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankeval.collection import columns
+from rankeval._checks import check_share
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.convention import Convention, check_share
+from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
+from rankeval.io import columns
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.computable import computable
@@ -27,7 +29,6 @@ from rankeval.model_selection.query_ids import encode, find, n_rows, require, wi
 from rankeval.model_selection.rows import Rows, Watch, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer, responses
 from rankeval.model_selection.stopping import in_search, stop
-from rankeval.seals.refusal import Seals
 
 SCORE = "nDCG@10"
 """What `QueryRanker.score` returns, and what is watched where no other measure is asked for."""

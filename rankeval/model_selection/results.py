@@ -17,7 +17,7 @@ from rankeval.evaluation import Evaluation
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.comparison import Comparison
+    from rankeval.comparison.result import Comparison
     from rankeval.model_selection.ranker import QueryRanker
 
 QUESTIONS = ("algorithms", "models")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.columns import labels
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import score_arrays
+from rankeval.io.columns import labels
 from rankeval.measures import Measure
 from rankeval.model_selection.query_ids import encode, id_array, per_query
 from rankeval.model_selection.splitters import ascending

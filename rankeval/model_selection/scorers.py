@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import chosen, unknown
-from rankeval.collection import columns
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, score_arrays
+from rankeval.io import columns
 from rankeval.measures import Measure
 from rankeval.measures import measures as find_measures
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
@@ -37,7 +38,6 @@ from rankeval.model_selection.query_ids import (
     without_ids,
 )
 from rankeval.model_selection.stopping import stop
-from rankeval.seals.refusal import Seals
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
 """What scikit-learn calls the methods a score can come from."""

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from rankeval._checks import check_count, check_number
 from rankeval._registry import unknown
 from rankeval.collection.alignment import check_rows, index_of
-from rankeval.collection.columns import as_column, labels
-from rankeval.collection.convention import check_count, check_number
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io.columns import as_column, labels
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require
 from rankeval.model_selection.strata import Stratum, n_relevant, of_key, of_labels, strata, stratifies
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
 from rankeval.model_selection.computable import computable
@@ -22,7 +23,6 @@ from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import query_folds
-from rankeval.seals.refusal import Seals
 
 if TYPE_CHECKING:
     from rankeval.measures import Measure

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from rankeval.collection.convention import Convention, shown
+from rankeval._checks import shown
+from rankeval.collection.convention import Convention
 from rankeval.collection.convention import convention as find_convention
 from rankeval.collection.data import RankingData
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.computable import computable
 from rankeval.model_selection.fitting import FittedFold, Progress, Task, fold_table, run_folds
@@ -19,7 +21,6 @@ from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
-from rankeval.seals.refusal import Seals
 from rankeval.significance.paired import FOLD
 
 if TYPE_CHECKING:

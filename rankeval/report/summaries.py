@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import COUNTED_AS
-from rankeval.comparison import Comparison
+from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
-from rankeval.hosts import LoggedData
 from rankeval.measures import greater_is_better
 from rankeval.render import tables
 from rankeval.render.tables import number, signed
+from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from rankeval.collection.columns import labels
-from rankeval.collection.convention import check_count, check_number
+from rankeval._checks import check_count, check_number
 from rankeval.errors import InvalidInput
+from rankeval.io.columns import labels
 from rankeval.significance.paired import Floats, check_alternative
 
 _LEAST_EFFECT, _GREATEST_EFFECT = 1e-4, 1e4

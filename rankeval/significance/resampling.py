@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.collection.convention import shown
+from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.significance.paired import (
     TIE_TOLERANCE,

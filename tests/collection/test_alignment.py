@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import rankeval as rk
+from rankeval.analysis.curves import roc
 from rankeval.collection.alignment import check_rows
-from rankeval.curves import roc
 from rankeval.errors import InvalidInput, QueryIdError
 
 ROWS = pd.DataFrame(

@@ -183,7 +183,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch):
         yield b"half"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankeval.collection.trec.trec_text", interrupted)
+    monkeypatch.setattr("rankeval.io.trec.trec_text", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rk.Run.from_dict(SCORES).write(path)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("run", "old")]

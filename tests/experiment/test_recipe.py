@@ -12,11 +12,11 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
+from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, GuardRefusal
 from rankeval.experiment import check_config, run_experiment
 from rankeval.experiment.kept import candidate_digest
 from rankeval.experiment.loading import data_digest, load_parts
-from rankeval.seals import refusal
 
 SMALL = {
     "name": "small",

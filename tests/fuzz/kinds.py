@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 from fuzz import plain_readers as plain
 
 import rankeval as rk
-from rankeval.collection.letor import load_letor
+from rankeval.datasets import load_letor
 from rankeval.experiment.config import load_config
 from rankeval.experiment.kept import read_kept
 from rankeval.guard.records import Records
-from rankeval.seals import discovery
-from rankeval.seals.ledger import Ledger
-from rankeval.trec_zscores import read_zscores
+from rankeval.ledger import discovery
+from rankeval.ledger.chain import Ledger
+from rankeval.trec_eval.zscores import read_zscores
 
 QRELS = b"".join(b"q%d 0 d%d %d\n" % (row // 4, row, row % 3) for row in range(24))
 RUN = b"".join(b"q%d Q0 d%d %d %d.5 tag\n" % (row // 4, row, row % 4 + 1, 90 - row) for row in range(24))

@@ -17,7 +17,7 @@ from golden.hostile import DOCIDS, TOPICS, Chance
 
 import rankeval as rk
 from rankeval.evaluation.scoring import score_collection
-from rankeval.trec_output import trec_rules
+from rankeval.trec_eval.output import trec_rules
 
 MEASURES = tuple(
     sorted(pytrec_eval.supported_measures - {"runid", "relstring", "num_q", "P", "recall", "iprec_at_recall"})

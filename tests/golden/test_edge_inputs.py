@@ -11,7 +11,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
-from rankeval.trec_output import trec_rules, trec_text
+from rankeval.trec_eval.output import trec_rules, trec_text
 
 pytestmark = pytest.mark.shared
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput
-from rankeval.trec_output import trec_rules, trec_text
+from rankeval.trec_eval.output import trec_rules, trec_text
 
 PRINTED = {"trec_eval-9.0.8": 96_594, "trec_eval-9.0.8-float32": 96_594, "trec_eval-10": 98_481}
 """Lines of each program; version 10 refuses 45 runs that lack a topic."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rankeval as rk
-from rankeval.trec_output import trec_rules, trec_text
+from rankeval.trec_eval.output import trec_rules, trec_text
 
 QRELS = {"q": {"a": 1, "b": 0}}
 RUN = {"q": {"x": 4.0, "a": 3.0, "y": 2.0, "b": 1.0}}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rankeval as rk
-from rankeval.trec_output import trec_rules, trec_text
+from rankeval.trec_eval.output import trec_rules, trec_text
 
 QRELS = {
     "q1": {"a": 1, "b": 0, "c": 2, "d": 0, "e": 1, "f": 0, "lost": 1},

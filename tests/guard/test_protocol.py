@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rankeval as rk
+from rankeval.contamination import forget
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Guard
-from rankeval.seals import forget
 
 
 @pytest.fixture

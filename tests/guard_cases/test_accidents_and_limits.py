@@ -5,9 +5,9 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
-from rankeval.seals import forget
-from rankeval.seals.evidence import REFUSAL_CHANCE, chance_of_labels
-from rankeval.seals.fingerprint import IDENTIFIABLE_BITS, evidence_bits, fingerprint
+from rankeval.contamination import forget
+from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_labels
+from rankeval.contamination.fingerprint import IDENTIFIABLE_BITS, evidence_bits, fingerprint
 
 
 @pytest.mark.parametrize("docs", [3, 40])

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
+from rankeval.contamination import forget
 from rankeval.errors import GuardRefusal, RankevalWarning
-from rankeval.seals import forget
 
 N_QUERIES = 45
 

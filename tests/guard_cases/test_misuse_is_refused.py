@@ -14,8 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
 
 import rankeval as rk
+from rankeval.contamination import forget
 from rankeval.errors import GuardRefusal
-from rankeval.seals import forget
 
 N_QUERIES = 40
 

@@ -216,5 +216,5 @@ def test_lists_of_any_length_and_chunking_agree_with_one_query_at_a_time(monkeyp
     names = all_members()
     whole = values(y, score, qid, names)
     for rows, _ in product((1, 10, 400), (0,)):
-        monkeypatch.setattr("rankeval.collection.join.CHUNK", rows)
+        monkeypatch.setattr("rankeval.join.joined.CHUNK", rows)
         np.testing.assert_array_equal(values(y, score, qid, names), whole)

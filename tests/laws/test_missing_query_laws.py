@@ -14,7 +14,7 @@ from laws.test_aspect_laws import all_members as aspect_members
 from laws.test_measure_laws import all_members
 
 import rankeval as rk
-from rankeval.collection.judged import NO_GROUPS, Judged
+from rankeval.join.judged import NO_GROUPS, Judged
 from rankeval.measures import measure
 
 LOST, KEPT = "lost", "kept"

@@ -93,7 +93,7 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
     shuffled = rk.evaluate(y[order], score[order], qid=qid[order], measures=names)
     some = np.isin(qid, ["q3", "q11"])
     part = rk.evaluate(y[some], score[some], qid=qid[some], measures=names)
-    monkeypatch.setattr("rankeval.collection.join.CHUNK", 60)
+    monkeypatch.setattr("rankeval.join.joined.CHUNK", 60)
     monkeypatch.setattr("rankeval.measures.orders._BATCH", 3000)
     chunked = rk.evaluate(y, score, qid=qid, measures=names)
     for other in (shuffled, chunked):

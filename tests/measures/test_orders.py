@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval.collection.join import join_arrays
+from rankeval.join.joined import join_arrays
 from rankeval.measures import family
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
 from rankeval.measures.family import FAMILIES

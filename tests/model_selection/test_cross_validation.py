@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import rankeval as rk
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, RepeatedQueryKFold
-from rankeval.seals.refusal import Seals
 
 LGBM = LGBMRanker(n_estimators=8, min_child_samples=5, n_jobs=1, verbose=-1)
 CATBOOST = CatBoostRanker(iterations=5, thread_count=1, verbose=False, allow_writing_files=False)

@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import learning_curve, validation_curve
 
 import rankeval as rk
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
-from rankeval.seals.refusal import Seals
 
 MANY = ["nDCG@10", "AP"]
 

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
+from rankeval.contamination.refusal import Seals
 from rankeval.errors import AmbiguousName, GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError, UnknownName
-from rankeval.seals.refusal import Seals
 
 SPACE = {"alpha": FloatDistribution(1e-2, 1e5, log=True)}
 

@@ -14,7 +14,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.hosts import RunRecord, host
+from rankeval.tracking import RunRecord, host
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError, UnknownName
-from rankeval.hosts import host
+from rankeval.tracking import host
 from rankeval_mlflow.spool import waiting
 
 

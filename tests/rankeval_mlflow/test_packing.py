@@ -13,7 +13,7 @@ import pytest
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.hosts import LoggedData, RunRecord
+from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.packing import MAX_COMPARED, comparison_node, evaluation_node, record_node
 from rankeval_mlflow.parcel import DatasetUse, Scores
 

@@ -15,7 +15,7 @@ import pytest
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval.hosts import LoggedData, RunRecord, host
+from rankeval.tracking import LoggedData, RunRecord, host
 from rankeval_mlflow.sending import COMPLETE
 from rankeval_mlflow.spool import waiting
 

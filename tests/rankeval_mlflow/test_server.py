@@ -10,7 +10,7 @@ import pytest
 
 import rankeval_mlflow as rkm
 from rankeval.errors import TrackingError
-from rankeval.hosts import LoggedData, RunRecord, host
+from rankeval.tracking import LoggedData, RunRecord, host
 from rankeval_mlflow.sending import COMPLETE, send
 from rankeval_mlflow.spool import waiting
 

@@ -18,7 +18,7 @@ from mlflow.exceptions import MlflowException
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval.hosts import RunRecord, host
+from rankeval.tracking import RunRecord, host
 from rankeval_mlflow.packing import record_node
 from rankeval_mlflow.parcel import DatasetUse, Node, Parcel, Scores, Target, seal, walk
 from rankeval_mlflow.sending import COMPLETE, send

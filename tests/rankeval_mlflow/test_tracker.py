@@ -9,7 +9,7 @@ import mlflow
 import pytest
 
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval.hosts import LoggedData, RunRecord, host
+from rankeval.tracking import LoggedData, RunRecord, host
 from rankeval_mlflow.sending import COMPLETE
 from rankeval_mlflow.spool import waiting
 

@@ -10,9 +10,8 @@ import pytest
 import yaml
 
 import rankeval as rk
-from rankeval.comparison import compare
+from rankeval.comparison.result import compare
 from rankeval.evaluation import evaluate
-from rankeval.hosts import LoggedData
 from rankeval.report import (
     Candidate,
     ExperimentFacts,
@@ -22,6 +21,7 @@ from rankeval.report import (
     report_for_experiment,
 )
 from rankeval.report.summaries import count, coverage_sentences, standing
+from rankeval.tracking import LoggedData
 
 EVIL = "<script>alert(1)</script>"
 WEIGHT = {"weak": 0.2, "strong": 3.0}

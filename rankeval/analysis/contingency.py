@@ -1,0 +1,138 @@
+"""The contingency table of retrieved and relevant documents, with averages over queries and over documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankeval._checks import check_count, check_number
+from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.joining import join
+from rankeval.measures.contingency import false_and_missed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class ContingencyTable:
+    """How many documents were retrieved and relevant, query by query.
+
+    Attributes
+    ----------
+    per_query : DataFrame
+        Index qid; columns true_positives, false_positives, false_negatives, and true_negatives where the size of the
+        collection is known.
+    """
+
+    per_query: pd.DataFrame
+
+    def macro(self, *, beta: float = 1) -> pd.Series[float]:
+        """Return the mean over queries of precision, recall, F and, with a collection size, accuracy.
+
+        Parameters
+        ----------
+        beta : float
+            Above 1 favours recall.
+
+        Returns
+        -------
+        Series
+            Every query weighs the same; 0/0 counts as 0.
+        """
+        return _rates(self.per_query, beta).mean().rename("macro")
+
+    def micro(self, *, beta: float = 1) -> pd.Series[float]:
+        """Return the same of the table added up over queries: every document weighs the same.
+
+        Parameters
+        ----------
+        beta : float
+            Above 1 favours recall.
+        """
+        return _rates(self.per_query.sum().to_frame().T, beta).iloc[0].rename("micro")
+
+    def _repr_html_(self) -> str:
+        return str(self.per_query.to_html())
+
+
+def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
+    check_number("beta", beta)
+    if beta < 0:
+        raise InvalidInput(f"beta is 0 or greater (found {beta})")
+    hits, false, missed = (table[name] for name in ("true_positives", "false_positives", "false_negatives"))
+    rates = {
+        "precision": hits / (hits + false),
+        "recall": hits / (hits + missed),
+        "F": (1 + beta**2) * hits / ((1 + beta**2) * hits + beta**2 * missed + false),
+    }
+    if "true_negatives" in table:
+        rates["accuracy"] = (hits + table["true_negatives"]) / table.sum(axis=1)
+    import pandas as pd
+
+    return pd.DataFrame(rates).fillna(0.0)
+
+
+def contingency_table(
+    truth: Any,
+    ranking: Any,
+    *,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    rel: float = 1,
+    cutoff: int | None = None,
+    collection_size: int | None = None,
+    convention: str | Convention = "rankeval",
+) -> ContingencyTable:
+    """Count true and false positives and negatives of each query, the retrieved documents being the positives.
+
+    Parameters
+    ----------
+    truth, ranking, qid, group
+        As of `rankeval.evaluate`.
+    rel : float
+        Lowest relevant label.
+    cutoff : int, optional
+        Deepest rank that counts as retrieved.
+    collection_size : int, optional
+        Number of documents of the collection; without it there are no true negatives, and no accuracy.
+    convention : str or Convention
+        The rules; where the cut-off falls among tied rows under ties="expected", counts are means.
+
+    Returns
+    -------
+    ContingencyTable
+        With `micro` and `macro` averages.
+
+    Raises
+    ------
+    InvalidInput
+        When a query shows more documents than the collection is said to have.
+
+    Examples
+    --------
+    >>> table = contingency_table([1, 0, 1], [3, 2, 1], qid=["a", "a", "b"])
+    >>> table.micro()["precision"].round(4), table.macro()["precision"]
+    (np.float64(0.6667), np.float64(0.75))
+    """
+    import pandas as pd
+
+    check_number("rel", rel)
+    for name, value in (("cutoff", cutoff), ("collection_size", collection_size)):
+        if value is not None:
+            check_count(name, value)
+    joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="contingency_table")
+    parts = []
+    for queries, judged, _ in joined.chunks():
+        size = collection_size if collection_size is not None else np.iinfo(np.int64).max
+        false, missed = false_and_missed(judged, rel, cutoff, size)
+        hits = judged.hits(rel, cutoff)
+        columns = {"true_positives": hits, "false_positives": false, "false_negatives": missed}
+        if collection_size is not None:
+            columns["true_negatives"] = collection_size - (hits + false + missed)
+        parts.append(pd.DataFrame(columns, index=pd.Index(joined.queries[queries], name="qid")))
+    return ContingencyTable(pd.concat(parts))

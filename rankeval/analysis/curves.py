@@ -1,0 +1,255 @@
+"""Curves over a ranking: precision by recall, and the receiver operating characteristic, query by query.
+
+A point stands where a rank ends; rows of equal score have no order, so they make one point, at the end of their group
+(under ties="expected", the default; a convention that breaks ties has a point at every rank).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval._checks import check_count, check_number
+from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.joining import join
+from rankeval.join.joined import Joined
+from rankeval.join.judged import Judged
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+LEVELS = tuple(level / 10 for level in range(11))
+"""The eleven standard levels of recall."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecall:
+    """Precision by recall, of every query and on average.
+
+    Attributes
+    ----------
+    points : DataFrame
+        Columns qid, rank, recall, precision, interpolated (the greatest precision at this recall or a higher one).
+    eleven_points : DataFrame
+        Interpolated precision at the eleven levels of recall: index qid, a column per level.
+    area : Series
+        Area under the interpolated curve of each query, a step function.
+    undefined : mapping
+        Query -> why it has no curve.
+    """
+
+    points: pd.DataFrame
+    eleven_points: pd.DataFrame
+    area: pd.Series[float]
+    undefined: Mapping[Any, str]
+
+    @property
+    def average(self) -> pd.Series[float]:
+        """Mean over queries of the interpolated precision at each level: the averaged 11-point curve."""
+        return self.eleven_points.mean()
+
+    @property
+    def eleven_point_average(self) -> pd.Series[float]:
+        """Mean over the eleven levels, of each query."""
+        return self.eleven_points.mean(axis=1)
+
+    def _repr_html_(self) -> str:
+        frame = self.average.rename("interpolated precision").rename_axis("recall").to_frame()
+        return str(frame.style.format("{:.4f}").to_html())
+
+
+@dataclass(frozen=True, eq=False)
+class ROC:
+    """The share of relevant documents found, by that of the others, of every query.
+
+    Attributes
+    ----------
+    points : DataFrame
+        Columns qid, rank, fpr, tpr; from (0, 0) to (1, 1).
+    auc : Series
+        Area under the curve of each query: the chance that a relevant document stands above another one, a tied pair
+        counting half.
+    undefined : mapping
+        Query -> why it has no curve; such queries are in no average.
+    """
+
+    points: pd.DataFrame
+    auc: pd.Series[float]
+    undefined: Mapping[Any, str]
+
+    def _repr_html_(self) -> str:
+        return str(self.auc.to_frame("AUC").style.format("{:.4f}").to_html())
+
+
+def precision_recall(
+    truth: Any,
+    ranking: Any,
+    *,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    rel: float = 1,
+    convention: str | Convention = "rankeval",
+) -> PrecisionRecall:
+    """Return precision by recall, query by query.
+
+    Parameters
+    ----------
+    truth, ranking, qid, group
+        As of `rankeval.evaluate`.
+    rel : float
+        Lowest relevant label.
+    convention : str or Convention
+        The rules.
+
+    Returns
+    -------
+    PrecisionRecall
+        The precision interpolated at a level is the greatest one at a recall of that level or more, compared exactly
+        (10 hits >= level R in integers): not the two roundings of trec_eval, which the measures IPrec and IAP11 have.
+
+    Raises
+    ------
+    InvalidInput
+        When truth and ranking cannot be joined.
+
+    Examples
+    --------
+    >>> curve = precision_recall([1, 1, 0, 1, 0, 0], [6, 5, 4, 3, 2, 1], qid=[0] * 6)
+    >>> round(float(curve.eleven_point_average.iloc[0]), 4)
+    0.9091
+    """
+    import pandas as pd
+
+    check_number("rel", rel)
+    joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")
+    rows, levels, areas, undefined = [], {}, {}, {}
+    for query, judged, number in _queries(joined):
+        relevant = int(judged.n_relevant(rel)[number])
+        if relevant == 0:
+            undefined[query] = "no relevant document"
+            continue
+        rank, hits = _points(judged, number, rel)
+        precision = hits / rank
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        rows.append(
+            pd.DataFrame(
+                {"qid": query, "rank": rank, "recall": hits / relevant, "precision": precision, "interpolated": best}
+            )
+        )
+        levels[query] = [best[10 * hits >= tenth * relevant].max(initial=0.0) for tenth in range(11)]
+        areas[query] = float((np.diff(hits, prepend=0.0) * best).sum() / relevant)
+    columns = ["qid", "rank", "recall", "precision", "interpolated"]
+    return PrecisionRecall(
+        points=pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns),
+        eleven_points=pd.DataFrame.from_dict(levels, orient="index", columns=list(LEVELS)).rename_axis("qid"),
+        area=pd.Series(areas, name="area", dtype=np.float64).rename_axis("qid"),
+        undefined=undefined,
+    )
+
+
+def roc(
+    truth: Any,
+    ranking: Any,
+    *,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    rel: float = 1,
+    collection_size: int | None = None,
+    convention: str | Convention = "rankeval",
+) -> ROC:
+    """Return the receiver operating characteristic and the area under it, query by query.
+
+    Parameters
+    ----------
+    truth, ranking, qid, group
+        As of `rankeval.evaluate`. The rows of arrays are all the documents there are.
+    rel : float
+        Lowest relevant label.
+    collection_size : int, optional
+        Number of documents of the collection; needed for qrels and a run, whose unretrieved documents are one tied
+        block at the end.
+    convention : str or Convention
+        The rules.
+
+    Returns
+    -------
+    ROC
+
+    Raises
+    ------
+    InvalidInput
+        When the collection's size is missing, or less than what a query shows.
+
+    Examples
+    --------
+    >>> float(roc([0, 1, 0, 0, 1, 0], [6, 5, 4, 3, 2, 1], qid=[0] * 6).auc.iloc[0])
+    0.5
+    """
+    import pandas as pd
+
+    check_number("rel", rel)
+    if collection_size is not None:
+        check_count("collection_size", collection_size)
+    joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")
+    if joined.unretrieved_offsets is not None and collection_size is None:
+        raise InvalidInput(
+            "collection_size is missing: the area under a run's curve needs the number of documents of the collection, "
+            "those that were not retrieved included; judgments='rows' in the convention asks about retrieved rows only"
+        )
+    rows, areas, undefined = [], {}, {}
+    for query, judged, number in _queries(joined):
+        rank, hits = _points(judged, number, rel)
+        retrieved, relevant = int(judged.n_retrieved[number]), int(judged.n_relevant(rel)[number])
+        found = hits[-1] if len(hits) else 0.0
+        size = retrieved if collection_size is None else collection_size
+        others = size - relevant
+        if size < retrieved + relevant - found:
+            raise InvalidInput(
+                f"collection_size is {collection_size}, but query {query!r} has "
+                f"{int(retrieved + relevant - found)} documents that are retrieved or relevant"
+            )
+        if relevant == 0 or others == 0:
+            undefined[query] = "no relevant document" if relevant == 0 else "no document that is not relevant"
+            continue
+        if size > retrieved:
+            rank, hits = np.append(rank, size), np.append(hits, relevant)
+        tpr = np.concatenate(([0.0], hits / relevant))
+        fpr = np.concatenate(([0.0], (rank - hits) / others))
+        rows.append(pd.DataFrame({"qid": query, "rank": np.append(0, rank), "fpr": fpr, "tpr": tpr}))
+        hit_steps, miss_steps = np.diff(hits, prepend=0.0), np.diff(rank - hits, prepend=0.0)
+        # Pairs, in whole and half numbers: exact until the one division.
+        pairs = (miss_steps * (hits - hit_steps / 2)).sum()
+        areas[query] = float(pairs / (relevant * others))
+    return ROC(
+        points=pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["qid", "rank", "fpr", "tpr"]),
+        auc=pd.Series(areas, name="auc", dtype=np.float64).rename_axis("qid"),
+        undefined=undefined,
+    )
+
+
+def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
+    """Return every query with the chunk that it is in and its number there."""
+    found = []
+    for part, judged, _ in joined.chunks():
+        found += [(query, judged, number) for number, query in enumerate(joined.queries[part].tolist())]
+    return found
+
+
+def _points(judged: Judged, number: int, rel: float) -> tuple[Floats, Floats]:
+    """Return the ranks at which a query's curve has a point, and the hits up to each."""
+    begin, end = judged.offsets[number : number + 2].tolist()
+    prefix = judged.prefix(rel)
+    rank = np.arange(1, end - begin + 1)
+    first, last = np.searchsorted(judged.ties.query, [number, number + 1])
+    keep = np.ones(len(rank), dtype=bool)
+    for start, stop in zip(judged.ties.start[first:last].tolist(), judged.ties.end[first:last].tolist(), strict=True):
+        keep[start - begin : stop - begin - 1] = False
+    hits = (prefix[begin + 1 : end + 1] - prefix[begin]).astype(np.float64)
+    return rank[keep].astype(np.float64), hits[keep]

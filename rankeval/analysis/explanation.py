@@ -1,0 +1,399 @@
+"""Why two tools report different numbers for the same ranking: the rules that turn one value into the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import Parameter
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankeval._checks import check_number
+from rankeval.collection.convention import PRESETS, Convention
+from rankeval.collection.convention import convention as find_convention
+from rankeval.errors import AmbiguousName, InvalidInput
+from rankeval.evaluation import Evaluation
+from rankeval.evaluation.joining import join
+from rankeval.evaluation.scoring import ids_of_rows, score_arrays, score_collection
+from rankeval.measures import Measure
+from rankeval.measures import measure as find_measure
+from rankeval.measures.family import FAMILIES, Family
+from rankeval.measures.spellings import foreign
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RULES: dict[str, tuple[str, ...]] = {
+    "ties": ("expected", "docid", "stable", "best", "worst"),
+    "judgments": ("qrels", "rows"),
+    "no_relevant": ("zero", "one", "skip"),
+    "missing": ("empty", "zero", "skip"),
+    "unjudged": ("zero", "skip"),
+    "score_dtype": ("float64", "float32"),
+}
+"""What is tried of each rule, where it touches something in the data."""
+
+PARAMETERS: dict[str, tuple[Any, ...]] = {
+    "gain": ("linear", "exp", "scaled"),
+    "discount": ("log2", "log_rank"),
+    "base": (2, math.e, 10),
+    "normalizer": ("R", "min", "k", "hits"),
+    "rel": (1, 2),
+    "p": (0.5, 0.8, 0.9, 0.95),
+    "beta": (0.5, 1, 2),
+    "max_rel": (1, 2, 3, 4, 5),
+    "rule": ("exact", "trec_eval-9", "trec_eval-10"),
+    "alpha": (0.2, 0.5),
+}
+"""What is tried, beside its default, of each parameter that a measure has and its name leaves open."""
+
+
+_SHOWN, _NEAREST = 4, 300
+_VAGUE = 0.01
+"""A number with a single digit agrees with too much for presets to go first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Which rules give the one value, and which the other.
+
+    Attributes
+    ----------
+    measure : str
+        The measure asked about.
+    values : tuple of float
+        The two numbers.
+    table : DataFrame
+        All that was tried: the parameters and rules that vary, the value, and which of the numbers it is ("a", "b").
+    differences : tuple of str
+        The rules in which the two differ, fewest found; empty when one was not found.
+    sentence : str
+        The same in words, with the presets that give each number.
+    alternatives : tuple of tuple of str
+        Other differences, as few, that turn the one number into the other as well.
+    """
+
+    measure: str
+    values: tuple[float, float]
+    table: pd.DataFrame
+    differences: tuple[str, ...]
+    sentence: str
+    alternatives: tuple[tuple[str, ...], ...] = ()
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        found = self.table[self.table["matches"] != ""]
+        return f"<p>{escape(self.sentence)}</p>{found.to_html(index=False)}"
+
+
+def explain_difference(
+    truth: Any,
+    ranking: Any,
+    *,
+    measure: str | Measure,
+    values: tuple[float, float],
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
+    convention: str | Convention = "rankeval",
+    tolerance: float | None = None,
+) -> Explanation:
+    """Search the rules and parameters that turn one reported number into the other.
+
+    Parameters
+    ----------
+    truth, ranking, qid, group, docid
+        As of `rankeval.evaluate`.
+    measure : str or Measure
+        What both numbers are said to be; parameters that its name gives are not varied. Of a name by which tools mean
+        different things, such as ``"RBP"``, all meanings are tried.
+    values : tuple of float or str
+        The two numbers, as printed.
+    convention : str or Convention
+        Where the search starts; rules that it names beyond those varied stay.
+    tolerance : float, optional
+        How far a value may be from a number; by default half a unit of the last digit given. Since floats lose zeros
+        at their end, what agrees to four digits goes before what agrees to fewer.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    InvalidInput
+        When there are not two finite numbers, or the data cannot be joined.
+
+    Examples
+    --------
+    >>> why = explain_difference([3, 2, 3, 0], [4, 3, 2, 1], qid=[0] * 4, measure="nDCG", values=(0.9778, 0.9595))
+    >>> why.differences
+    ("gain='linear' in one and 'exp' in the other",)
+    """
+    wanted, digits = _numbers(values)
+    if tolerance is not None:
+        check_number("tolerance", tolerance)
+    asked = _asked(measure)
+    rules = find_convention(convention)
+    join(truth, ranking, qid=qid, group=group, convention=rules, action="explain_difference")  # asks the guard
+    score = _scorer(truth, ranking, qid, group, docid)
+    variants = [pair for pair in _variants(asked) if _can_be(pair[1], score, rules)]
+    if not variants:
+        score([next(_variants(asked))[1]], rules)  # says why not
+    tried = []
+    for changed in _settings(
+        score, rules, variants[0][1], collection=qid is None and group is None, documents=docid is not None
+    ):
+        # The best and the worst order are known of measures that are monotone.
+        able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
+        if not able:
+            continue
+        ev = score([one for _, one in able], rules.with_rules(**changed))
+        for (parameters, _), value in zip(able, ev.aggregate().tolist(), strict=True):
+            tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
+    start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
+    given = zip(wanted, digits, strict=True)
+    matching = [
+        _matching(tried, value, [tolerance] if tolerance is not None else _tolerances(places))
+        for value, places in given
+    ]
+    return _explained(asked.name, wanted, matching, tried, start)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What both numbers are said to be: parameters that the name gives, and what is tried of those it leaves open."""
+
+    name: str
+    family: Family
+    given: Mapping[str, Any]
+    choices: Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A choice of parameters and rules, the value that it gives, and the presets that make it."""
+
+    setting: Mapping[str, Any]
+    value: float
+    presets: tuple[str, ...]
+
+
+def _asked(spec: str | Measure) -> _Asked:
+    """Read the measure; a name by which tools mean different parameters leaves these open."""
+    try:
+        readings = [find_measure(spec)]
+    except AmbiguousName:
+        readings = list(dict.fromkeys(one for _, one in foreign(str(spec).strip(), len(FAMILIES))))
+        if len({one.family.name for one in readings}) != 1:
+            raise
+    family = readings[0].family
+    parameters = [dict(one.parameters) for one in readings]
+    given = {name: value for name, value in parameters[0].items() if all(one.get(name) == value for one in parameters)}
+    choices = {}
+    for name, default in family.defaults.items():
+        if name in given:
+            continue
+        said = [one.get(name, default) for one in parameters if name in one or default is not Parameter.empty]
+        if name in PARAMETERS or len(set(map(repr, said))) > 1:
+            choices[name] = tuple(dict.fromkeys((*said, *PARAMETERS.get(name, ()))))
+    return _Asked(str(spec if len(readings) > 1 else readings[0]), family, given, choices)
+
+
+def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
+    """Return the two numbers, and the digits behind the point that each was given with."""
+    try:
+        found = tuple(float(value) for value in values)
+    except (TypeError, ValueError):
+        found = ()
+    if len(found) != 2 or not np.isfinite(found).all():
+        raise InvalidInput(f"values: expected the two numbers to explain, found {values!r}")
+    texts = [value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values]
+    places = [0 if "e" in text.lower() else len(text.partition(".")[2]) for text in texts]
+    return (found[0], found[1]), (places[0], places[1])
+
+
+def _tolerances(digits: int) -> list[float]:
+    """Return how far a value may be: a float that was printed with four digits may have lost zeros, so these first."""
+    return [0.5001 * 10.0 ** -max(least, digits) for least in (4, 1)]
+
+
+def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> list[_Tried]:
+    """Return what gives the number, as closely as anything does, and presets that come near it in the digits given."""
+    widest = tolerances[-1] if tolerances[-1] < _VAGUE else 0.0
+    for near in tolerances:
+        reach = {False: near, True: max(near, widest)}
+        if found := [one for one in tried if abs(one.value - wanted) <= reach[bool(one.presets)]]:
+            return found
+    return []
+
+
+def _scorer(truth: Any, ranking: Any, qid: Any, group: Any, docid: Any) -> Callable[[Any, Convention], Evaluation]:
+    from rankeval.collection.qrels import as_qrels
+    from rankeval.collection.run import as_run
+
+    if qid is not None or group is not None:
+        ids = ids_of_rows(qid, group, ranking)
+        return lambda measures, rules: score_arrays(
+            truth, ranking, ids, measures=measures, convention=rules, docid=docid
+        )
+    qrels, run = as_qrels(truth), as_run(ranking)
+    return lambda measures, rules: score_collection(qrels, run, measures=measures, convention=rules)
+
+
+def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
+    """Yield the measure with each choice of its open parameters, defaults first; those that it cannot have are left."""
+    seen = set()
+    cutoff = asked.given.get("cutoff", asked.family.defaults.get("cutoff"))
+    for chosen in product(*asked.choices.values()):
+        parameters = dict(zip(asked.choices, chosen, strict=True))
+        if parameters.get("normalizer") == "k" and cutoff is None:
+            continue
+        one = asked.family.with_parameters(**{**asked.given, **parameters})
+        if one not in seen:
+            seen.add(one)
+            yield parameters, one
+
+
+def _can_be(one: Measure, score: Callable[[Any, Convention], Evaluation], rules: Convention) -> bool:
+    """Say whether the data allow the measure: a greatest grade, say, must not be below one that was given."""
+    try:
+        score([one], rules)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _settings(
+    score: Callable[[Any, Convention], Evaluation],
+    rules: Convention,
+    one: Measure,
+    *,
+    collection: bool,
+    documents: bool,
+) -> list[dict[str, str]]:
+    """Return the choices of those rules that touch something in this data."""
+    ev = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero"))
+    touched = dict(ev.touched)
+    choices: dict[str, tuple[str, ...]] = {}
+    if touched.get("ties", 0) or ev.tied_share:
+        choices["ties"] = _ties(collection or documents)
+    for rule in ("judgments", "missing", "unjudged") if collection else ():
+        if touched.get(rule, 0):
+            choices[rule] = RULES[rule]
+    if "missing" in choices:  # of most measures an empty ranking is worth 0
+        filled = score([one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
+        if np.array_equal(filled.scores, ev.scores):
+            choices["missing"] = tuple(rule for rule in RULES["missing"] if rule != "zero")
+    if touched.get("no_relevant", 0) or "judgments" in choices:
+        choices["no_relevant"] = RULES["no_relevant"]
+    narrow = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32"))
+    if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
+        choices["score_dtype"] = RULES["score_dtype"]
+        choices.setdefault("ties", _ties(collection or documents))
+    return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
+
+
+def _ties(documents: bool) -> tuple[str, ...]:
+    """Return the rules on ties that can be tried."""
+    return tuple(rule for rule in RULES["ties"] if documents or rule != "docid")
+
+
+def _presets(asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the presets that have these parameters and rules, as far as they were varied."""
+    fitting = []
+    for name, preset in PRESETS.items():
+        bound = preset.bind.get(asked.family.name, {})
+        fits = all(
+            (getattr(preset, rule) if getattr(preset, rule) != "given" else "qrels") == value
+            for rule, value in rules.items()
+        )
+        if fits and all(bound.get(one, asked.family.defaults[one]) == value for one, value in parameters.items()):
+            fitting.append(name)
+    return tuple(fitting)
+
+
+def _explained(
+    measure: str,
+    values: tuple[float, float],
+    matching: list[list[_Tried]],
+    tried: list[_Tried],
+    start: Mapping[str, Any],
+) -> Explanation:
+    import pandas as pd
+
+    letters = {id(one): "" for one in tried}
+    for letter, fitting in zip("ab", matching, strict=True):
+        for one in fitting:
+            letters[id(one)] += letter
+    table = pd.DataFrame(
+        [
+            {**one.setting, "convention": ", ".join(one.presets), "value": one.value, "matches": letters[id(one)]}
+            for one in tried
+        ]
+    )
+    if not all(matching):
+        return Explanation(measure, values, table, (), _not_found(measure, values, matching, tried))
+    ways = _fewest(matching, start)
+    first, second = ways[0]
+    differences = _differences(first, second)
+    others = tuple(dict.fromkeys(other for way in ways[1:] if (other := _differences(*way)) != differences))
+    alike = ", ".join(f"{name}={value!r}" for name, value in first.setting.items() if value == second.setting[name])
+    what = "; ".join(differences) or "nothing: one setting gives both, as far as the digits go"
+    if others:
+        shown = [f"or as well: {'; '.join(other)}" for other in others[:_SHOWN]]
+        what = ", ".join((what, *shown, *([f"and {len(others) - _SHOWN} more"] if len(others) > _SHOWN else [])))
+    parts = [f"{values[0]} and {values[1]} are both {measure}; what differs: {what}"]
+    for value, fitting in zip(values, matching, strict=True):
+        if presets := list(dict.fromkeys(name for match in fitting for name in match.presets)):
+            parts.append(f"{value} is what {', '.join(presets)} {'gives' if len(presets) == 1 else 'give'}")
+    if alike:
+        parts.append(f"Alike: {alike}")
+    return Explanation(measure, values, table, differences, f"{'. '.join(parts)}.", others)
+
+
+def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tuple[_Tried, _Tried]]:
+    """Return the pairs of presets, or else of settings, that differ in the fewest rules, nearest to the start."""
+
+    def distance(one: Mapping[str, Any], two: Mapping[str, Any]) -> int:
+        return sum(one[name] != two.get(name, one[name]) for name in one)
+
+    near = [
+        sorted(found, key=lambda one: (not one.presets, distance(one.setting, start)))[:_NEAREST] for found in matching
+    ]
+    pairs = [
+        (distance(one.setting, two.setting), distance(one.setting, start), (one, two)) for one, two in product(*near)
+    ]
+    of_presets = [pair for pair in pairs if all(one.presets for one in pair[2])]
+    first = min(of_presets or pairs, key=lambda pair: pair[:2])
+    others = (pair for pair in pairs if pair[:2] == first[:2] or (pair[0] < first[0] and pair[1] == 0))
+    return [first[2], *(pair[2] for pair in others)]
+
+
+def _differences(one: _Tried, two: _Tried) -> tuple[str, ...]:
+    """Say in which parameters and rules two settings differ."""
+    return tuple(
+        f"{name}={value!r} in one and {two.setting[name]!r} in the other"
+        for name, value in one.setting.items()
+        if value != two.setting[name]
+    )
+
+
+def _not_found(measure: str, values: tuple[float, float], matching: list[list[_Tried]], tried: list[_Tried]) -> str:
+    parts = []
+    for wanted, found in zip(values, matching, strict=True):
+        nearest = found[0] if found else min(tried, key=lambda one: abs(one.value - wanted))
+        rules = ", ".join(f"{name}={rule!r}" for name, rule in nearest.setting.items())
+        if found:
+            parts.append(f"{wanted} is {measure} with {rules}")
+        else:
+            parts.append(f"nothing that was tried gives {wanted} (nearest: {nearest.value:.6f} with {rules})")
+    return "; ".join(parts) + "."

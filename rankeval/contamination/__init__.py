@@ -1,0 +1,5 @@
+"""Is this content registered? Fingerprints of queries, the ledger that keeps them, and the refusal."""
+
+from rankeval.contamination.refusal import Seals, forget
+
+__all__ = ["Seals", "forget"]

@@ -1,0 +1,182 @@
+"""Data made on the spot: a retrieval task from scikit-learn's digits, and planted truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.collection.data import RankingData
+from rankeval.errors import InvalidInput
+
+
+def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: Any = 0) -> RankingData:
+    """Turn the 1,797 images of handwritten digits that scikit-learn brings along into a retrieval task.
+
+    A query is an image, its candidates are other images drawn at random, a candidate is relevant if it shows the same
+    digit (about one in ten, at least one in each query). Each pair is described by 35 features: the cosine and the
+    Euclidean distance of the two images, and their signed differences in 4 x 4 blocks, in the profiles of rows and of
+    columns, and in ink. What makes two digits alike is not linear in these, so that there is something to learn: in
+    3-fold cross-validation over queries Ridge reaches nDCG@10 .74 and gradient boosting .81.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of queries, at most 1,797.
+    n_candidates : int
+        Candidates of each query.
+    rng : int, Generator or None
+        Draws queries and candidates.
+
+    Returns
+    -------
+    RankingData
+        ``qid`` is the number of the query image, ``docid`` that of the candidate, relevance 0 or 1.
+
+    Raises
+    ------
+    InvalidInput
+        For more queries or candidates than there are images.
+
+    Examples
+    --------
+    >>> load_digits_retrieval()
+    RankingData('digits', 12000 rows, 300 queries, 35 features)
+    """
+    from sklearn.datasets import load_digits
+
+    images, digits = load_digits(return_X_y=True)
+    for argument, number in (("n_queries", n_queries), ("n_candidates", n_candidates + 1)):
+        if not 1 <= number <= len(images):
+            raise InvalidInput(f"{argument}={number} is out of range: there are {len(images)} images")
+    generator = np.random.default_rng(rng)
+    query = generator.choice(len(images), n_queries, replace=False)
+    candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
+    query = np.repeat(query, n_candidates)
+    X, feature_names = _pair_features(images[query] / 16, images[candidate] / 16)  # ink is 0 to 16
+    return RankingData(
+        X,
+        (digits[query] == digits[candidate]).astype(np.int64),
+        query,
+        docid=candidate,
+        feature_names=feature_names,
+        name="digits",
+    )
+
+
+def _candidates(
+    digits: NDArray[np.int64], query: int, n_candidates: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw images other than the query's, again until one of them is relevant."""
+    while True:
+        drawn = generator.choice(len(digits) - 1, n_candidates, replace=False)
+        drawn += drawn >= query
+        if (digits[drawn] == digits[query]).any():
+            return drawn
+
+
+def _pair_features(
+    left: NDArray[np.float64], right: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Describe pairs of 8 x 8 images, given as rows of 64."""
+    difference = (left - right).reshape(-1, 8, 8)
+    norms = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    columns = {
+        "cosine": np.sum(left * right, axis=1)[:, None] / norms[:, None],
+        "distance": np.linalg.norm(left - right, axis=1)[:, None],
+        "block": difference.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16),
+        "row": difference.mean(axis=2),
+        "column": difference.mean(axis=1),
+        "ink": difference.mean(axis=(1, 2))[:, None],
+    }
+    names = [
+        name if part.shape[1] == 1 else f"{name}_{place}"
+        for name, part in columns.items()
+        for place in range(part.shape[1])
+    ]
+    return np.hstack(list(columns.values())), tuple(names)
+
+
+def make_ranking(
+    n_queries: int = 100,
+    n_docs: int | tuple[int, int] = 20,
+    n_features: int = 10,
+    *,
+    noise: float = 0.5,
+    max_relevance: int = 4,
+    tie_share: float = 0.0,
+    shuffle: bool = False,
+    rng: Any = 0,
+) -> RankingData:
+    """Make data whose truth is known: a linear utility, noise, and grades by quantile.
+
+    Features are standard normal. The utility of a row is ``X @ w`` with ``w[j]`` proportional to ``1 / (j + 1)`` and
+    ``w`` of length 1, so the best ranking that features allow is by ``X @ w``. Grades come from utility plus noise:
+    half of all rows are 0, half of the rest 1, and so on, up to the largest grade, which takes what is left.
+
+    Parameters
+    ----------
+    n_queries : int
+        Number of queries, with ids 1, 2, ...
+    n_docs : int or (int, int)
+        Documents of each query; a pair draws each number uniformly from that range, ends included.
+    n_features : int
+        Number of features.
+    noise : float
+        Standard deviation of the noise; that of the utility is 1.
+    max_relevance : int
+        The largest grade.
+    tie_share : float
+        Share of each query's rows, at most 1, that repeat the features of the query's first row, so that no model can
+        tell them apart; their noise, and so their grades, are their own.
+    shuffle : bool
+        Whether to shuffle rows over queries, so that no query is in one block.
+    rng : int, Generator or None
+        Draws everything.
+
+    Returns
+    -------
+    RankingData
+        With ``docid`` such as ``7-3``, the third document of query 7.
+
+    Raises
+    ------
+    InvalidInput
+        For counts below 1, negative noise, or a share outside 0 to 1.
+
+    Examples
+    --------
+    >>> make_ranking(50, 8, rng=1)
+    RankingData('planted', 400 rows, 50 queries, 10 features)
+    """
+    low, high = (n_docs, n_docs) if isinstance(n_docs, int) else n_docs
+    counts = {"n_queries": n_queries, "n_docs": low, "n_features": n_features, "max_relevance": max_relevance}
+    for argument, number in counts.items():
+        if number < 1:
+            raise InvalidInput(f"{argument}={number}: expected at least 1")
+    if high < low or noise < 0 or not 0 <= tie_share <= 1:
+        raise InvalidInput(
+            f"n_docs={n_docs}, noise={noise}, tie_share={tie_share}: expected a rising range, noise of 0 or more and a "
+            "share from 0 to 1"
+        )
+    generator = np.random.default_rng(rng)
+    sizes = generator.integers(low, high, size=n_queries, endpoint=True)
+    qid = np.repeat(np.arange(1, n_queries + 1), sizes)
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.arange(len(qid)) - first
+    X = generator.standard_normal((len(qid), n_features))
+    tied = place < np.round(tie_share * np.repeat(sizes, sizes))
+    X[tied] = X[first[tied]]
+    weights = 1 / np.arange(1, n_features + 1)
+    utility = X @ (weights / np.linalg.norm(weights)) + noise * generator.standard_normal(len(qid))
+    bounds = np.quantile(utility, 1 - 0.5 ** np.arange(1, max_relevance + 1))
+    data = RankingData(
+        X,
+        np.searchsorted(bounds, utility, side="right"),
+        qid,
+        docid=np.array([f"{query}-{number + 1}" for query, number in zip(qid, place, strict=True)]),
+        feature_names=tuple(f"f{number}" for number in range(1, n_features + 1)),
+        name="planted",
+    )
+    return data.take(generator.permutation(len(data))) if shuffle else data

@@ -1,0 +1,1 @@
+"""Files and frames, read into columns and written whole."""

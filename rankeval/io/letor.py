@@ -1,0 +1,219 @@
+"""Learning-to-rank files and folders: svmlight rows with their queries as columns.
+
+Query ids stand in the rows (``qid:7``) or in a file of sizes beside them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.io.frames import whole
+from rankeval.io.limits import Limits
+from rankeval.io.opening import read_bytes, read_text
+from rankeval.io.svmlight import SparseRows, check_feature, read_svmlight
+
+_COMPRESSED = (".gz", ".zst")
+_SIZES = (".query", ".group")
+_PART_OF = {
+    "train": "train",
+    "vali": "vali",
+    "valid": "vali",
+    "validation": "vali",
+    "dev": "vali",
+    "test": "test",
+}
+_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in _PART_OF))
+_DENSE_SHARE = 0.3
+_DIGITS = 10  # of a size: no file has more rows
+_DENSE_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class LetorRows:
+    """Rows of one file as columns, under the names that `RankingData` has."""
+
+    X: Any
+    y: NDArray[Any]
+    qid: NDArray[Any]
+    docid: NDArray[Any] | None
+    feature_names: tuple[str, ...]
+    name: str
+
+
+def read_letor(path: str | os.PathLike[str], name: str | None, *, sparse: bool | None, limits: Limits) -> LetorRows:
+    """Read one file.
+
+    Parameters
+    ----------
+    path, name, sparse, limits
+        As `rankeval.datasets.load_letor` has them.
+    """
+    where = Path(path)
+    rows, qid = _rows(where, limits)
+    return _assemble([(where, rows, qid)], [name or where.name], sparse=sparse, limits=limits)[0]
+
+
+def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, LetorRows]:
+    """Read a folder of files, one for each part, with the same columns.
+
+    Parameters
+    ----------
+    path, sparse, limits
+        As `rankeval.datasets.load_letor_parts` has them.
+    """
+    folder = Path(path)
+    files = _part_files(folder)
+    loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
+    _check_distinct(dict(zip(files, (qid for _, _, qid in loaded), strict=True)))
+    names = [f"{folder.name}/{part}" for part in files]
+    return dict(zip(files, _assemble(loaded, names, sparse=sparse, limits=limits), strict=True))
+
+
+def _part_files(folder: Path) -> dict[str, Path]:
+    """Return part -> file, in the order train, vali, test."""
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {str(folder)!r}: name one with train, vali and test files")
+    found: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
+    for file in sorted(folder.iterdir()):
+        stem = _uncompressed(file.name)
+        parts = {_PART_OF[word] for word in re.split(r"[._-]", stem.lower()) if word in _PART_OF}
+        if file.is_file() and len(parts) == 1 and Path(stem).suffix.lower() in _ROWS:
+            found[parts.pop()].append(file)
+    for part, files in found.items():
+        if len(files) > 1:
+            raise InvalidInput(f"{str(folder)!r} has several files for {part}: {[file.name for file in files]}")
+    if not any(found.values()):
+        content = sorted(entry.name for entry in folder.iterdir())[:10]
+        raise InvalidInput(f"{str(folder)!r} has no file named train, vali or test; it holds {content}")
+    return {part: files[0] for part, files in found.items() if files}
+
+
+def _rows(file: Path, limits: Limits, prefix: str = "") -> tuple[SparseRows, NDArray[Any]]:
+    """Return the rows of a file and their queries."""
+    rows = read_svmlight(read_text(file, limits), str(file), limits)
+    return rows, rows.qid if rows.qid is not None else _numbered(file, len(rows.label), limits, prefix)
+
+
+def _uncompressed(name: str) -> str:
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[Any]:
+    """Return query ids for rows that have none, from the sizes file beside them."""
+    stem = _uncompressed(file.name)
+    stems = dict.fromkeys((stem, Path(stem).stem))
+    candidates = [
+        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *_COMPRESSED)
+    ]
+    beside = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if beside is None:
+        raise FileFormatError(
+            f"{file} has no qid: in its rows and no file of query sizes beside it: "
+            f"expected {stem}.query or {stem}.group"
+        )
+    sizes = _sizes(beside, limits)
+    if sum(sizes) != n_rows:
+        raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {n_rows} rows")
+    numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+    return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
+
+
+def _sizes(file: Path, limits: Limits) -> list[int]:
+    sizes = []
+    for number, line in enumerate(io.BytesIO(read_text(file, limits)), start=1):
+        word = line.strip()
+        if word and not (word.isdigit() and len(word) < _DIGITS):
+            raise FileFormatError(f"{file}, line {number}: expected the size of a query, found {word[:80]!r}")
+        if word:
+            sizes.append(int(word))
+    return sizes
+
+
+def _check_distinct(qids: dict[str, NDArray[Any]]) -> None:
+    seen: dict[Any, str] = {}
+    for part, qid in qids.items():
+        for query in np.unique(qid).tolist():
+            if query in seen:
+                raise InvalidInput(
+                    f"query {query!r} is in {seen[query]} and in {part}: the same query on both sides is a leak, and "
+                    "different queries need different ids; load the files one by one with load_letor if it is meant"
+                )
+            seen[query] = part
+
+
+def _assemble(
+    loaded: Sequence[tuple[Path, SparseRows, NDArray[Any]]],
+    names: Iterable[str],
+    *,
+    sparse: bool | None,
+    limits: Limits,
+) -> list[LetorRows]:
+    """Make data sets with the same columns."""
+    cells = [rows.index for _, rows, _ in loaded if len(rows.index)]
+    base = min((int(index.min()) for index in cells), default=1)
+    base = min(base, 1)  # features count from 1, unless there is a feature 0
+    titles = _feature_names(loaded[0][0].parent, limits)
+    n_features = max([int(index.max()) + 1 - base for index in cells] + [max(titles, default=base - 1) + 1 - base])
+    if sparse is None:
+        given = sum(map(len, cells))
+        whole_size = sum(len(rows.label) for _, rows, _ in loaded) * n_features
+        sparse = given < _DENSE_SHARE * whole_size and whole_size * 8 > _DENSE_BYTES
+    columns = tuple(titles.get(index, f"f{index}") for index in range(base, base + n_features))
+    return [
+        LetorRows(
+            _matrix(rows, base, n_features, sparse=sparse),
+            whole(rows.label),
+            qid,
+            docid=rows.docid,
+            feature_names=columns,
+            name=name,
+        )
+        for (_, rows, qid), name in zip(loaded, names, strict=True)
+    ]
+
+
+def _matrix(rows: SparseRows, base: int, n_features: int, *, sparse: bool) -> Any:
+    n_rows = len(rows.label)
+    if not sparse:
+        X = np.zeros((n_rows, n_features))
+        X[np.repeat(np.arange(n_rows), np.diff(rows.start)), rows.index - base] = rows.value
+        return X
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((rows.value, rows.index - base, rows.start), shape=(n_rows, n_features))
+
+
+def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
+    """Return feature -> name from ``features.json`` here or one folder up; a file of another form is not ours."""
+    for file in (folder / "features.json", folder.resolve().parent / "features.json"):
+        if not file.is_file():
+            continue
+        try:
+            titles = json.loads(read_bytes(file, limits))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(f"{file} is no JSON: {error}") from error
+        titles = titles.get("features", titles) if isinstance(titles, dict) else titles
+        if isinstance(titles, dict) and all(_is_title(key, name) for key, name in titles.items()):
+            for key in titles:
+                check_feature(key, str(file), limits)
+            return {int(key): name for key, name in titles.items()}
+    return {}
+
+
+def _is_title(key: str, name: Any) -> bool:
+    return key.isascii() and key.isdigit() and isinstance(name, str)

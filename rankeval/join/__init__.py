@@ -1,0 +1,1 @@
+"""Truth and ranking, joined query by query into all that a measure sees."""

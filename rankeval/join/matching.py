@@ -1,0 +1,242 @@
+"""Which judgment belongs to which retrieved document.
+
+Documents are matched by hashes of their ids within their queries, and then every match is verified by comparing the
+ids themselves, so that the result is exact; where hashes collide, which is next to never, all ids are numbered
+instead. Hashing and sorting numbers is several times faster than numbering a million strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rankeval.errors import InvalidInput
+from rankeval.io.columns import numbers_of
+from rankeval.io.frames import places_of
+from rankeval.join.judged import Ints
+from rankeval.join.ranking import sort_within
+
+if TYPE_CHECKING:
+    from rankeval.io.formats import Source
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD = np.uint64(0xFF51AFD7ED558CCD)
+_MASKS = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dtype=np.uint64)
+
+_WORD = 8
+_BLOCK = 2**15
+"""Ids hashed at a time."""
+_ROWS = 2**16
+"""Rows matched at a time, those of whole queries: what that takes stays in the processor's cache."""
+
+Hashes = NDArray[np.uint64]
+
+
+def mixed(value: Hashes) -> Hashes:
+    """Return numbers in which each bit depends on all bits of the value (the finaliser of MurmurHash3)."""
+    value = value ^ (value >> np.uint64(33))
+    value *= _SPREAD
+    value ^= value >> np.uint64(33)
+    value *= np.uint64(0xC4CEB9FE1A85EC53)
+    value ^= value >> np.uint64(33)
+    return value
+
+
+def hash_ids(ids: pa.Array) -> Hashes:
+    """Return a 64-bit hash of each id: equal ids have equal hashes, whatever column they stand in.
+
+    Parameters
+    ----------
+    ids : Arrow array of string or int64
+        Ids without nulls.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (n_rows,)
+    """
+    if pa.types.is_integer(ids.type):
+        return mixed(numbers_of(ids).astype(np.int64).view(np.uint64))
+    width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
+    _, offset_buffer, data = ids.buffers()
+    bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
+    end = int(bounds[-1])
+    text = np.frombuffer(data, dtype=np.uint8, count=end) if end else np.empty(0, dtype=np.uint8)
+    found = np.empty(len(ids), dtype=np.uint64)
+    # The last ids are hashed from a copy with zeros behind it, so that their last words may be read whole.
+    last = int(np.searchsorted(bounds[1:], end - _WORD, side="right"))
+    for start in range(0, last, _BLOCK):
+        part = bounds[start : min(start + _BLOCK, last) + 1].astype(np.int64)
+        found[start : min(start + _BLOCK, last)] = _hash_block(text, part[:-1], np.diff(part))
+    part = bounds[last:].astype(np.int64) - int(bounds[last])
+    rest = np.append(text[int(bounds[last]) :], np.zeros(_WORD, dtype=np.uint8))
+    found[last:] = _hash_block(rest, part[:-1], np.diff(part))
+    return found
+
+
+def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
+    """Return the hashes of ids that begin and end here; a block stays in the processor's cache."""
+    # Eight bytes at a time, from wherever they begin.
+    words = np.ndarray(shape=(len(text) - _WORD + 1,), dtype="<u8", buffer=text.data, strides=(1,))
+    found = length.astype(np.uint64) * _GOLDEN
+    most = int(length.max(initial=0))
+    least = int(length.min(initial=most))
+    for place in range(0, most, _WORD):
+        left = length - place
+        longer = slice(None) if place < least else np.flatnonzero(left > 0)
+        # Ids of one length stand at even steps, which spares the look-up.
+        even = least == most
+        word = words[begin[0] + place :: most][: len(begin)].copy() if even else words[begin[longer] + place]
+        if least < place + _WORD:
+            word &= _MASKS[np.minimum(left[longer], _WORD)]
+        word ^= found[longer]
+        word *= _SPREAD
+        word ^= word >> np.uint64(32)
+        found[longer] = word
+    return mixed(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a match: rows grouped by query, and the document id of each row.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        The rows that take part, query after query.
+    offsets : ndarray of int64 of shape (n_queries + 1,)
+        Where each query begins among them.
+    docid : Arrow array
+        Document ids of all rows of the side, in its own order.
+    hashes : ndarray of uint64
+        Hashes of those ids.
+    qid : Arrow array
+        Query ids of all rows, for messages.
+    name : str
+        What to call the side in messages.
+    source : Source, optional
+        The file that it was read from, for messages.
+    """
+
+    rows: Ints
+    offsets: Ints
+    docid: pa.Array
+    hashes: Hashes
+    qid: pa.Array
+    name: str
+    source: Source | None = None
+
+    def query(self) -> Ints:
+        """Return the query number of each row that takes part."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
+    """Find the judgments of retrieved documents.
+
+    Parameters
+    ----------
+    truth, ranked : Side
+        Judgments and ranking, over the same queries.
+
+    Returns
+    -------
+    tuple of ndarray of int64
+        Rows of the truth, and the row of the ranking that each of them judges.
+
+    Raises
+    ------
+    InvalidInput
+        When a document stands twice in the judgments or in the ranking of a query.
+    """
+    together = truth.offsets + ranked.offsets
+    first, n_queries, exact = 0, len(together) - 1, True
+    none = np.empty(0, dtype=np.int64)
+    found = [(none, none)]
+    while first < n_queries and exact:
+        last = max(int(np.searchsorted(together, together[first] + _ROWS, side="right")) - 1, first + 1)
+        exact = _match_block(truth, ranked, first, last, found)
+        first = last
+    truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
+    if not exact or not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
+        return _match_by_number(truth, ranked)
+    return truth_row, ranked_row
+
+
+def _match_block(truth: Side, ranked: Side, first: int, last: int, found: list[tuple[Ints, Ints]]) -> bool:
+    """Append the rows whose hashes agree within these queries; return False where two of one side agree."""
+    offsets = [side.offsets[first : last + 1] - side.offsets[first] for side in (truth, ranked)]
+    query_bits = max(last - first - 1, 1).bit_length()
+    place_bits = int(max(np.diff(one).max() for one in offsets)).bit_length()
+    judged = _sorted_keys(truth, first, offsets[0], query_bits, place_bits)
+    ranks = _sorted_keys(ranked, first, offsets[1], query_bits, place_bits)
+    if not len(judged) or not len(ranks):
+        return True
+    wanted, held = judged >> np.uint64(place_bits), ranks >> np.uint64(place_bits)
+    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    both = np.flatnonzero(held[at] == wanted)
+    pairs = ((truth, offsets[0], judged[both]), (ranked, offsets[1], ranks[at[both]]))
+    rows = []
+    for side, begins, keys in pairs:
+        place = (keys & np.uint64((1 << place_bits) - 1)).view(np.int64)
+        query = (keys >> np.uint64(64 - query_bits)).view(np.int64)
+        rows.append(side.rows[side.offsets[first] + begins[query] + place])
+    found.append((rows[0], rows[1]))
+    return not ((wanted[1:] == wanted[:-1]).any() or (held[1:] == held[:-1]).any())
+
+
+def _sorted_keys(side: Side, first: int, offsets: Ints, query_bits: int, place_bits: int) -> Hashes:
+    """Return a key of each row in order: the query, as much of the hash as there is room for, the place in the query.
+
+    The place is sorted along in the low bits, and says afterwards which row it was.
+    """
+    begin = side.offsets[first]
+    lengths = np.diff(offsets)
+    hashed = side.hashes[side.rows[begin : begin + offsets[-1]]]
+    hashed >>= np.uint64(query_bits)  # no sign: they are sorted as signed numbers
+    hashed &= ~np.uint64((1 << place_bits) - 1)
+    key = sort_within(hashed.view(np.int64), offsets, int(lengths.max(initial=0)), shift=0).view(np.uint64)
+    key |= np.repeat(np.arange(len(lengths), dtype=np.uint64) << np.uint64(64 - query_bits), lengths)
+    return key
+
+
+def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
+    """Say whether the ids of these rows are the same on both sides, byte for byte."""
+    mine, theirs = one.take(places_of(one_rows)), other.take(places_of(other_rows))
+    if mine.type != theirs.type:
+        wide = pa.int64() if pa.types.is_integer(mine.type) else pa.large_string()
+        mine, theirs = mine.cast(wide), theirs.cast(wide)
+    return bool(mine.equals(theirs))
+
+
+def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
+    """Match by numbers given to the ids: exact without hashes, and able to say which document stands twice."""
+    left, right = truth.docid, ranked.docid
+    if left.type != right.type:
+        wide = pa.int64() if pa.types.is_integer(left.type) else pa.large_string()
+        left, right = left.cast(wide), right.cast(wide)
+    coded = pa.chunked_array([left, right]).combine_chunks().dictionary_encode()
+    number = numbers_of(coded.indices).astype(np.int64)
+    n_documents = len(coded.dictionary)
+    truth_key = truth.query() * n_documents + number[truth.rows]
+    ranked_key = ranked.query() * n_documents + number[len(left) :][ranked.rows]
+    _refuse_twice(truth, truth_key)
+    _refuse_twice(ranked, ranked_key)
+    _, at, where = np.intersect1d(truth_key, ranked_key, assume_unique=True, return_indices=True)
+    return truth.rows[at], ranked.rows[where]
+
+
+def _refuse_twice(side: Side, key: Ints) -> None:
+    order = np.argsort(key, kind="stable")
+    twice = np.flatnonzero(key[order][1:] == key[order][:-1])
+    if len(twice):
+        rows = sorted(side.rows[order[twice[0] : twice[0] + 2]].tolist())
+        row = rows[0]
+        place = f"rows {rows[0]} and {rows[1]}, counting from 0" if side.source is None else side.source.place(rows)
+        raise InvalidInput(
+            f"{side.name}: document {side.docid[row].as_py()!r} stands twice in query {side.qid[row].as_py()!r} "
+            f"({place}; {len(twice)} such rows in all); keep one row for each document of a query"
+        )

@@ -1,0 +1,1 @@
+"""The printed output of trec_eval, and its z-scores."""

@@ -1,0 +1,93 @@
+"""Scores in standard deviations from the mean of a reference set of runs, topic by topic (trec_eval ``-Z``)."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rankeval.errors import FileFormatError
+from rankeval.evaluation import Evaluation
+from rankeval.io.limits import DEFAULT, Limits
+from rankeval.io.opening import read_text
+from rankeval.io.trec import number_of
+
+MISSING = -1e6
+"""What trec_eval gives where the reference has no mean, or no deviation."""
+
+ZScores = Mapping[tuple[str, str], tuple[float, float]]
+
+
+def read_zscores(
+    path: str | os.PathLike[str], *, limits: Limits = DEFAULT
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Read a file of reference scores: lines of topic, measure, mean and standard deviation.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    limits : Limits
+        What it may hold.
+
+    Returns
+    -------
+    dict
+        (topic, measure as trec_eval prints it) -> (mean, standard deviation).
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such file.
+    FileFormatError
+        When a line has other columns or no numbers, or one stands there twice.
+    """
+    scores = {}
+    for number, line in enumerate(io.BytesIO(read_text(path, limits)), start=1):
+        at = f"{path}, line {number}"
+        try:
+            topic, name, mean, deviation = (cell.decode() for cell in line.split())
+        except ValueError as error:  # of the columns or of the encoding
+            raise FileFormatError(
+                f"{at}: expected topic, measure, mean and standard deviation, found {line[:80]!r}"
+            ) from error
+        if (topic, name) in scores:
+            raise FileFormatError(f"{at}: {name} of topic {topic!r} stands there twice")
+        scores[topic, name] = number_of(mean, f"{at}, mean"), number_of(deviation, f"{at}, standard deviation")
+    return scores
+
+
+def standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores) -> Evaluation:
+    """Return an evaluation with every value in standard deviations from the reference's mean.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores.
+    names : sequence of str
+        What the reference calls each of its measures; those that count queries stay as they are.
+    zscores : mapping
+        As of `read_zscores`.
+
+    Returns
+    -------
+    Evaluation
+        A deviation of 0 makes a value 0 if it is the mean; what has no reference is -1,000,000, as in trec_eval.
+    """
+    topics = [str(query) for query in evaluation.queries.tolist()]
+    values = evaluation.scores.copy()
+    errors = None if evaluation.errors is None else evaluation.errors.copy()
+    for column, name in enumerate(names):
+        if name == "num_q":
+            continue
+        known = [zscores.get((topic, name), (np.nan, 0.0)) for topic in topics]
+        mean, deviation = np.array(known, dtype=np.float64).reshape(-1, 2).T
+        from_mean = values[:, column] - mean
+        level = np.where(from_mean == 0, 0.0, MISSING)
+        values[:, column] = np.divide(from_mean, deviation, out=level, where=deviation != 0)
+        if errors is not None:
+            errors[:, column] = np.divide(errors[:, column], deviation, out=np.zeros(len(mean)), where=deviation != 0)
+    return replace(evaluation, scores=values, errors=errors)

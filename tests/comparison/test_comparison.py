@@ -1,0 +1,399 @@
+"""compare pairs by query id, says what it did, refuses what must not be compared, and keeps what it found."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import rankeval as rk
+from rankeval.comparison.result import COLUMNS, Comparison, compare
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, RankevalWarning, UnknownName
+from rankeval.significance import RESAMPLING_TESTS, TESTS
+from rankeval.significance.multiple import adjust
+from rankeval.significance.power import detectable_difference
+
+GAINS = {"bm25": 0.0, "ridge": 0.02, "ltr": 0.15}
+
+
+def frames(n=60, labels=("nDCG@10", "AP"), seed=0):
+    generator = np.random.default_rng(seed)
+    topic = generator.normal(0.4, 0.2, size=(n, 1))
+    queries = pd.Index([f"q{i}" for i in range(n)], name="qid")
+    scores = {x: np.clip(topic + gain + generator.normal(0, 0.15, (n, len(labels))), 0, 1) for x, gain in GAINS.items()}
+    return {name: pd.DataFrame(values, index=queries, columns=list(labels)) for name, values in scores.items()}
+
+
+def arrays(seed=0, n=40):
+    generator = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n), 12)
+    y = generator.integers(0, 3, len(qid))
+    return y, qid, generator.random(len(qid))
+
+
+def evaluations(measures=("nDCG@10", "AP"), **options):
+    y, qid, noise = arrays()
+    return {
+        "weak": rk.evaluate(y, noise, qid=qid, measures=list(measures), **options),
+        "strong": rk.evaluate(y, noise + 0.3 * y, qid=qid, measures=list(measures), **options),
+    }
+
+
+def test_table_has_the_columns_promised_and_scipys_numbers():
+    """Difference, interval and p of each row are ttest_rel's; Holm runs over all six comparisons."""
+    systems = frames()
+    found = compare(systems, baseline="bm25", confidence_level=0.9)
+    assert tuple(found.table.columns) == COLUMNS
+    assert found.n_comparisons == len(found.table) == 4
+    for row in found.table.itertuples():
+        system, baseline = systems[row.system][row.measure], systems["bm25"][row.measure]
+        expected = stats.ttest_rel(system, baseline)
+        assert row.baseline == "bm25"
+        assert (row.n_queries, row.wins + row.ties + row.losses) == (60, 60)
+        assert row.mean_system - row.mean_baseline == pytest.approx(row.difference)
+        assert row.p_value == pytest.approx(expected.pvalue, abs=1e-12)
+        assert (row.ci_low, row.ci_high) == pytest.approx(tuple(expected.confidence_interval(0.9)), abs=1e-12)
+        deviation = (system - baseline).std()
+        assert row.effect_size == pytest.approx(row.difference / deviation)
+        assert row.detectable_difference == pytest.approx(detectable_difference(60, deviation, 0.1 / 4))
+    np.testing.assert_allclose(found.table["p_adjusted"], adjust(found.table["p_value"], "holm"))
+
+
+def test_all_pairs_without_a_baseline():
+    """Every pair once per measure, the earlier system as baseline; families by measure are half as large."""
+    found = compare(frames(), family="measure")
+    pairs = list(found.table[["measure", "baseline", "system"]].itertuples(index=False, name=None))
+    assert pairs[:3] == [("nDCG@10", "bm25", "ridge"), ("nDCG@10", "bm25", "ltr"), ("nDCG@10", "ridge", "ltr")]
+    assert len(pairs) == 6
+    assert found.n_comparisons == 3
+    for _, part in found.table.groupby("measure"):
+        np.testing.assert_allclose(part["p_adjusted"], adjust(part["p_value"], "holm"))
+    assert "Holm over 3 comparisons per measure" in str(found)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("correction", ["holm", "max_t", "tukey"])
+def test_rows_pair_by_query_id_and_never_by_position(test, correction):
+    """Any order of rows, systems' own too, gives the same table to the last bit."""
+    systems = frames(n=50)
+    shuffled = {name: frame.sample(frac=1, random_state=k) for k, (name, frame) in enumerate(systems.items())}
+    options = {"test": test, "correction": correction, "n_resamples": 99}
+    pd.testing.assert_frame_equal(
+        compare(systems, **options).table, compare(shuffled, **options).table, check_exact=True
+    )
+
+
+def test_a_further_system_leaves_raw_p_values_alone():
+    systems = frames()
+    two = {name: systems[name] for name in ("bm25", "ltr")}
+    for test in sorted(RESAMPLING_TESTS):
+        few = compare(two, baseline="bm25", test=test, n_resamples=199).table
+        many = compare(systems, baseline="bm25", test=test, n_resamples=199).table
+        many = many[many["system"] == "ltr"]
+        np.testing.assert_allclose(few["p_value"].to_numpy(), many["p_value"].to_numpy(), rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 99),
+    n=st.integers(2, 30),
+    correction=st.sampled_from(["holm", "bonferroni", "bh", "none", "max_t", "tukey"]),
+    family=st.sampled_from(["all", "measure"]),
+    test=st.sampled_from(["t", "randomization", "bootstrap", "sign"]),
+)
+def test_adjusted_p_values_are_probabilities_above_the_raw_ones(seed, n, correction, family, test):
+    """Never nan, never 0, never below the raw p, by whatever route."""
+    systems = {name: frame.round(1) for name, frame in frames(n=n, seed=seed).items()}
+    table = compare(systems, test=test, correction=correction, family=family, n_resamples=49).table
+    assert table["p_value"].between(0, 1, inclusive="right").all()
+    assert table["p_adjusted"].between(0, 1, inclusive="right").all()
+    assert (table["p_adjusted"] >= table["p_value"]).all()
+    assert not table.drop(columns=["effect_size"]).isna().any().any()
+
+
+def test_equal_systems_and_constant_differences_are_said_clearly():
+    """P is 1 for equal systems; a constant difference gets the sign flips' p and a note, not a p of 0."""
+    one = pd.DataFrame({"AP": [0.1, 0.2, 0.3]}, index=[1, 2, 3])
+    row = compare({"a": one, "b": one}, baseline="a").table.iloc[0]
+    assert (row.p_value, row.p_adjusted, row.ties, row.effect_size, row.ci_low) == (1, 1, 3, 0, 0)
+    found = compare({"a": one, "b": one + 0.25}, baseline="a")
+    assert found.table["p_value"].item() == 0.25
+    assert any("the same number on every query" in note for note in found.notes)
+    assert "inf" not in str(found)
+
+
+def test_missing_queries_are_refused_or_left_out():
+    """The default is to refuse, naming the queries; that they were left out is told in a note."""
+    systems = frames()
+    systems["ltr"] = systems["ltr"].drop(["q3", "q7"])
+    with pytest.raises(QueryIdError, match=r"'ltr' lacks 2 of 60 queries, such as 'q3', 'q7'"):
+        compare(systems, baseline="bm25")
+    skip = compare(systems, baseline="bm25", missing="skip")
+    assert set(skip.table["n_queries"]) == {58}
+    assert any("left out for all systems: ltr 2" in note for note in skip.notes)
+    with pytest.raises(UnknownName, match="skip"):
+        compare(systems, missing="skp")
+    for rule in ("zero", "empty"):  # a frame does not say what an empty ranking is worth
+        with pytest.raises(UnknownName, match=rf"missing {rule!r}"):
+            compare(systems, missing=rule)
+
+
+def test_ids_that_never_meet_are_shown():
+    """Integers here and strings there: the message shows one of each."""
+    systems = frames()
+    systems["ltr"] = systems["ltr"].set_axis(range(60))
+    with pytest.raises(QueryIdError, match=r"no query in common: 'bm25' has ids such as 'q0'"):
+        compare(systems, missing="skip")
+
+
+def test_bad_scores_and_ids_are_refused():
+    systems = frames()
+    twice = systems | {"ltr": pd.concat([systems["ltr"], systems["ltr"].iloc[:1]])}
+    with pytest.raises(QueryIdError, match="'q0' more than once"):
+        compare(twice)
+    broken = systems | {"ltr": systems["ltr"].assign(AP=np.nan)}
+    with pytest.raises(InvalidInput, match=r"system 'ltr' on query 'q0' in 'AP' is not finite"):
+        compare(broken)
+    absent = systems["ltr"].astype("Float64").assign(AP=pd.NA).astype("Float64")
+    with pytest.raises(InvalidInput, match=r"in 'AP' is not finite"):
+        compare(systems | {"ltr": absent})
+    with pytest.raises(InvalidInput, match="two columns named 'AP'"):
+        compare(systems | {"ltr": pd.concat([systems["ltr"], systems["ltr"][["AP"]]], axis=1)})
+    with pytest.raises(InvalidInput, match="not numbers"):
+        compare(systems | {"ltr": systems["ltr"].astype(str)})
+    with pytest.raises(InvalidInput, match="at least 2 queries, found 1"):
+        compare({name: frame.iloc[:1] for name, frame in systems.items()})
+    with pytest.raises(InvalidInput, match="found list"):
+        compare({"a": [1, 2], "b": [2, 3]})
+    with pytest.raises(InvalidInput, match="at least two names"):
+        compare({"ltr": systems["ltr"]})
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"baseline": "bm52"}, "'bm25'"),
+        ({"test": "ttest"}, "unknown test"),
+        ({"correction": "holms"}, "'holm'"),
+        ({"family": "measures"}, "'measure'"),
+        ({"alternative": "larger"}, "alternative"),
+        ({"measures": "nDGC@10"}, "nDCG@10"),
+    ],
+)
+def test_unknown_names_are_refused_with_near_misses(options, match):
+    with pytest.raises(UnknownName, match=match):
+        compare(frames(), **options)
+
+
+def test_settings_that_contradict_each_other_are_refused():
+    with pytest.raises(InvalidInput, match="all pairs"):
+        compare(frames(), baseline="bm25", correction="tukey")
+    with pytest.raises(InvalidInput, match="two-sided"):
+        compare(frames(), correction="tukey", alternative="greater")
+    with pytest.raises(InvalidInput, match="confidence_level is 95"):
+        compare(frames(), confidence_level=95)
+
+
+def test_families_that_can_show_nothing_are_noted():
+    """Holm over 1,225 pairs with 9,999 resamples can never reject; the remedy is in the note, and it is enough."""
+    generator = np.random.default_rng(0)
+    systems = {f"s{k}": pd.DataFrame({"AP": generator.random(20)}) for k in range(50)}
+    found = compare(systems, test="randomization", n_resamples=9999)
+    assert found.n_comparisons == 1225
+    note = next(note for note in found.notes if "nothing can be significant" in note)
+    needed = int(note.split("n_resamples=")[1].split()[0])
+    assert needed * 0.05 / 1225 >= 0.99
+    enough = compare({f"s{k}": systems[f"s{k}"] for k in range(5)}, test="randomization", n_resamples=9999)
+    assert not any("nothing can" in note for note in enough.notes)
+    tiny = compare({name: frame.iloc[:4] for name, frame in frames().items()}, test="sign")
+    assert any("more queries are needed" in note for note in tiny.notes)
+
+
+def test_corrections_say_what_they_do_not_promise():
+    assert any("share of false claims" in note for note in compare(frames(), correction="bh").notes)
+    assert any("not corrected for the 6" in note for note in compare(frames(), correction="none").notes)
+    assert any("16 %" in note for note in compare(frames(), correction="tukey", n_resamples=99).notes)
+    assert any("joint over the family" in note for note in compare(frames(), correction="max_t", n_resamples=99).notes)
+
+
+def test_liberal_bootstraps_warn_on_few_queries():
+    with pytest.warns(RankevalWarning, match="liberal on fewer than 50 queries"):
+        compare({name: frame.iloc[:20] for name, frame in frames().items()}, test="bootstrap_bca", n_resamples=99)
+
+
+def test_one_sided_tests_have_one_sided_intervals():
+    table = compare(frames(), baseline="bm25", alternative="greater").table
+    assert np.isposinf(table["ci_high"]).all()
+    assert np.isfinite(table["ci_low"]).all()
+
+
+def test_the_seed_is_recorded_and_gives_the_same_again():
+    """Also when a Generator or nothing was given."""
+    systems = frames()
+    for rng in (7, np.int64(7), np.random.default_rng(3), None):
+        first = compare(systems, test="randomization", n_resamples=199, rng=rng)
+        again = compare(systems, test="randomization", n_resamples=199, rng=first.rng)
+        pd.testing.assert_frame_equal(first.table, again.table, check_exact=True)
+
+
+def test_evaluations_compare_by_their_means():
+    """Measures that are sums stay out unless asked for; other spellings of a label are understood."""
+    systems = evaluations(["nDCG@10", "AP", "NumRel"])
+    found = compare(systems, baseline="weak")
+    assert list(found.table["measure"]) == ["nDCG@10", "AP"]
+    expected = [systems["strong"].mean()[label] for label in ("nDCG@10", "AP")]
+    np.testing.assert_allclose(found.table["mean_system"], expected)
+    assert list(compare(systems, measures="NumRel").table["measure"]) == ["NumRel"]
+    assert list(compare(systems, measures=["ndcg_cut_10"]).table["measure"]) == ["nDCG@10"]
+    assert dict(found.evaluations) == systems
+
+
+def test_geometric_means_are_compared_on_their_log_scale():
+    """The note says so, and the difference is that of the logarithms."""
+    systems = evaluations(["gm_AP"])
+    found = compare(systems, baseline="weak")
+    assert found.table["difference"].item() > 0
+    assert any("log scale" in note for note in found.notes)
+    by_hand = systems["strong"].per_query["gm_AP"].mean() - systems["weak"].per_query["gm_AP"].mean()
+    assert found.table["difference"].item() == pytest.approx(by_hand)
+
+
+def test_evaluations_under_other_conventions_are_refused():
+    """The difference is named."""
+    y, qid, noise = arrays()
+    score = np.round(noise, 1)
+    a = rk.evaluate(y, score, qid=qid, measures=["AP"])
+    b = rk.evaluate(y, score, qid=qid, measures=["AP"], ties="stable")
+    with pytest.raises(ConventionMismatch, match=r"'a' and 'b' must not be compared: ties is 'expected'"):
+        compare({"a": a, "b": b})
+    c = rk.evaluate(1 - (y > 0), score, qid=qid, measures=["AP"])
+    with pytest.raises(ConventionMismatch):
+        compare({"a": a, "c": c})
+
+
+def test_weighted_evaluations_are_refused():
+    with pytest.raises(InvalidInput, match="query weights"):
+        compare(evaluations(weights=dict.fromkeys(range(40), 2.0)))
+
+
+def test_measures_that_only_some_have_are_named():
+    systems = frames()
+    systems["ltr"] = systems["ltr"].drop(columns="AP")
+    found = compare(systems)
+    assert set(found.table["measure"]) == {"nDCG@10"}
+    assert any("only some systems have it: AP" in note for note in found.notes)
+    with pytest.raises(InvalidInput, match="share no measure"):
+        compare({"a": frames()["bm25"][["AP"]], "b": frames()["ltr"][["nDCG@10"]]})
+
+
+def test_comparisons_survive_pickle_and_json():
+    """All settings and numbers to the last bit; JSON leaves the evaluations out."""
+    for systems in (frames(), evaluations()):
+        baseline = next(iter(systems))
+        found = compare(systems, baseline=baseline, alternative="greater", test="bootstrap", n_resamples=99)
+        for again in (pickle.loads(pickle.dumps(found)), Comparison.from_json(found.to_json())):
+            pd.testing.assert_frame_equal(again.table, found.table, check_exact=True)
+            assert str(again) == str(found)
+            assert again.rng == found.rng
+    assert Comparison.from_json(found.to_json()).evaluations == {}
+    with pytest.raises(InvalidInput, match="no comparison"):
+        Comparison.from_json('{"format": "other"}')
+
+
+def test_notes_and_withdrawn_adjustments():
+    """A note is kept once; exploratory results show no adjusted p and no star, in every form."""
+    found = compare(frames(), baseline="bm25")
+    assert "*" in found.to_latex(layout="systems").split("toprule")[1]
+    explored = found.without_adjustment("exploratory: look 3 at this test set").with_notes(
+        "exploratory: look 3 at this test set"
+    )
+    assert explored.notes.count("exploratory: look 3 at this test set") == 1
+    assert explored.table["p_adjusted"].isna().all()
+    assert "*" not in explored.to_latex(layout="systems").split("toprule")[1]
+    for form in (str(explored), explored.to_markdown(), explored.to_latex(), explored._repr_html_()):
+        assert "look 3 at this test set" in form
+        assert "nan" not in form
+
+
+def test_only_the_primary_measure_has_stars():
+    """Of two measures with the same difference the secondary one gets none."""
+    from dataclasses import replace
+
+    found = compare(frames(), baseline="bm25")
+    row = next(line for line in found.to_latex(layout="systems").splitlines() if line.startswith("ltr"))
+    assert row.count("*") == 2
+    primary = replace(found, primary="AP").to_latex(layout="systems")
+    assert next(line for line in primary.splitlines() if line.startswith("ltr")).count("*") == 1
+
+
+def test_every_form_prints_names_safely():
+    """Markup in a system's name stays text in HTML, LaTeX and Markdown; settings stand in the caption."""
+    systems = frames()
+    systems["<b>&_|"] = systems.pop("ltr")
+    found = compare(systems, baseline="bm25", test="randomization", n_resamples=199, rng=5)
+    assert "&lt;b&gt;&amp;_|" in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+    assert r"\textless{}b\textgreater{}\&\_\textbar{}" in found.to_latex()
+    assert r"\<b\>&\_\|" in found.to_markdown()
+    for form in (str(found), found.to_markdown(), found.to_latex(), found._repr_html_()):
+        assert "Randomisation test" in form
+        assert "199 resamples, seed 5" in form
+
+
+def test_layouts_that_do_not_exist_are_refused():
+    with pytest.raises(InvalidInput, match="baseline="):
+        compare(frames()).to_latex(layout="systems")
+    with pytest.raises(UnknownName, match="systems"):
+        compare(frames()).to_markdown(layout="system")
+
+
+def test_plots_of_intervals_and_of_queries():
+    """A panel per measure with a name per row; per-query bars say wins and losses; pyplot holds no figure."""
+    import sys
+
+    found = compare(frames(), baseline="bm25")
+    figure = found.plot()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["nDCG@10", "AP"]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["ridge", "ltr"]
+    row = found.table.query("system == 'ltr' and measure == 'AP'").iloc[0]
+    title = found.plot(system="ltr", measure="AP").axes[0].get_title(loc="left")
+    assert title == f"ltr against bm25: {row.wins} won, {row.ties} tied, {row.losses} lost"
+    with pytest.raises(InvalidInput, match="baseline="):
+        compare(frames()).plot(system="ltr")
+    with pytest.raises(UnknownName, match="'ltr'"):
+        found.plot(system="lrt")
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+
+@pytest.mark.shared
+def test_all_pairs_of_real_runs_equal_the_golden_corrections(shared):
+    """120 pairs of TREC-COVID runs: raw and Holm-adjusted p equal statsmodels' to 1e-12."""
+    import gzip
+    import json
+
+    golden = json.loads((shared / "golden" / "stats" / "trec_covid_r5.json").read_text())["all_pairs"]
+    folder = shared / "golden" / "perquery_full_precision" / "trec_covid_r5"
+    systems = {}
+    for run in golden["systems"]:
+        topics = json.loads(gzip.decompress((folder / f"{run}.json.gz").read_bytes()))
+        systems[run] = pd.DataFrame({golden["measure"]: {q: each[golden["measure"]] for q, each in topics.items()}})
+    table = compare(systems).table
+    assert [list(pair) for pair in zip(table["baseline"], table["system"], strict=True)] == golden["pairs"]
+    np.testing.assert_allclose(table["p_value"], golden["ttest_rel_pvalues"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(table["p_adjusted"], golden["corrections"]["holm"]["adjusted"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("to_frame", [lambda frame: frame, pl.from_pandas])
+def test_ids_in_a_column_pair_the_rows(to_frame):
+    """A column qid holds the ids: it is no measure, and the order of rows says nothing."""
+    bm25 = pd.DataFrame({"qid": [1, 2, 3], "AP": [0.2, 0.4, 0.6]})
+    ltr = pd.DataFrame({"qid": [3, 2, 1], "AP": [0.9, 0.5, 0.4]})
+    by_column = compare({"bm25": to_frame(bm25), "ltr": to_frame(ltr)}, baseline="bm25").table
+    by_index = compare({"bm25": bm25.set_index("qid"), "ltr": ltr.set_index("qid")}, baseline="bm25").table
+    pd.testing.assert_frame_equal(by_column, by_index)

@@ -1,0 +1,53 @@
+"""Laws of the chance that labels match by accident."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_being_contained, chance_of_labels
+
+
+def hashes(*values):
+    return np.array(values, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("n", [3, 12, 45])
+def test_the_chance_of_a_whole_collection_of_different_queries_is_that_of_a_permutation(n):
+    assert chance_of_being_contained(np.ones(n, dtype=int), n) == pytest.approx(math.factorial(n) / n**n, rel=1e-3)
+
+
+def test_the_chance_of_a_whole_collection_is_the_multinomial():
+    times = np.array([1, 1, 2, 4])
+    exact = math.factorial(8) / math.prod(map(math.factorial, times.tolist()))
+    exact *= math.prod((t / 8) ** t for t in times.tolist())
+    assert chance_of_being_contained(times, 8) == pytest.approx(exact, rel=1e-3)
+
+
+def test_queries_that_all_look_alike_are_no_evidence():
+    assert chance_of_labels(hashes(*[7] * 50), hashes(*[7] * 50)) == pytest.approx(1)
+
+
+def test_a_pattern_that_is_not_registered_ends_the_suspicion():
+    registered = np.arange(100, dtype=np.uint64)
+    assert chance_of_labels(registered, registered[::-1]) < 1e-30
+    assert chance_of_labels(registered, np.append(registered, registered[:1])) == 1
+    assert chance_of_labels(registered, np.append(registered[1:], np.uint64(500))) == 1
+    assert chance_of_labels(registered, registered[:0]) == 1
+    assert chance_of_labels(registered[:0], registered) == 1
+
+
+def test_few_queries_of_a_collection_are_no_evidence_and_most_are():
+    registered = np.arange(45, dtype=np.uint64)
+    assert chance_of_labels(registered, registered[:9]) > 0.1
+    assert chance_of_labels(registered, registered[:40]) < REFUSAL_CHANCE
+
+
+def test_the_bound_is_never_under_the_true_chance():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        times = rng.integers(1, 4, rng.integers(2, 6))
+        drawn = int(rng.integers(1, times.sum() + 1))
+        draws = rng.multinomial(drawn, times / times.sum(), size=4000)
+        share = (draws <= times).all(axis=1).mean()
+        assert chance_of_being_contained(times, drawn) >= share - 4 * math.sqrt(max(share * (1 - share), 1e-3) / 4000)

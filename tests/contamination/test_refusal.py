@@ -1,0 +1,223 @@
+"""The refusal stands on what the ledger says, or on its last state that was read."""
+
+import pickle
+import re
+import sqlite3
+
+import pytest
+
+import rankeval as rk
+from rankeval.contamination import Seals, forget
+from rankeval.contamination.fingerprint import fingerprint
+from rankeval.contamination.refusal import refusal_message, warning_message
+from rankeval.errors import GuardRefusal, LedgerError, RankevalWarning
+from rankeval.ledger.chain import Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    """Return the file of a ledger that this process finds by itself."""
+    path = tmp_path / "ledger.db"
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(path))
+    forget()
+    yield path
+    forget()
+
+
+@pytest.fixture
+def data(ledger):
+    """Register queries in that ledger."""
+    assert not ledger.exists()
+    data = rk.datasets.make_ranking(40, 12, 5, rng=11)
+    rk.Guard("project").register("test", data)
+    return data
+
+
+def evaluate(data):
+    return rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
+
+
+def spoil(ledger):
+    ledger.write_bytes(b"no database any more" * 500)
+
+
+def test_a_ledger_that_cannot_be_read_any_more_goes_on_by_its_state(ledger, data):
+    """Damage to the file frees nothing: what was known is refused as before, with a warning that says so."""
+    head = rk.Guard("project").head
+    with pytest.raises(GuardRefusal):
+        evaluate(data)
+    spoil(ledger)
+    with (
+        pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; going by its state of {head[:12]}"),
+        pytest.raises(GuardRefusal),
+    ):
+        evaluate(data)
+
+
+def test_a_ledger_that_was_never_read_is_an_error(ledger, data):
+    assert Seals.current().active
+    spoil(ledger)
+    forget()
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Seals.current()
+    with pytest.raises(LedgerError, match="cannot be read"):
+        evaluate(data)
+
+
+def test_a_worker_with_a_newer_head_goes_on_by_the_register_it_knows(ledger, data):
+    """The head came with the scorer, the ledger is gone before it was read at that head."""
+    url, head = f"sqlite:///{ledger}", rk.Guard("project").head
+    known = fingerprint(data.X, data.y, data.qid)
+    ((_, found),) = Seals(((url, head),)).matches(known)
+    assert found.by_content
+    spoil(ledger)
+    with pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; going by its state of {head[:12]}"):
+        ((_, again),) = Seals(((url, "f" * 64),)).matches(known)
+    assert again.by_content
+    forget()
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Seals(((url, head),)).matches(known)
+
+
+def test_a_ledger_that_was_shortened_is_named(ledger, data):
+    """The head that the work began with must still be there."""
+    url = f"sqlite:///{ledger}"
+    known = fingerprint(data.X, data.y, data.qid)
+    with pytest.raises(LedgerError, match="no longer has the entry ffffffffffff that this work began with"):
+        Seals(((url, "f" * 64),)).matches(known)
+
+
+def test_what_is_appended_by_another_process_counts_at_once(ledger, data):
+    """The register is read anew where the file has changed, and once for each of its states."""
+    other = rk.datasets.make_ranking(40, 12, 5, rng=12)
+    evaluate(other)
+    with pytest.raises(GuardRefusal, match="'test'"):
+        evaluate(data)
+    Seals.current()
+    rk.Guard("project").register("other", other)
+    with pytest.raises(GuardRefusal, match="'other'"):
+        evaluate(other)
+    with sqlite3.connect(ledger) as connection:
+        connection.execute("DELETE FROM rankeval_ledger")
+    connection.close()
+    evaluate(data)
+
+
+def test_the_message_names_the_ledger_as_a_file_and_a_server_without_its_password(ledger, data):
+    with pytest.raises(GuardRefusal, match=rf"; ledger {re.escape(str(ledger))}\)"):
+        evaluate(data)
+    known = fingerprint(data.X, data.y, data.qid)
+    ((url, found),) = Seals.current().matches(known)
+    assert url == f"sqlite:///{ledger}"
+    assert "; ledger nosuchdb://me:***@host/x)" in refusal_message("nosuchdb://me:secret@host/x", found, "evaluate")
+    assert "; ledger nosuchdb://me:***@host/x)" in warning_message("nosuchdb://me:secret@host/x", found, "evaluate")
+
+
+def test_the_head_is_looked_up_once_for_each_state_of_the_file(data, monkeypatch):
+    """A scorer asks for every fold: what has not changed is not read again."""
+    looked = []
+    head = Ledger.head
+    monkeypatch.setattr(Ledger, "head", lambda ledger: looked.append(ledger.url) or head(ledger))
+    first = Seals.current()
+    assert Seals.current() == first
+    assert len(looked) == 1
+    rk.Guard("project").register("other", rk.datasets.make_ranking(40, 12, 5, rng=12))
+    looked.clear()
+    assert Seals.current() != first
+    assert Seals.current() == Seals.current()
+    assert len(looked) == 1
+    with pytest.raises(GuardRefusal):
+        evaluate(data)
+    monkeypatch.setattr(Ledger, "entries", None)
+    with pytest.raises(GuardRefusal):
+        evaluate(data)
+
+
+def test_without_a_ledger_or_without_content_nothing_is_fingerprinted(ledger, monkeypatch):
+    """Where there is nothing to respect, it costs nothing; and what has no query ids cannot be told."""
+    monkeypatch.setattr("rankeval.contamination.fingerprint.fingerprint", None)
+    monkeypatch.setattr("rankeval.contamination.fingerprint.fingerprint_qrels", None)
+    assert not ledger.exists()
+    assert not Seals.current().active
+    Seals.current().refuse([[1.0]], [1], [1], action="fit")
+    Seals.current().refuse_collection(rk.Qrels.from_dict({"q": {"d": 1}}), action="evaluate")
+    monkeypatch.undo()
+
+
+def test_rows_without_ids_or_without_any_content_are_let_through(data):
+    assert Seals.current().active
+    Seals.current().refuse(data.X, data.y, None, action="fit")
+    Seals.current().refuse(None, None, data.qid, action="fit")
+
+
+def test_what_was_opened_by_one_project_may_be_scored_again_by_all(data):
+    """The same content, registered by two projects: the looks at it are those of both."""
+    guard, theirs = rk.Guard("project"), rk.Guard("theirs")
+    theirs.register("their test", data)
+    test = guard.register("test", data)
+    scores = {"a": data.X[:, 0], "b": data.X[:, 1]}
+    guard.open(guard.freeze(test, systems=scores))
+    rk.evaluate(data.y, scores["a"], qid=data.qid)
+    rk.evaluate(data.y, 3 * scores["b"] - 1, qid=data.qid)
+    with pytest.raises(GuardRefusal):
+        rk.evaluate(data.y, scores["a"] + scores["b"], qid=data.qid)
+
+
+def test_switched_off_means_off_for_seals_that_were_made_before(data, monkeypatch):
+    """A scorer that came from elsewhere respects the switch of the process that it works in."""
+    seals = Seals.current()
+    assert seals.up_to_date() == seals
+    monkeypatch.setenv("RANKEVAL_LEDGER", "off")
+    forget()
+    assert seals.ledgers
+    assert not seals.active
+    seals.refuse(data.X, data.y, data.qid, action="fit")
+    assert pickle.loads(pickle.dumps(seals)).ledgers == ()
+
+
+def test_seals_from_elsewhere_are_respected_beside_ones_own(tmp_path, data, monkeypatch):
+    """And of one ledger the newer head counts."""
+    seals = Seals.current()
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "other.db"))
+    forget()
+    other = rk.datasets.make_ranking(40, 12, 5, rng=12)
+    rk.Guard("project").register("other", other)
+    for one in (data, other):
+        with pytest.raises(GuardRefusal):
+            seals.refuse(one.X, one.y, one.qid, action="fit")
+    assert len(seals.up_to_date().ledgers) == 2
+    own = Seals.current()
+    rk.Guard("project").register("third", rk.datasets.make_ranking(40, 12, 5, rng=13))
+    assert own.up_to_date() == Seals.current() != own
+
+
+def test_what_was_opened_is_still_refused_to_whoever_brings_no_ranking(data):
+    """Fitting and searching have no scores to compare: an opened collection is a test for them as before."""
+    guard = rk.Guard("project")
+    test = guard.register("test", data)
+    guard.open(guard.freeze(test, systems={"a": data.X[:, 0], "b": data.X[:, 1]}))
+    Seals.current().refuse(data.X, data.y, data.qid, score=data.X[:, 0], action="score")
+    with pytest.raises(GuardRefusal, match=r"^fit was refused"):
+        Seals.current().refuse(data.X, data.y, data.qid, action="fit")
+    qrels = {f"q{q}": {f"d{q}-{d}": int((q * d) % 3 == 1) for d in range(12)} for q in range(10)}
+    run = {q: {d: float(len(d) + place) for place, d in enumerate(docs)} for q, docs in qrels.items()}
+    topics = guard.register("topics", qrels=qrels)
+    other = {q: {d: -score for d, score in docs.items()} for q, docs in run.items()}
+    guard.open(guard.freeze(topics, systems={"a": run, "b": other}, measure="AP"))
+    judgments = rk.Qrels.from_dict(qrels)
+    Seals.current().refuse_collection(judgments, rk.Run.from_dict(run), action="evaluate")
+    with pytest.raises(GuardRefusal, match=r"^tune was refused"):
+        Seals.current().refuse_collection(judgments, action="tune")
+
+
+def test_queries_of_too_little_evidence_are_let_through_with_a_warning(data):
+    """Three identifiable queries are refused, two may be chance."""
+    for n_queries in (3, 2):
+        part = data.qid <= n_queries
+        rows = data.X[part], data.y[part], data.qid[part]
+        if n_queries == 3:
+            with pytest.raises(GuardRefusal, match="3 of its 40 identifiable queries"):
+                Seals.current().refuse(*rows, action="fit")
+        else:
+            with pytest.warns(RankevalWarning, match=r"fit: .*\(2 of its 40 identifiable .* too little to refuse it"):
+                Seals.current().refuse(*rows, action="fit")
