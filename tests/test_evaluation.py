@@ -51,8 +51,8 @@ def test_missing_and_barren_queries_count_as_zero_and_are_reported():
     """Default: a judged query that the run lacks is an empty ranking; one with nothing relevant is 0."""
     ev = rk.evaluate(QRELS, RUN, measures=["AP", "P@1"])
     assert ev.per_query["AP"].to_dict() == {"a": (1 + 2 / 3) / 2, "b": 0.0, "c": 0.0}
-    assert ev.touched["missing"] == 1
-    assert ev.touched["no_relevant"] == 1
+    assert ev.rule_counts["missing"] == 1
+    assert ev.rule_counts["no_relevant"] == 1
     assert ev.undefined == {"AP": 1, "P@1": 0}
     assert ev.excluded == {"no judgments": ("z",)}
     assert ev.judged_share == 0.75
@@ -196,9 +196,9 @@ def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
     pd.testing.assert_frame_equal(back.per_query, ev.per_query, check_exact=True)
     assert back.convention == ev.convention
     for part in (
-        "labels",
+        "measure_names",
         "measures",
-        "touched",
+        "rule_counts",
         "excluded",
         "undefined",
         "judgments_digest",

@@ -32,7 +32,7 @@ _KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT":
 _CREATION = 120.0
 _QUIET = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_ENABLE_ARTIQUERY_COUNTS_PROGRESS_BAR": "false",
 }
 # urllib3 warns of every retry; what came of them stands in the error.
 _TALKATIVE = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3.connectionpool": logging.ERROR}

@@ -35,12 +35,12 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
     """Return what the run's description says of an evaluation: its aggregates, and intervals of the means."""
     import pandas as pd
 
-    frame = pd.DataFrame({"measure": evaluation.labels, "value": evaluation.aggregate().to_numpy(dtype=float)})
+    frame = pd.DataFrame({"measure": evaluation.measure_names, "value": evaluation.aggregate().to_numpy(dtype=float)})
     if evaluation.weights is None:  # weighted means have no interval
         limits = evaluation.ci()
         ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
         shown = {str(label): f"[{number(low)}, {number(high)}]" for label, low, high in ends}
-        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.labels]
+        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
     system = f"{evaluation.name}, " if evaluation.name else ""
     queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
     caption = f"{system}{role}: {queries}, convention {evaluation.convention.name}"

@@ -93,19 +93,19 @@ def aggregates(evaluation: Evaluation) -> dict[str, float]:
     """Return key -> aggregate of every measure of an evaluation."""
     keys = keys_of(evaluation)
     values = evaluation.aggregate().to_numpy(dtype=float)
-    return {keys[label]: float(value) for label, value in zip(evaluation.labels, values, strict=True)}
+    return {keys[label]: float(value) for label, value in zip(evaluation.measure_names, values, strict=True)}
 
 
 def keys_of(evaluation: Evaluation) -> dict[str, str]:
     """Return label -> metric name of every measure: its key, which a notebook's own family may have made unsafe."""
     safe = safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
-    return {label: safe[measure.key] for label, measure in zip(evaluation.labels, evaluation.measures, strict=True)}
+    return {label: safe[measure.key] for label, measure in evaluation.by_name.items()}
 
 
 def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
     """Return the data set of an evaluation, as far as the evaluation itself knows it."""
     digest = evaluation.judgments_digest
-    rows = int(evaluation.facts["retrieved"].sum())
+    rows = int(evaluation.query_counts["retrieved"].sum())
     return LoggedData(name or f"judgments-{short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
 
 

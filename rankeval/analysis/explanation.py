@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankeval._checks import check_number
-from rankeval.collection.convention import PRESETS, Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.joining import join
@@ -142,7 +141,7 @@ def explain_difference(
     if tolerance is not None:
         check_number("tolerance", tolerance)
     asked = _asked(measure)
-    rules = find_convention(convention)
+    rules = get_convention(convention)
     join(truth, ranking, qid=qid, group=group, convention=rules, action="explain_difference")  # asks the guard
     score = _scorer(truth, ranking, qid, group, docid)
     variants = [pair for pair in _variants(asked) if _can_be(pair[1], score, rules)]
@@ -282,18 +281,18 @@ def _settings(
 ) -> list[dict[str, str]]:
     """Return the choices of those rules that touch something in this data."""
     ev = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero"))
-    touched = dict(ev.touched)
+    rule_counts = dict(ev.rule_counts)
     choices: dict[str, tuple[str, ...]] = {}
-    if touched.get("ties", 0) or ev.tied_share:
+    if rule_counts.get("ties", 0) or ev.tied_share:
         choices["ties"] = _ties(collection or documents)
     for rule in ("judgments", "missing", "unjudged") if collection else ():
-        if touched.get(rule, 0):
+        if rule_counts.get(rule, 0):
             choices[rule] = RULES[rule]
     if "missing" in choices:  # of most measures an empty ranking is worth 0
         filled = score([one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
         if np.array_equal(filled.scores, ev.scores):
             choices["missing"] = tuple(rule for rule in RULES["missing"] if rule != "zero")
-    if touched.get("no_relevant", 0) or "judgments" in choices:
+    if rule_counts.get("no_relevant", 0) or "judgments" in choices:
         choices["no_relevant"] = RULES["no_relevant"]
     narrow = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32"))
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:

@@ -165,14 +165,14 @@ def evaluate(
     ] = EvaluationFormat.table,
 ) -> None:
     """Score rankings against judgments."""
-    from rankeval.collection.convention import convention as find_convention
+    from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
     from rankeval.io.limits import limits_of
     from rankeval.trec_eval.output import counted_with_c, trec_rules
 
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
-    preset = find_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
+    preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     if complete and missing not in (None, counted_with_c(preset)):
         raise errors.InvalidInput(
             f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {missing}: give one of them"
@@ -213,13 +213,13 @@ def compare(
     output: OutputFormat = Format.table,
 ) -> None:
     """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
-    from rankeval.collection.convention import convention as find_convention
+    from rankeval.collection.convention import get_convention
     from rankeval.comparison.result import compare as compare_systems
     from rankeval.io.limits import limits_of
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
-    rules = find_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
+    rules = get_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
     evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
     result = compare_systems(evaluations, baseline=baseline, test=test, correction=correction)
     if output is Format.table:

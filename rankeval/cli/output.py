@@ -107,7 +107,7 @@ def print_trec(
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
     """Print one row per run (and query), one column per measure; without pandas, whose import takes longer."""
-    labels = next(iter(evaluations.values())).labels
+    labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
         total = evaluation.aggregates().values()

@@ -272,7 +272,7 @@ PRESETS |= {
 }
 
 
-def convention(spec: str | Convention) -> Convention:
+def get_convention(spec: str | Convention) -> Convention:
     """Return a convention by name, or as it is.
 
     Parameters

@@ -419,8 +419,8 @@ def _label_of(wanted: str | Measure, labels: Sequence[str]) -> str:
 def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
     """Return how a measure is aggregated; columns of frames are means."""
     for each in systems.values():
-        if isinstance(each, Evaluation) and label in each.labels:
-            return each.measures[each.labels.index(label)].family.aggregate
+        if isinstance(each, Evaluation) and label in each.measure_names:
+            return each.measures[each.measure_names.index(label)].family.aggregate
     return "mean"
 
 

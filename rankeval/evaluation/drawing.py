@@ -25,12 +25,12 @@ def aggregate_errors(evaluation: Evaluation) -> dict[str, float]:
         Scores, and their errors. Queries are drawn apart, so the squares of their errors add up.
     """
     if evaluation.errors is None:
-        return dict.fromkeys(evaluation.labels, 0.0)
+        return dict.fromkeys(evaluation.measure_names, 0.0)
     weights = np.ones(evaluation.n_queries) if evaluation.weights is None else evaluation.weights
     of_sums = np.sqrt((weights[:, None] ** 2 * evaluation.errors**2).sum(axis=0))
     values = evaluation.aggregates()
     errors = {}
-    for label, one, error in zip(evaluation.labels, evaluation.measures, of_sums.tolist(), strict=True):
+    for (label, one), error in zip(evaluation.by_name.items(), of_sums.tolist(), strict=True):
         if one.family.aggregate == "sum":
             errors[label] = error
         elif one.family.aggregate == "mean":
@@ -54,7 +54,7 @@ def note_on_draws(evaluation: Evaluation, drawn: NDArray[np.bool_]) -> dict[str,
     said = [
         f"{label} in {number} {'query' if number == 1 else 'queries'} (standard error of the "
         f"{KINDS[one.family.aggregate]} {errors[label]:.2g})"
-        for label, one, number in zip(evaluation.labels, evaluation.measures, drawn.sum(axis=0).tolist(), strict=True)
+        for (label, one), number in zip(evaluation.by_name.items(), drawn.sum(axis=0).tolist(), strict=True)
         if number
     ]
     text = f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"

@@ -6,8 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import QueryIdError
 from rankeval.join.joined import Joined, join_arrays
 
@@ -47,7 +46,7 @@ def join(
     from rankeval.evaluation.scoring import _is_collection, ids_of_rows
     from rankeval.join.collections import join_collection
 
-    rules = find_convention(convention)
+    rules = get_convention(convention)
     if qid is not None or group is not None:
         ids = ids_of_rows(qid, group, ranking)
         joined = join_arrays(truth, ranking, ids, docid=None, convention=rules)  # checks what the guard reads

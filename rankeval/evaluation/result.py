@@ -34,7 +34,7 @@ class Evaluation:
     ----------
     queries : ndarray of shape (n_queries,)
         Query ids in ascending order.
-    labels : tuple of str
+    measure_names : tuple of str
         The measures under the names asked for.
     measures : tuple of Measure
         The same, with the parameters that the convention bound.
@@ -42,10 +42,10 @@ class Evaluation:
         One value per query and measure.
     convention : Convention
         The resolved card.
-    facts : mapping of str to ndarray of shape (n_queries,)
+    query_counts : mapping of str to ndarray of shape (n_queries,)
         ``relevant``, ``retrieved``, ``tied``, ``judged``: numbers of documents per query; tied and judged ones are
         among the retrieved.
-    touched : mapping of str to int
+    rule_counts : mapping of str to int
         How many rows or queries each rule of the convention had a say in.
     excluded : mapping of str to tuple
         Reason -> the ids of the queries that were left out.
@@ -65,12 +65,12 @@ class Evaluation:
     """
 
     queries: NDArray[Any]
-    labels: tuple[str, ...]
+    measure_names: tuple[str, ...]
     measures: tuple[Measure, ...]
     scores: Floats
     convention: Convention
-    facts: Mapping[str, NDArray[np.int64]]
-    touched: Mapping[str, int]
+    query_counts: Mapping[str, NDArray[np.int64]]
+    rule_counts: Mapping[str, int]
     excluded: Mapping[str, tuple[Any, ...]]
     undefined: Mapping[str, int]
     judgments_digest: str
@@ -86,12 +86,17 @@ class Evaluation:
         return len(self.queries)
 
     @property
+    def by_name(self) -> dict[str, Measure]:
+        """The measures by the names asked for."""
+        return dict(zip(self.measure_names, self.measures, strict=True))
+
+    @property
     def per_query(self) -> pd.DataFrame:
         """One row per query (index ``qid``), one column per measure under the name asked for."""
         import pandas as pd
 
         return pd.DataFrame(
-            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.labels), copy=False
+            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.measure_names), copy=False
         )
 
     @property
@@ -123,8 +128,9 @@ class Evaluation:
 
     def mean(self) -> pd.Series[float]:
         """Return the measures that are means, as a Series."""
-        means = {label for label, one in zip(self.labels, self.measures, strict=True) if one.family.aggregate == "mean"}
-        return self._series({label: value for label, value in self.aggregates().items() if label in means})
+        named = self.by_name
+        means = {label: value for label, value in self.aggregates().items() if named[label].family.aggregate == "mean"}
+        return self._series(means)
 
     def aggregates(self) -> dict[str, float]:
         """Return what `aggregate` returns as a dict of plain numbers."""
@@ -132,7 +138,7 @@ class Evaluation:
             label: float(AGGREGATES[one.family.aggregate](self.scores[:, column], self.weights))
             if self.n_queries
             else float("nan")
-            for column, (label, one) in enumerate(zip(self.labels, self.measures, strict=True))
+            for column, (label, one) in enumerate(self.by_name.items())
         }
 
     def _series(self, values: Mapping[str, float]) -> pd.Series[float]:
@@ -166,7 +172,7 @@ class Evaluation:
         if self.weights is not None:
             raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
         means = self.mean()
-        values = self.scores[:, [self.labels.index(label) for label in means.index]]
+        values = self.scores[:, [self.measure_names.index(label) for label in means.index]]
         n_queries = len(values)
         if n_queries > 1:
             spread = values.std(axis=0, ddof=1) / np.sqrt(n_queries)
@@ -186,18 +192,18 @@ class Evaluation:
         return self._share("judged")
 
     def _share(self, fact: str) -> float:
-        retrieved = int(self.facts["retrieved"].sum())
-        return float(self.facts[fact].sum() / retrieved) if retrieved else 0.0
+        retrieved = int(self.query_counts["retrieved"].sum())
+        return float(self.query_counts[fact].sum() / retrieved) if retrieved else 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers must know: queries that count though nothing was ranked, and those left out."""
         said = []
-        missing = self.touched.get("missing", 0)
+        missing = self.rule_counts.get("missing", 0)
         if missing and self.convention.missing in COUNTED_AS:
             said.append(f"{_queries(missing)} missing from the run: {COUNTED_AS[self.convention.missing]}")
         said += [f"{_queries(len(ids))} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
-        barren = self.touched.get("no_relevant", 0)
+        barren = self.rule_counts.get("no_relevant", 0)
         if barren and self.convention.no_relevant != "skip":
             value = {"zero": 0, "one": 1}[self.convention.no_relevant]
             said.append(f"{_queries(barren)} without a relevant document: 0/0 counted as {value}")
@@ -224,11 +230,11 @@ class Evaluation:
         differences = []
         for rule in [*CHOICES, "depth"]:
             mine, theirs = getattr(self.convention, rule), getattr(other.convention, rule)
-            touched = self.touched.get(rule, 0) + other.touched.get(rule, 0)
-            if mine != theirs and touched:
+            rule_counts = self.rule_counts.get(rule, 0) + other.rule_counts.get(rule, 0)
+            if mine != theirs and rule_counts:
                 differences.append(f"{rule} is {mine!r} in one and {theirs!r} in the other")
-        mine_bound = dict(zip(self.labels, self.measures, strict=True))
-        for label, one in zip(other.labels, other.measures, strict=True):
+        mine_bound = self.by_name
+        for label, one in other.by_name.items():
             if label in mine_bound and mine_bound[label] != one:
                 differences.append(f"{label} means {mine_bound[label]} in one and {one} in the other")
         if self.judgments_digest != other.judgments_digest:

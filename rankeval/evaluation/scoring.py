@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
 from rankeval.evaluation.drawing import note_on_draws
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.storage import FACTS
+from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
 from rankeval.io.frames import is_records
@@ -102,7 +101,7 @@ def evaluate(
     """
     from rankeval.contamination.refusal import Seals
 
-    rules = find_convention(convention).with_rules(
+    rules = get_convention(convention).with_rules(
         ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
     )
     if isinstance(measures, Iterator):  # they are read twice
@@ -189,7 +188,7 @@ def score_arrays(
     -------
     Evaluation
     """
-    joined = join_arrays(y, score, qid, docid=docid, convention=find_convention(convention))
+    joined = join_arrays(y, score, qid, docid=docid, convention=get_convention(convention))
     return _score_rows(joined, {"y_true": y, "y_score": score, "qid": qid, "docid": docid}, measures, weights, name)
 
 
@@ -224,7 +223,7 @@ def score_collection(
     """
     from rankeval.join.collections import join_collection
 
-    joined = join_collection(qrels, run, convention=find_convention(convention))
+    joined = join_collection(qrels, run, convention=get_convention(convention))
     return score_joined(joined, measures, weights=query_weights(weights, joined, None), name=name or run.name)
 
 
@@ -254,11 +253,11 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
     for one in bound:
         one.refuse_bounds(joined.convention.ties, joined.convention.unjudged)
     if any(map(_values_zero, bound)):
-        joined = replace(joined, apart=True)
+        joined = replace(joined, separate_unjudged=True)
     scores = np.empty((joined.n_queries, len(bound)))
     # Not zeros_like, which writes each of the zeros.
     errors, drawn = np.zeros(scores.shape), np.zeros(scores.shape, dtype=bool)
-    facts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in FACTS}
+    query_counts = {fact: np.zeros(joined.n_queries, dtype=np.int64) for fact in QUERY_COUNTS}
     identity = np.zeros(joined.n_queries, dtype=np.uint64)
     ranked = joined.digest_of_queries()
     turned = [column for column, one in enumerate(bound) if one.family.ascending and joined.convention.ties == "docid"]
@@ -270,7 +269,7 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
             scores[queries, column] = one.values(judged)
             for query, error in judged.drawn.items():
                 errors[queries.start + query, column], drawn[queries.start + query, column] = error, True
-        _note_facts(facts, queries, judged, ties)
+        _count_documents(query_counts, queries, judged, ties)
         identity[queries] = _label_sums(judged)
         ranked.update(judged.offsets.tobytes())
         ranked.update(np.asarray(judged.levels, dtype=np.float64).tobytes())
@@ -278,7 +277,7 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
         for part in judged.groups:
             ranked.update(part.tobytes())
     if turned:
-        for queries, judged, _ in replace(joined, ascending=True, touched={}).chunks():
+        for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks():
             for column in turned:
                 scores[queries, column] = bound[column].values(judged)
     if joined.lacking is not None and joined.convention.missing == "zero":
@@ -290,12 +289,12 @@ def score_joined(joined: Joined, specs: Specs, *, weights: Floats | None = None,
 
     evaluation = Evaluation(
         queries=joined.queries,
-        labels=tuple(label for label, _ in asked),
+        measure_names=tuple(label for label, _ in asked),
         measures=tuple(bound),
         scores=scores,
         convention=joined.convention,
-        facts=facts,
-        touched=dict(joined.touched),
+        query_counts=query_counts,
+        rule_counts=dict(joined.rule_counts),
         excluded=joined.excluded,
         undefined={},
         judgments_digest=judgments.hexdigest(),
@@ -329,16 +328,16 @@ def _values_zero(one: Measure) -> bool:
     )
 
 
-def _note_facts(facts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:
-    facts["relevant"][queries] = judged.counts @ (judged.levels > 0).astype(np.int64)
-    facts["retrieved"][queries] = judged.n_retrieved
+def _count_documents(query_counts: dict[str, NDArray[np.int64]], queries: slice, judged: Judged, ties: Groups) -> None:
+    query_counts["relevant"][queries] = judged.counts @ (judged.levels > 0).astype(np.int64)
+    query_counts["retrieved"][queries] = judged.n_retrieved
     tied = np.bincount(ties.query, weights=ties.end - ties.start, minlength=judged.n_queries)
-    facts["tied"][queries] = tied.astype(np.int64)
+    query_counts["tied"][queries] = tied.astype(np.int64)
     if judged.judged is None:
-        facts["judged"][queries] = judged.n_retrieved
+        query_counts["judged"][queries] = judged.n_retrieved
     else:
         sums = np.concatenate(([0], np.cumsum(judged.judged)))
-        facts["judged"][queries] = sums[judged.offsets[1:]] - sums[judged.offsets[:-1]]
+        query_counts["judged"][queries] = sums[judged.offsets[1:]] - sums[judged.offsets[:-1]]
 
 
 def _label_sums(judged: Judged) -> NDArray[np.uint64]:
@@ -354,17 +353,17 @@ def _label_sums(judged: Judged) -> NDArray[np.uint64]:
 def _settle_undefined(evaluation: Evaluation) -> Evaluation:
     """Give 0/0 the value that the convention says, count it, and leave out queries where it says so."""
     rule = evaluation.convention.no_relevant
-    barren = evaluation.facts["relevant"] == 0
+    barren = evaluation.query_counts["relevant"] == 0
     if evaluation.convention.judgments == "rows":  # no row says nothing about what there was to find
-        barren &= evaluation.facts["retrieved"] > 0
+        barren &= evaluation.query_counts["retrieved"] > 0
     nothing = np.isnan(evaluation.scores)
-    undefined = dict(zip(evaluation.labels, nothing.sum(axis=0).tolist(), strict=True))
+    undefined = dict(zip(evaluation.measure_names, nothing.sum(axis=0).tolist(), strict=True))
     if nothing.any():
         evaluation.scores[nothing] = 0.0
         if rule == "one":
             evaluation.scores[nothing & barren[:, None]] = 1.0
-    touched = {**evaluation.touched, "no_relevant": int(barren.sum())}
-    settled = replace(evaluation, undefined=undefined, touched=touched)
+    rule_counts = {**evaluation.rule_counts, "no_relevant": int(barren.sum())}
+    settled = replace(evaluation, undefined=undefined, rule_counts=rule_counts)
     if rule != "skip" or not barren.any():
         return settled
     keep = ~barren
@@ -373,7 +372,7 @@ def _settle_undefined(evaluation: Evaluation) -> Evaluation:
         queries=settled.queries[keep],
         scores=settled.scores[keep],
         errors=None if settled.errors is None else settled.errors[keep],
-        facts={fact: values[keep] for fact, values in settled.facts.items()},
+        query_counts={fact: values[keep] for fact, values in settled.query_counts.items()},
         weights=None if settled.weights is None else settled.weights[keep],
         excluded={**settled.excluded, "no relevant document": tuple(settled.queries[barren].tolist())},
     )

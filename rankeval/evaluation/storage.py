@@ -17,7 +17,7 @@ from rankeval.measures import measure
 if TYPE_CHECKING:
     from rankeval.evaluation.result import Evaluation
 
-FACTS = ("relevant", "retrieved", "tied", "judged")
+QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
 """Numbers of documents that are kept for each query."""
 
 # What a table and a card raise on being taken apart that `pack` did not write.
@@ -34,17 +34,19 @@ def pack(evaluation: Evaluation) -> bytes:
         What to write.
     """
     columns: dict[str, Any] = {"qid": _ids(evaluation.queries)}
-    columns |= {f"measure:{label}": evaluation.scores[:, place] for place, label in enumerate(evaluation.labels)}
-    columns |= {f"fact:{fact}": evaluation.facts[fact] for fact in FACTS}
+    columns |= {f"measure:{label}": evaluation.scores[:, place] for place, label in enumerate(evaluation.measure_names)}
+    columns |= {f"count:{count}": evaluation.query_counts[count] for count in QUERY_COUNTS}
     if evaluation.errors is not None:
-        columns |= {f"error:{label}": evaluation.errors[:, place] for place, label in enumerate(evaluation.labels)}
+        columns |= {
+            f"error:{label}": evaluation.errors[:, place] for place, label in enumerate(evaluation.measure_names)
+        }
     if evaluation.weights is not None:
         columns["weight"] = evaluation.weights
     card = {
         "convention": evaluation.convention.card(),
-        "labels": evaluation.labels,
+        "measure_names": evaluation.measure_names,
         "measures": [str(one) for one in evaluation.measures],
-        "touched": dict(evaluation.touched),
+        "rule_counts": dict(evaluation.rule_counts),
         "excluded": {reason: list(ids) for reason, ids in evaluation.excluded.items()},
         "undefined": dict(evaluation.undefined),
         "judgments_digest": evaluation.judgments_digest,
@@ -101,16 +103,16 @@ def _parts(content: bytes) -> dict[str, Any]:
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])
-    labels = tuple(card["labels"])
+    labels = tuple(card["measure_names"])
     queries = np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"])
     return {
         "queries": queries,
-        "labels": labels,
+        "measure_names": labels,
         "measures": tuple(measure(name) for name in card["measures"]),
         "scores": _columns(table, "measure", labels),
         "convention": Convention.from_card(card["convention"]),
-        "facts": {fact: table[f"fact:{fact}"].to_numpy() for fact in FACTS},
-        "touched": card["touched"],
+        "query_counts": {count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},
+        "rule_counts": card["rule_counts"],
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
         "undefined": card["undefined"],
         "judgments_digest": card["judgments_digest"],

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import get_convention
 from rankeval.errors import ConfigError, FileFormatError
 from rankeval.io.limits import limits_of
 from rankeval.io.opening import read_text
@@ -149,7 +149,7 @@ class ExperimentConfig(_Section):
     @field_validator("convention")
     @classmethod
     def _known(cls, name: str) -> str:
-        return find_convention(name).name
+        return get_convention(name).name
 
     @field_validator("guard", "tracking", mode="before")
     @classmethod

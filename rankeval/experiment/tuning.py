@@ -61,7 +61,7 @@ def tune(
     from sklearn.base import clone
     from sklearn.model_selection import GridSearchCV
 
-    from rankeval.model_selection.computable import computable, signs
+    from rankeval.model_selection.checks import check_measures, signs
     from rankeval.model_selection.ranker import QueryRanker
     from rankeval.model_selection.scorers import make_scorer
     from rankeval.model_selection.splitters import QueryKFold
@@ -70,7 +70,7 @@ def tune(
     started = time.perf_counter()
     folds = QueryKFold(config.cv.n_splits, shuffle=True, random_state=config.cv.seed)
     primary = config.all_measures[0]
-    sign = signs(computable(config.all_measures, config.convention))[primary]
+    sign = signs(check_measures(config.all_measures, config.convention))[primary]
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(
             QueryRanker(estimator),

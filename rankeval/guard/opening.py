@@ -72,7 +72,7 @@ class Opening:
             What it is worth.
         """
         plan = self.plan
-        primary = next(iter(self.evaluations.values())).labels[0]
+        primary = next(iter(self.evaluations.values())).measure_names[0]
         return {
             "plan": plan.id,
             "digest": plan.digest,
@@ -131,7 +131,7 @@ class Opening:
         """
         from rankeval.comparison.result import compare
 
-        plan, primary = self.plan, next(iter(self.evaluations.values())).labels[0]
+        plan, primary = self.plan, next(iter(self.evaluations.values())).measure_names[0]
         options: dict[str, Any] = {
             "baseline": plan.baseline,
             "test": "randomization",
@@ -152,7 +152,7 @@ class Opening:
 
             besides = compare(
                 self.evaluations,
-                measures=list(self.evaluations[plan.names[0]].labels[1:]),
+                measures=list(self.evaluations[plan.names[0]].measure_names[1:]),
                 correction="none",
                 **options,
             )

@@ -16,8 +16,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.refusal import Seals
 from rankeval.contamination.register import Sealed, match, registration, sealed_from
@@ -218,7 +217,7 @@ class Guard:
             secondary=tuple(
                 one for one in dict.fromkeys(str(find_measure(m, convention)) for m in secondary) if one != primary
             ),
-            convention=find_convention(convention),
+            convention=get_convention(convention),
             alpha=float(alpha),
             n_resamples=int(n_resamples),
             rng=int(rng),

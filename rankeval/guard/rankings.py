@@ -165,7 +165,7 @@ class Known:
             Of this collection.
         """
         place = {name: place for place, name in enumerate(self._query_names().tolist())}
-        scores = np.full((self.prints.n_queries, len(evaluation.labels)), np.nan)
+        scores = np.full((self.prints.n_queries, len(evaluation.measure_names)), np.nan)
         scores[[place[name] for name in evaluation.queries.tolist()]] = evaluation.scores
         return scores
 

@@ -73,11 +73,11 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
 
     retrieved = sizes > 0
     counted = _counted(queries, retrieved, convention, excluded)
-    touched = {"missing": int(len(queries) - retrieved.sum())}
+    rule_counts = {"missing": int(len(queries) - retrieved.sum())}
 
     if convention.unjudged == "highest":
         label[~judged] = qrels.relevance.max(initial=0)
-    touched["unjudged"] = int(len(rows) - np.count_nonzero(judged))
+    rule_counts["unjudged"] = int(len(rows) - np.count_nonzero(judged))
     if convention.unjudged == "skip" and convention.depth is None:  # else they take up ranks until it is cut
         rows = rows[judged[rows]]
         sizes = np.bincount(run_query[rows], minlength=len(queries))
@@ -86,7 +86,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     rest[truth_row] = False
     if convention.negative == "unjudged":
         rest &= qrels.relevance >= 0  # the others were not retrieved, and are not judged either
-    touched["judgments"] = int((qrels.relevance[rest] > 0).sum())
+    rule_counts["judgments"] = int((qrels.relevance[rest] > 0).sum())
     rest = truth_rows[rest[truth_rows]]
     rest_sizes = np.bincount(truth_query[rest], minlength=len(queries))
 
@@ -124,7 +124,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         aspects=aspects,
         identity=identity,
         excluded=excluded,
-        touched=touched,
+        rule_counts=rule_counts,
     )
 
 

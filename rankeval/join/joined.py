@@ -58,7 +58,7 @@ class Joined:
         Documents of the input's rows, read for tied rows only.
     aspects : JoinedAspects, optional
         The judgments by aspect, where the qrels have such.
-    apart : bool
+    separate_unjudged : bool
         Give unjudged rows a level below all others, for measures to which a judged 0 is worth something; otherwise
         they are of level 0 and known by `judged` alone.
     ascending : bool
@@ -67,7 +67,7 @@ class Joined:
         A sum over hashes of each query's judged documents, for the digest.
     excluded : mapping of str to tuple
         Reason -> queries left out.
-    touched : dict of str to int
+    rule_counts : dict of str to int
         How many rows or queries each rule had a say in; filled up while chunks are made.
     """
 
@@ -83,11 +83,11 @@ class Joined:
     lacking: NDArray[np.bool_] | None = None
     docid: Any | None = None
     aspects: JoinedAspects | None = None
-    apart: bool = False
+    separate_unjudged: bool = False
     ascending: bool = False
     identity: NDArray[np.uint64] | None = None
     excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    touched: dict[str, int] = field(default_factory=dict)
+    rule_counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def n_queries(self) -> int:
@@ -116,7 +116,7 @@ class Joined:
             rest = self.unretrieved[upto[0] : upto[-1]]
             rest_query = np.repeat(np.arange(last - first), np.diff(upto))
         levels, code, rest_code = self._coded(labels, rest, rows)
-        if self.apart and judged is not None and self.convention.unjudged != "highest":
+        if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
             levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
             code = np.where(judged | (labels < 0), code + 1, 0)  # below zero: pooled, which some measures count
 
@@ -170,7 +170,7 @@ class Joined:
         return chunk, ranking.ties
 
     def _count(self, rule: str, number: int) -> None:
-        self.touched[rule] = self.touched.get(rule, 0) + number
+        self.rule_counts[rule] = self.rule_counts.get(rule, 0) + number
 
     def _checked_scores(self, rows: slice | Ints) -> NDArray[np.float64]:
         score = np.asarray(self.score[rows], dtype=np.float64)

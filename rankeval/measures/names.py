@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from rankeval._registry import unknown
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
 from rankeval.measures import ir_measures_names
 from rankeval.measures.family import FAMILIES, Family, Measure
@@ -82,7 +81,7 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
         return _chosen(str(spec), readings or _readings(str(spec), len(FAMILIES)), None, ir_measures_names.TOOL)
     if not isinstance(spec, str):
         raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {spec!r}")
-    name, rules = spec.strip(), None if convention is None else find_convention(convention)
+    name, rules = spec.strip(), None if convention is None else get_convention(convention)
     several = _several(name, rules)
     if several:
         found = ", ".join(several[:2]) + (" ..." if len(several) > 2 else "")
@@ -254,7 +253,7 @@ def measures(
     asked: Sequence[Any] = list(specs) if isinstance(specs, Iterable) and not alone else [specs]
     if not asked:
         raise InvalidInput("measures: expected at least one, such as 'nDCG@10'; found none")
-    rules = None if convention is None else find_convention(convention)
+    rules = None if convention is None else get_convention(convention)
     seen: dict[Measure, str] = {}
     for spec in asked:
         several = _several(spec.strip(), rules) if isinstance(spec, str) else []

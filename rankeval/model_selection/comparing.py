@@ -191,14 +191,14 @@ def _chosen(results: Results, wanted: str | Measure | Sequence[str | Measure] | 
     evaluation = next(iter(results.values())).evaluation
     means = [
         str(label)
-        for label, one in zip(evaluation.labels, evaluation.measures, strict=True)
+        for label, one in evaluation.by_name.items()
         if one.family.aggregate == "mean" and all(label in result.folds for result in results.values())
     ]
     if wanted is None:
         if not means:
             raise InvalidInput("no measure here is a mean over queries, which folds are compared by")
         return means
-    known = {one: str(label) for label, one in zip(evaluation.labels, evaluation.measures, strict=True)}
+    known = {one: str(label) for label, one in evaluation.by_name.items()}
     chosen = [known.get(one, label) for label, one in find_measures(wanted)]
     for label in chosen:
         if label not in means:

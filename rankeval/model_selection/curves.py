@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import check_number, shown
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
-from rankeval.model_selection.computable import computable
+from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import as_ranker
@@ -136,8 +135,8 @@ def learning_curve(
 
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
-    labels = tuple(label for label, _ in computable(measures, convention))
-    rules, ranker = find_convention(convention), as_ranker(estimator)
+    labels = tuple(label for label, _ in check_measures(measures, convention))
+    rules, ranker = get_convention(convention), as_ranker(estimator)
     Seals.current().refuse(data.X, data.y, data.qid, action="learning_curve")
     task = Task.of(data, groups, sample_weight)
     codes = numbered(data.qid)

@@ -16,14 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankeval._checks import check_share
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
-from rankeval.model_selection.computable import computable
+from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.holdout import hashed_share
 from rankeval.model_selection.query_ids import encode, find, n_rows, require, without_ids
 from rankeval.model_selection.rows import Rows, Watch, row_groups, row_weights
@@ -308,10 +307,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         return rows.take(np.flatnonzero(~of_row)), Watch(measure, int(rounds), watched, rules)
 
     def _watched(self) -> tuple[Measure, Convention]:
-        found = computable(SCORE if self.eval_measure is None else self.eval_measure, self.eval_convention)
+        found = check_measures(SCORE if self.eval_measure is None else self.eval_measure, self.eval_convention)
         if len(found) > 1:
             raise InvalidInput(f"eval_measure is {self.eval_measure!r}; give one measure, which can be stopped by")
-        rules = find_convention(self.eval_convention)
+        rules = get_convention(self.eval_convention)
         return found[0][1], rules.with_rules(ties="expected") if rules.ties == "docid" else rules
 
     def _held_out(self, rows: Rows) -> NDArray[np.bool_]:

@@ -18,8 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import chosen, unknown
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, score_arrays
@@ -27,7 +26,7 @@ from rankeval.io import columns
 from rankeval.measures import Measure
 from rankeval.measures import measures as find_measures
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
-from rankeval.model_selection.computable import computable, signs
+from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
     DOCID,
     NAME,
@@ -166,7 +165,7 @@ class QueryScorer:
         response_method: str | Sequence[str] = "predict",
         name: str | None = None,
     ) -> None:
-        found = computable(measures, convention)
+        found = check_measures(measures, convention)
         if isinstance(measures, (str, Measure)):
             measures = measures if len(found) == 1 else (measures,)
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
@@ -224,8 +223,8 @@ class QueryScorer:
         evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
         values = evaluation.aggregate()
         # As scikit-learn's greater_is_better=False: a search keeps what scores highest.
-        sign = signs(zip(evaluation.labels, evaluation.measures, strict=True))
-        scores = {label: sign[label] * float(values[label]) for label in evaluation.labels}
+        sign = signs(evaluation.by_name.items())
+        scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 
     def evaluate(
@@ -327,7 +326,7 @@ class QueryScorer:
         return (
             many,
             tuple(find_measures(self.measures, self.convention)),
-            find_convention(self.convention),
+            get_convention(self.convention),
             self._methods,
             self.name,
         )

@@ -13,7 +13,7 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation import score_arrays
 from rankeval.measures import Measure
-from rankeval.model_selection.computable import computable
+from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.query_ids import from_sizes
 
 
@@ -100,7 +100,7 @@ class XGBoostMetric(TrainingMetric):
 
 
 def _training_metric(kind: type[Any], measures: Any, convention: str | Convention) -> Any:
-    return kind(tuple(one for _, one in computable(measures, convention)), convention)
+    return kind(tuple(one for _, one in check_measures(measures, convention)), convention)
 
 
 def lightgbm_feval(

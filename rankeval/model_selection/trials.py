@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
-from rankeval.model_selection.computable import computable
+from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import Task
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
@@ -175,7 +174,7 @@ def optuna_objective(
         )
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
-    found, rules = computable(measure, convention), find_convention(convention)
+    found, rules = check_measures(measure, convention), get_convention(convention)
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one, which a study can optimise")
     as_ranker(estimator)

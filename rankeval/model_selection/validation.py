@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from rankeval._checks import shown
-from rankeval.collection.convention import Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.refusal import Seals
 from rankeval.errors import InvalidInput
-from rankeval.model_selection.computable import computable
+from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
@@ -150,8 +149,8 @@ def cross_validate(
     """
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid, **beside)
-    computable(measures, convention)
-    rules = find_convention(convention)
+    check_measures(measures, convention)
+    rules = get_convention(convention)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
     Seals.current().refuse(data.X, data.y, data.qid, action="cross_validate")

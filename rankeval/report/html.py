@@ -201,11 +201,11 @@ def _means(evaluation: Evaluation) -> Table:
 
 
 def _worst(evaluation: Evaluation) -> Table:
-    first = evaluation.labels[0]
+    first = evaluation.measure_names[0]
     greater = evaluation.measures[0].family.greater_is_better
     worst = evaluation.per_query.sort_values(first, ascending=greater, kind="stable").head(N_WORST)
     rows = [[str(qid), *map(number, row)] for qid, row in zip(worst.index, worst.to_numpy(), strict=True)]
-    return Table(["Query", *evaluation.labels], rows)
+    return Table(["Query", *evaluation.measure_names], rows)
 
 
 def _sorted_scores(evaluation: Evaluation) -> Figure:

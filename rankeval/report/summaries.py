@@ -278,7 +278,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         if len(queries):
             shown = ", ".join(map(str, queries[:5])) + (", ..." if len(queries) > 5 else "")
             said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
-    missing = evaluation.touched.get("missing", 0)
+    missing = evaluation.rule_counts.get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
         said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
     said += [
@@ -286,7 +286,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         for measure, n in evaluation.undefined.items()
         if n
     ]
-    tied = int(evaluation.facts["tied"].sum())
+    tied = int(evaluation.query_counts["tied"].sum())
     if tied:
         share = f"{evaluation.tied_share:.1%}"
         said.append(f"{count(tied, 'ranked row')} ({share}) have the score of another one of their query.")
@@ -310,7 +310,7 @@ def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     for rule, value in evaluation.convention.card().items():
         if rule == "name" or value is None or value == {}:
             continue
-        touched = evaluation.touched.get(rule)
+        touched = evaluation.rule_counts.get(rule)
         rows.append((RULE_WORDS.get(rule, rule), _plain(value), "" if touched is None else f"{touched:,}"))
     return rows
 

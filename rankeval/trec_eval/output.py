@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.convention import COUNTED_AS, Convention
-from rankeval.collection.convention import convention as find_convention
+from rankeval.collection.convention import COUNTED_AS, Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.measures import Measure, measure
 from rankeval.measures.family import FAMILIES
@@ -76,7 +75,7 @@ def trec_rules(
     -------
     Convention
     """
-    rules = find_convention(convention)
+    rules = get_convention(convention)
     bind = {name: dict(bound) for name, bound in rules.bind.items()}
     if level != 1:
         for name, family in FAMILIES.items():
@@ -149,7 +148,7 @@ def trec_text(
     from rankeval.evaluation.scoring import score_joined
     from rankeval.join.collections import join_collection
 
-    rules = find_convention(convention)
+    rules = get_convention(convention)
     lines = _lines(measures, rules)
     Seals.current().refuse_collection(qrels, run, action="evaluate")
     joined = join_collection(qrels, run, convention=rules)
@@ -246,12 +245,12 @@ def _with_a_document_that_is_none(evaluation: Evaluation, lacking: list[int], li
     names that measures have without parameters.
     """
     scores = evaluation.scores.copy()
-    relevant = scores[lacking, evaluation.labels.index("NumRel")]
+    relevant = scores[lacking, evaluation.measure_names.index("NumRel")]
     for line in lines:
         if line.name in ("utility", "rbp_resid"):
-            scores[lacking, evaluation.labels.index(str(line.measure))] = 0.0
+            scores[lacking, evaluation.measure_names.index(str(line.measure))] = 0.0
         elif line.root == "utility" and evaluation.convention.unjudged != "skip":
-            column = evaluation.labels.index(str(line.measure))
+            column = evaluation.measure_names.index(str(line.measure))
             one = evaluation.measures[column]
             price = {**one.family.defaults, **dict(one.parameters)}
             left_out = (price["collection_size"] or 0) - 1 - relevant
@@ -262,7 +261,9 @@ def _with_a_document_that_is_none(evaluation: Evaluation, lacking: list[int], li
 def _without_preferences(evaluation: Evaluation, lacking: list[int], lines: list[_Line]) -> Floats:
     """Return the values of trec_eval 9, which knows no preferences of topics that the run lacks."""
     scores = evaluation.scores.copy()
-    counts = [evaluation.labels.index(str(line.measure)) for line in lines if line.root == "prefs_num_prefs_poss"]
+    counts = [
+        evaluation.measure_names.index(str(line.measure)) for line in lines if line.root == "prefs_num_prefs_poss"
+    ]
     scores[np.ix_(lacking, counts)] = 0.0
     return scores
 
@@ -280,7 +281,7 @@ def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str
     strings: dict[int, list[str]] = {length: [] for length in lengths}
     if not lengths:
         return strings
-    for _, judged, _ in replace(joined, touched={}).chunks():
+    for _, judged, _ in replace(joined, rule_counts={}).chunks():
         known = [">" if level > 9 else str(int(level)) if level >= 0 else "<" for level in judged.levels.tolist()]
         marks = ["-" if level >= 0 else "." for level in judged.levels.tolist()]
         alphabet = np.array([marks, known])
@@ -296,7 +297,7 @@ def _topic_lines(
     lines: list[_Line], evaluation: Evaluation, shown: list[int], strings: dict[int, list[str]]
 ) -> Iterator[str]:
     """Yield the lines of every topic, those of one by one template: there are 100 lines a topic."""
-    column = {one: place for place, one in enumerate(evaluation.labels)}
+    column = {one: place for place, one in enumerate(evaluation.measure_names)}
     printed = [line for line in lines if ROOTS[line.root].topics]
     forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
     template = "".join(
@@ -321,5 +322,5 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
         elif form.summary:
             # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
             recounted = line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
-            value = evaluation.facts["relevant"].sum() if recounted else values[str(line.measure)]
+            value = evaluation.query_counts["relevant"].sum() if recounted else values[str(line.measure)]
             yield f"{line.name:<22}\tall\t{value:.0f}\n" if line.count else f"{line.name:<22}\tall\t{value:6.4f}\n"

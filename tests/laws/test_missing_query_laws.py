@@ -73,7 +73,7 @@ def agree(qrels, grades, names, rules):
         np.testing.assert_array_equal(lost.scores, emptied.scores)
         np.testing.assert_array_equal(lost.aggregate(), emptied.aggregate())
         assert lost.undefined == emptied.undefined
-        assert lost.touched["no_relevant"] == emptied.touched["no_relevant"]
+        assert lost.rule_counts["no_relevant"] == emptied.rule_counts["no_relevant"]
     rows = [place for place, query in enumerate(qrels.qid.to_pylist()) if query == LOST]
     aspect = None if qrels.aspect is None else qrels.aspect.take(rows)
     only = rk.Qrels(qrels.qid.take(rows), qrels.docid.take(rows), qrels.relevance[rows], aspect)
@@ -114,7 +114,7 @@ def test_the_value_is_the_kernels_own_of_no_rows(grades):
         groups=NO_GROUPS,
     )
     ev = rk.evaluate(rk.Qrels.from_dict(grades), kept_run(grades), measures=all_members())
-    for label, value in zip(ev.labels, ev.scores[ev.queries == LOST][0], strict=True):
+    for label, value in zip(ev.measure_names, ev.scores[ev.queries == LOST][0], strict=True):
         assert value == np.nan_to_num(measure(label).values(judged)[0]), label
 
 

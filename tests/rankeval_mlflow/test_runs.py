@@ -213,7 +213,7 @@ def test_an_aggregate_that_is_not_a_number_is_named_in_a_tag(small, client):
         evaluation,
         queries=evaluation.queries[:0],
         scores=evaluation.scores[:0],
-        facts={fact: values[:0] for fact, values in evaluation.facts.items()},
+        query_counts={fact: values[:0] for fact, values in evaluation.query_counts.items()},
     )
     assert math.isnan(nothing.aggregate()["AP"])
     run = client.get_run(rkm.log_evaluation(nothing).run_id)

@@ -8,7 +8,7 @@ import rankeval as rk
 from rankeval.collection.convention import PRESETS, Convention
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.measures.family import FAMILIES
-from rankeval.model_selection.computable import computable, signs
+from rankeval.model_selection.checks import check_measures, signs
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,18 @@ from rankeval.model_selection.computable import computable, signs
     ],
 )
 def test_the_reason_is_given_in_one_line(measures, convention, message):
-    for refuse in (computable, lambda measures, rules: rk.make_scorer(measures, convention=rules)):
+    for refuse in (check_measures, lambda measures, rules: rk.make_scorer(measures, convention=rules)):
         with pytest.raises(InvalidInput, match=message) as caught:
             refuse(measures, convention)
         assert "\n" not in str(caught.value)
 
 
 def test_what_can_be_computed_is_returned_with_its_name():
-    assert computable("ERR(max_rel=4)@10") == [("ERR(max_rel=4)@10", rk.measure("ERR(max_rel=4)@10"))]
-    assert [label for label, _ in computable("ERR@10", "gdeval")] == ["ERR@10"]
-    assert [label for label, _ in computable(["ndcg_cut_10", "P.5,10"])] == ["ndcg_cut_10", "P_5", "P_10"]
+    assert check_measures("ERR(max_rel=4)@10") == [("ERR(max_rel=4)@10", rk.measure("ERR(max_rel=4)@10"))]
+    assert [label for label, _ in check_measures("ERR@10", "gdeval")] == ["ERR@10"]
+    assert [label for label, _ in check_measures(["ndcg_cut_10", "P.5,10"])] == ["ndcg_cut_10", "P_5", "P_10"]
     with pytest.raises(UnknownName):
-        computable("nDGC@10")
+        check_measures("nDGC@10")
 
 
 @pytest.mark.parametrize("convention", PRESETS)
@@ -47,8 +47,8 @@ def test_no_measure_without_open_parameters_is_refused_that_evaluate_computes(co
             )
         except InvalidInput:
             continue
-        assert computable(name, convention)[0][1].family is family
+        assert check_measures(name, convention)[0][1].family is family
 
 
 def test_the_sign_says_which_way_is_better():
-    assert signs(computable(["ARP", "nDCG@10"])) == {"ARP": -1, "nDCG@10": 1}
+    assert signs(check_measures(["ARP", "nDCG@10"])) == {"ARP": -1, "nDCG@10": 1}

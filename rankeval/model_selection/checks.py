@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def computable(
+def check_measures(
     measures: str | Measure | Sequence[str | Measure], convention: str | Convention = "rankeval"
 ) -> list[tuple[str, Measure]]:
     """Return (the name asked for, the measure) for one or several names, if rows can be scored by them.
@@ -64,6 +64,6 @@ def signs(found: Iterable[tuple[str, Measure]]) -> dict[str, int]:
     Parameters
     ----------
     found : iterable of (str, Measure)
-        As `computable` returns them.
+        As `check_measures` returns them.
     """
     return {label: 1 if one.family.greater_is_better else -1 for label, one in found}
