@@ -1,7 +1,7 @@
 """What a host package may offer, and how it is found.
 
 A host (an experiment server, say) registers one object under the entry-point group ``rankeval.hosts``; the object
-answers for any of the three protocols below. The library imports it only when it is asked for by name.
+offers any of the protocols below. The library imports it only when it is asked for by name.
 """
 
 from __future__ import annotations
@@ -76,18 +76,6 @@ class Tracker(Protocol):
         ...
 
 
-class Ledger(Protocol):
-    """Keeps the guard's entries somewhere other than in SQL."""
-
-    def append(self, entry: Mapping[str, Any]) -> str:
-        """Append one entry and return its hash."""
-        ...
-
-    def entries(self) -> list[Mapping[str, Any]]:
-        """Return all entries, oldest first."""
-        ...
-
-
 class Commands(Protocol):
     """Adds a group of commands to the command line."""
 
@@ -102,7 +90,6 @@ class Host:
 
     name: str
     tracker: Any | None = None
-    ledger: Any | None = None
     commands: Any | None = None
 
 

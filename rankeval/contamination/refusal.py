@@ -30,7 +30,7 @@ _REMOTE_PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
-class Seals:
+class ContaminationCheck:
     """The ledgers that a piece of work must respect, with the head of each: small enough for every pickle.
 
     Parameters
@@ -45,7 +45,7 @@ class Seals:
     _registers: ClassVar[dict[str, tuple[str, tuple[Sealed, ...]]]] = {}
 
     @classmethod
-    def current(cls) -> Seals:
+    def current(cls) -> ContaminationCheck:
         """Return the seals of this process as they stand now; costs a file's look-up where there is no ledger."""
         urls = discovery.active_urls()
         if not urls:
@@ -58,16 +58,16 @@ class Seals:
         """Whether there is anything to respect."""
         return bool(self.up_to_date().ledgers)
 
-    def up_to_date(self) -> Seals:
+    def up_to_date(self) -> ContaminationCheck:
         """Return these seals with what this process knows besides, at its present heads; none if switched off."""
-        now = Seals.current()
+        now = ContaminationCheck.current()
         if not self.ledgers or now.ledgers == self.ledgers or discovery.default_url() is None:
             return now
-        return Seals(tuple({**dict(self.ledgers), **dict(now.ledgers)}.items()))
+        return ContaminationCheck(tuple({**dict(self.ledgers), **dict(now.ledgers)}.items()))
 
-    def __reduce__(self) -> tuple[type[Seals], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[ContaminationCheck], tuple[Any, ...]]:
         # A scorer may be older than the registration: what counts is what is known when it is sent to a worker.
-        return Seals, (self.up_to_date().ledgers,)
+        return ContaminationCheck, (self.up_to_date().ledgers,)
 
     def refuse(
         self,
@@ -197,7 +197,7 @@ class Seals:
 
 
 def _stop(
-    seals: Seals,
+    seals: ContaminationCheck,
     known: Fingerprint,
     action: str,
     only_labels: bool,
@@ -221,8 +221,8 @@ def _stop(
 def forget() -> None:
     """Forget ledger, heads and registers of this process, so that all is looked up anew: for tests."""
     discovery.reset()
-    Seals._heads.clear()  # noqa: SLF001 - the caches are this module's own
-    Seals._registers.clear()  # noqa: SLF001
+    ContaminationCheck._heads.clear()  # noqa: SLF001 - the caches are this module's own
+    ContaminationCheck._registers.clear()  # noqa: SLF001
 
 
 def refusal_message(url: str, found: Match, action: str) -> str:
@@ -295,4 +295,4 @@ def _stamp(url: str) -> Any:
         return None
 
 
-_NONE = Seals()
+_NONE = ContaminationCheck()

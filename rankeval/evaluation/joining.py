@@ -42,7 +42,7 @@ def join(
     """
     from rankeval.collection.qrels import as_qrels
     from rankeval.collection.run import as_run
-    from rankeval.contamination.refusal import Seals
+    from rankeval.contamination.refusal import ContaminationCheck
     from rankeval.evaluation.scoring import _is_collection, ids_of_rows
     from rankeval.join.collections import join_collection
 
@@ -50,7 +50,7 @@ def join(
     if qid is not None or group is not None:
         ids = ids_of_rows(qid, group, ranking)
         joined = join_arrays(truth, ranking, ids, docid=None, convention=rules)  # checks what the guard reads
-        Seals.current().refuse(None, truth, ids, score=ranking, action=action)
+        ContaminationCheck.current().refuse(None, truth, ids, score=ranking, action=action)
         return joined
     if not _is_collection(truth):
         raise QueryIdError(
@@ -58,5 +58,5 @@ def join(
             "a collection is given as Qrels and Run, dicts, frames or paths"
         )
     qrels, run = as_qrels(truth), as_run(ranking)
-    Seals.current().refuse_collection(qrels, run, action=action)
+    ContaminationCheck.current().refuse_collection(qrels, run, action=action)
     return join_collection(qrels, run, convention=rules)

@@ -99,7 +99,7 @@ def evaluate(
     >>> ev.per_query["RR"].tolist()
     [1.0, 0.5]
     """
-    from rankeval.contamination.refusal import Seals
+    from rankeval.contamination.refusal import ContaminationCheck
 
     rules = get_convention(convention).with_rules(
         ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
@@ -112,7 +112,7 @@ def evaluate(
         ids = ids_of_rows(qid, group, ranking)
         parse_measures(measures, rules)  # a misspelt name is said before anything is read or hashed
         joined = join_arrays(truth, ranking, ids, docid=docid, convention=rules)  # checks what the guard reads
-        Seals.current().refuse(None, truth, ids, docid=docid, score=ranking, action="evaluate")
+        ContaminationCheck.current().refuse(None, truth, ids, docid=docid, score=ranking, action="evaluate")
         rows = {"y_true": truth, "y_score": ranking, "qid": ids, "docid": docid}
         return _score_rows(joined, rows, measures, weights, name)
     from rankeval.collection.qrels import as_qrels
@@ -125,7 +125,7 @@ def evaluate(
         )
     parse_measures(measures, rules)
     qrels, run = as_qrels(truth), as_run(ranking)
-    Seals.current().refuse_collection(qrels, run, action="evaluate")
+    ContaminationCheck.current().refuse_collection(qrels, run, action="evaluate")
     return score_collection(qrels, run, measures=measures, convention=rules, weights=weights, name=name)
 
 

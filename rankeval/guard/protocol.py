@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.contamination.register import Sealed, match, registration, sealed_from
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard.collection import Content, RegisteredCollection, content_of
@@ -365,7 +365,9 @@ class Guard:
         """
         content = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
         head = self.head
-        found = [match for _, match in Seals(((self._records.ledger.url, head),)).matches(content.fingerprint())]
+        found = [
+            match for _, match in ContaminationCheck(((self._records.ledger.url, head),)).matches(content.fingerprint())
+        ]
         return status_of(found, ledger=self.ledger, head=head, off=discovery.default_url() is None)
 
     def retire(self, test: RegisteredCollection | str, reason: str) -> None:

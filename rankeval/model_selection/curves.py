@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import check_number, shown
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import Progress, Task, fold_table, run_folds
@@ -137,7 +137,7 @@ def learning_curve(
     data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
     labels = tuple(label for label, _ in check_measures(measures, convention))
     rules, ranker = get_convention(convention), as_ranker(estimator)
-    Seals.current().refuse(data.X, data.y, data.qid, action="learning_curve")
+    ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="learning_curve")
     task = Task.of(data, groups, sample_weight)
     codes = numbered(data.qid)
     folds = query_folds(cv, task)

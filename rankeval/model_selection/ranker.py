@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankeval._checks import check_share
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.measures import Measure
@@ -155,7 +155,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ids = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
         weights = row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
-        Seals.current().refuse(features, labels, ids, action="fit")
+        ContaminationCheck.current().refuse(features, labels, ids, action="fit")
         rows, watch = self._hold_out(Rows.of(features, labels, ids, weights, row_groups(groups, ids)))
         self.estimator_, self.n_iterations_ = nesting.fitted(boosters.twin(self.estimator), rows, watch)
         self.validation_score_ = None if watch is None else watch.best

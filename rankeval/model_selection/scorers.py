@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from rankeval._registry import chosen, unknown
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, score_arrays
 from rankeval.io import columns
@@ -179,7 +179,7 @@ class QueryScorer:
             raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
         self._bound = None if qid is None else BoundIds(qid, y)
         self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "sample_weight": True}
-        self._seals = Seals.current()
+        self._contamination = ContaminationCheck.current()
 
     def __call__(
         self,
@@ -255,7 +255,7 @@ class QueryScorer:
         score = responses(estimator, _as_fitted(estimator, X), self._methods)
         labels = columns.labels(columns.as_column(y), "y")
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
-        self._seals.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
+        self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
         return score_arrays(
             labels,
             score,

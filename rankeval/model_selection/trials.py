@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
@@ -178,7 +178,7 @@ def optuna_objective(
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one, which a study can optimise")
     as_ranker(estimator)
-    Seals.current().refuse(data.X, data.y, data.qid, action="optimise")
+    ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
     task = Task.of(data, groups, sample_weight)
     return OptunaObjective(estimator, space, task, query_folds(cv, task), found[0][1], rules)
 

@@ -11,7 +11,7 @@ import numpy as np
 from rankeval._checks import shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import RankingData
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, Progress, Task, fold_table, run_folds
@@ -153,7 +153,7 @@ def cross_validate(
     rules = get_convention(convention)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
-    Seals.current().refuse(data.X, data.y, data.qid, action="cross_validate")
+    ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="cross_validate")
     task = Task.of(data, groups, sample_weight)
     folds = query_folds(cv, task)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]

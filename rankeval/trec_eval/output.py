@@ -144,13 +144,13 @@ def trec_text(
     UnknownName
         For a measure that trec_eval does not have.
     """
-    from rankeval.contamination.refusal import Seals
+    from rankeval.contamination.refusal import ContaminationCheck
     from rankeval.evaluation.scoring import score_joined
     from rankeval.join.collections import join_collection
 
     rules = get_convention(convention)
     lines = _lines(measures, rules)
-    Seals.current().refuse_collection(qrels, run, action="evaluate")
+    ContaminationCheck.current().refuse_collection(qrels, run, action="evaluate")
     joined = join_collection(qrels, run, convention=rules)
     asked = list(dict.fromkeys([*(line.measure for line in lines if line.measure), measure("NumRel")]))
     evaluation = score_joined(joined, asked, name=run.name)

@@ -118,7 +118,7 @@ class _Refusing:
 )
 def test_registered_content_is_refused_before_anything_is_computed(call, monkeypatch):
     """Curves, tables and explanations look at test content as evaluate does: through the guard, arrays and files."""
-    monkeypatch.setattr("rankeval.contamination.refusal.Seals.current", _Refusing)
+    monkeypatch.setattr("rankeval.contamination.refusal.ContaminationCheck.current", _Refusing)
     with pytest.raises(GuardRefusal, match="registered"):
         call([1, 0], [2.0, 1.0], qid=[1, 1])
     with pytest.raises(GuardRefusal, match="registered"):

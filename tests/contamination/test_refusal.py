@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 import rankeval as rk
-from rankeval.contamination import Seals, forget
+from rankeval.contamination import ContaminationCheck, forget
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import refusal_message, warning_message
 from rankeval.errors import GuardRefusal, LedgerError, RankevalWarning
@@ -55,11 +55,11 @@ def test_a_ledger_that_cannot_be_read_any_more_goes_on_by_its_state(ledger, data
 
 
 def test_a_ledger_that_was_never_read_is_an_error(ledger, data):
-    assert Seals.current().active
+    assert ContaminationCheck.current().active
     spoil(ledger)
     forget()
     with pytest.raises(LedgerError, match="cannot be read"):
-        Seals.current()
+        ContaminationCheck.current()
     with pytest.raises(LedgerError, match="cannot be read"):
         evaluate(data)
 
@@ -68,15 +68,15 @@ def test_a_worker_with_a_newer_head_goes_on_by_the_register_it_knows(ledger, dat
     """The head came with the scorer, the ledger is gone before it was read at that head."""
     url, head = f"sqlite:///{ledger}", rk.Guard("project").head
     known = fingerprint(data.X, data.y, data.qid)
-    ((_, found),) = Seals(((url, head),)).matches(known)
+    ((_, found),) = ContaminationCheck(((url, head),)).matches(known)
     assert found.by_content
     spoil(ledger)
     with pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; going by its state of {head[:12]}"):
-        ((_, again),) = Seals(((url, "f" * 64),)).matches(known)
+        ((_, again),) = ContaminationCheck(((url, "f" * 64),)).matches(known)
     assert again.by_content
     forget()
     with pytest.raises(LedgerError, match="cannot be read"):
-        Seals(((url, head),)).matches(known)
+        ContaminationCheck(((url, head),)).matches(known)
 
 
 def test_a_ledger_that_was_shortened_is_named(ledger, data):
@@ -84,7 +84,7 @@ def test_a_ledger_that_was_shortened_is_named(ledger, data):
     url = f"sqlite:///{ledger}"
     known = fingerprint(data.X, data.y, data.qid)
     with pytest.raises(LedgerError, match="no longer has the entry ffffffffffff that this work began with"):
-        Seals(((url, "f" * 64),)).matches(known)
+        ContaminationCheck(((url, "f" * 64),)).matches(known)
 
 
 def test_what_is_appended_by_another_process_counts_at_once(ledger, data):
@@ -93,7 +93,7 @@ def test_what_is_appended_by_another_process_counts_at_once(ledger, data):
     evaluate(other)
     with pytest.raises(GuardRefusal, match="'test'"):
         evaluate(data)
-    Seals.current()
+    ContaminationCheck.current()
     rk.Guard("project").register("other", other)
     with pytest.raises(GuardRefusal, match="'other'"):
         evaluate(other)
@@ -107,7 +107,7 @@ def test_the_message_names_the_ledger_as_a_file_and_a_server_without_its_passwor
     with pytest.raises(GuardRefusal, match=rf"; ledger {re.escape(str(ledger))}\)"):
         evaluate(data)
     known = fingerprint(data.X, data.y, data.qid)
-    ((url, found),) = Seals.current().matches(known)
+    ((url, found),) = ContaminationCheck.current().matches(known)
     assert url == f"sqlite:///{ledger}"
     assert "; ledger nosuchdb://me:***@host/x)" in refusal_message("nosuchdb://me:secret@host/x", found, "evaluate")
     assert "; ledger nosuchdb://me:***@host/x)" in warning_message("nosuchdb://me:secret@host/x", found, "evaluate")
@@ -118,13 +118,13 @@ def test_the_head_is_looked_up_once_for_each_state_of_the_file(data, monkeypatch
     looked = []
     head = Ledger.head
     monkeypatch.setattr(Ledger, "head", lambda ledger: looked.append(ledger.url) or head(ledger))
-    first = Seals.current()
-    assert Seals.current() == first
+    first = ContaminationCheck.current()
+    assert ContaminationCheck.current() == first
     assert len(looked) == 1
     rk.Guard("project").register("other", rk.datasets.make_ranking(40, 12, 5, rng=12))
     looked.clear()
-    assert Seals.current() != first
-    assert Seals.current() == Seals.current()
+    assert ContaminationCheck.current() != first
+    assert ContaminationCheck.current() == ContaminationCheck.current()
     assert len(looked) == 1
     with pytest.raises(GuardRefusal):
         evaluate(data)
@@ -138,16 +138,16 @@ def test_without_a_ledger_or_without_content_nothing_is_fingerprinted(ledger, mo
     monkeypatch.setattr("rankeval.contamination.fingerprint.fingerprint", None)
     monkeypatch.setattr("rankeval.contamination.fingerprint.fingerprint_qrels", None)
     assert not ledger.exists()
-    assert not Seals.current().active
-    Seals.current().refuse([[1.0]], [1], [1], action="fit")
-    Seals.current().refuse_collection(rk.Qrels.from_dict({"q": {"d": 1}}), action="evaluate")
+    assert not ContaminationCheck.current().active
+    ContaminationCheck.current().refuse([[1.0]], [1], [1], action="fit")
+    ContaminationCheck.current().refuse_collection(rk.Qrels.from_dict({"q": {"d": 1}}), action="evaluate")
     monkeypatch.undo()
 
 
 def test_rows_without_ids_or_without_any_content_are_let_through(data):
-    assert Seals.current().active
-    Seals.current().refuse(data.X, data.y, None, action="fit")
-    Seals.current().refuse(None, None, data.qid, action="fit")
+    assert ContaminationCheck.current().active
+    ContaminationCheck.current().refuse(data.X, data.y, None, action="fit")
+    ContaminationCheck.current().refuse(None, None, data.qid, action="fit")
 
 
 def test_what_was_opened_by_one_project_may_be_scored_again_by_all(data):
@@ -165,7 +165,7 @@ def test_what_was_opened_by_one_project_may_be_scored_again_by_all(data):
 
 def test_switched_off_means_off_for_seals_that_were_made_before(data, monkeypatch):
     """A scorer that came from elsewhere respects the switch of the process that it works in."""
-    seals = Seals.current()
+    seals = ContaminationCheck.current()
     assert seals.up_to_date() == seals
     monkeypatch.setenv("RANKEVAL_LEDGER", "off")
     forget()
@@ -177,7 +177,7 @@ def test_switched_off_means_off_for_seals_that_were_made_before(data, monkeypatc
 
 def test_seals_from_elsewhere_are_respected_beside_ones_own(tmp_path, data, monkeypatch):
     """And of one ledger the newer head counts."""
-    seals = Seals.current()
+    seals = ContaminationCheck.current()
     monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "other.db"))
     forget()
     other = rk.datasets.make_ranking(40, 12, 5, rng=12)
@@ -186,9 +186,9 @@ def test_seals_from_elsewhere_are_respected_beside_ones_own(tmp_path, data, monk
         with pytest.raises(GuardRefusal):
             seals.refuse(one.X, one.y, one.qid, action="fit")
     assert len(seals.up_to_date().ledgers) == 2
-    own = Seals.current()
+    own = ContaminationCheck.current()
     rk.Guard("project").register("third", rk.datasets.make_ranking(40, 12, 5, rng=13))
-    assert own.up_to_date() == Seals.current() != own
+    assert own.up_to_date() == ContaminationCheck.current() != own
 
 
 def test_what_was_opened_is_still_refused_to_whoever_brings_no_ranking(data):
@@ -196,18 +196,18 @@ def test_what_was_opened_is_still_refused_to_whoever_brings_no_ranking(data):
     guard = rk.Guard("project")
     test = guard.register("test", data)
     guard.open(guard.freeze(test, systems={"a": data.X[:, 0], "b": data.X[:, 1]}))
-    Seals.current().refuse(data.X, data.y, data.qid, score=data.X[:, 0], action="score")
+    ContaminationCheck.current().refuse(data.X, data.y, data.qid, score=data.X[:, 0], action="score")
     with pytest.raises(GuardRefusal, match=r"^fit was refused"):
-        Seals.current().refuse(data.X, data.y, data.qid, action="fit")
+        ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="fit")
     qrels = {f"q{q}": {f"d{q}-{d}": int((q * d) % 3 == 1) for d in range(12)} for q in range(10)}
     run = {q: {d: float(len(d) + place) for place, d in enumerate(docs)} for q, docs in qrels.items()}
     topics = guard.register("topics", qrels=qrels)
     other = {q: {d: -score for d, score in docs.items()} for q, docs in run.items()}
     guard.open(guard.freeze(topics, systems={"a": run, "b": other}, measure="AP"))
     judgments = rk.Qrels.from_dict(qrels)
-    Seals.current().refuse_collection(judgments, rk.Run.from_dict(run), action="evaluate")
+    ContaminationCheck.current().refuse_collection(judgments, rk.Run.from_dict(run), action="evaluate")
     with pytest.raises(GuardRefusal, match=r"^tune was refused"):
-        Seals.current().refuse_collection(judgments, action="tune")
+        ContaminationCheck.current().refuse_collection(judgments, action="tune")
 
 
 def test_queries_of_too_little_evidence_are_let_through_with_a_warning(data):
@@ -217,7 +217,7 @@ def test_queries_of_too_little_evidence_are_let_through_with_a_warning(data):
         rows = data.X[part], data.y[part], data.qid[part]
         if n_queries == 3:
             with pytest.raises(GuardRefusal, match="3 of its 40 identifiable queries"):
-                Seals.current().refuse(*rows, action="fit")
+                ContaminationCheck.current().refuse(*rows, action="fit")
         else:
             with pytest.warns(RankevalWarning, match=r"fit: .*\(2 of its 40 identifiable .* too little to refuse it"):
-                Seals.current().refuse(*rows, action="fit")
+                ContaminationCheck.current().refuse(*rows, action="fit")

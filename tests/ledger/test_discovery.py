@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rankeval.contamination import Seals, forget
+from rankeval.contamination import ContaminationCheck, forget
 from rankeval.errors import ConfigError, LedgerError
 from rankeval.ledger.discovery import FILE, VARIABLE, default_url, ledger_url, watch
 
@@ -53,7 +53,7 @@ def test_the_variable_goes_first_and_can_switch_it_off(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "off")
     assert found() is None
     watch("sqlite:////tmp/x.db")
-    assert not Seals.current().active
+    assert not ContaminationCheck.current().active
 
 
 def test_it_is_resolved_once(tmp_path, monkeypatch):
@@ -82,7 +82,7 @@ def test_paths_and_urls_do_not_depend_on_the_working_directory(tmp_path):
 
 def test_asking_where_there_is_no_ledger_loads_no_database_and_no_frames(tmp_path):
     program = (
-        "import sys; from rankeval.contamination.refusal import Seals; s = Seals.current(); "
+        "import sys; from rankeval.contamination.refusal import ContaminationCheck; s = ContaminationCheck.current(); "
         "s.refuse(None, [1], [1], action='x'); "
         "print(s.active, [m for m in ('sqlalchemy', 'pandas', 'scipy', 'sklearn') if m in sys.modules])"
     )

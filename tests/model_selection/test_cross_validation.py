@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import rankeval as rk
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, RepeatedQueryKFold
 
@@ -181,20 +181,20 @@ def test_bad_use_is_an_error_of_one_line(ltr):
 
 
 @pytest.fixture
-def sealed(monkeypatch):
-    """Stand-in seals that refuse everything and note what was asked; tests/guard_cases has the real ones."""
+def asked(monkeypatch):
+    """Replace the check by one that refuses everything and notes the question; tests/guard_cases has the real one."""
     asked = []
 
-    class Sealed:
+    class Refusing:
         def refuse(self, X, y, qid, *, docid=None, score=None, action):
             asked.append((action, len(y), score is not None))
             raise GuardRefusal(action)
 
-    monkeypatch.setattr(Seals, "current", Sealed)
+    monkeypatch.setattr(ContaminationCheck, "current", Refusing)
     return asked
 
 
-def test_registered_content_is_refused_before_anything_is_fitted(sealed, ltr):
+def test_registered_content_is_refused_before_anything_is_fitted(asked, ltr):
     class Unfittable(Ridge):
         def fit(self, X, y):
             raise AssertionError("was fitted")
@@ -205,7 +205,7 @@ def test_registered_content_is_refused_before_anything_is_fitted(sealed, ltr):
         rk.QueryRanker(Unfittable()).fit(ltr.X, ltr.y, qid=ltr.qid)
     with pytest.raises(GuardRefusal, match="score"):
         rk.make_scorer("AP")(Ridge().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
-    assert sealed == [("cross_validate", 360, False), ("fit", 360, False), ("score", 360, True)]
+    assert asked == [("cross_validate", 360, False), ("fit", 360, False), ("score", 360, True)]
 
 
 def test_groups_are_split_whole_at_every_level(ltr):

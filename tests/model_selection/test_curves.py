@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import learning_curve, validation_curve
 
 import rankeval as rk
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
 
 MANY = ["nDCG@10", "AP"]
@@ -88,12 +88,12 @@ def test_bad_use_is_an_error_of_one_line(ltr):
 
 
 def test_registered_content_is_refused_before_anything_is_fitted(ltr, monkeypatch):
-    class Sealed:
+    class Refusing:
         def refuse(self, X, y, qid, *, action):
             raise GuardRefusal(action)
 
     Counting.seen = []
-    monkeypatch.setattr(Seals, "current", Sealed)
+    monkeypatch.setattr(ContaminationCheck, "current", Refusing)
     with pytest.raises(GuardRefusal, match="learning_curve"):
         rk.learning_curve(Counting(), ltr.X, ltr.y, qid=ltr.qid)
     assert Counting.seen == []

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
-from rankeval.contamination.refusal import Seals
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import AmbiguousName, GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError, UnknownName
 
 SPACE = {"alpha": FloatDistribution(1e-2, 1e5, log=True)}
@@ -89,8 +89,8 @@ def test_the_pruner_decides(ltr):
     assert list(study.trials[1].intermediate_values) == [0]
 
 
-class SealedLater:
-    """Seals under which the first fits are let through."""
+class RegisteredLater:
+    """A check that lets the first fits through."""
 
     left = 0
 
@@ -104,8 +104,8 @@ class SealedLater:
 def test_a_refusal_fails_the_trial_and_stops_the_study(n_jobs, ltr, monkeypatch):
     """Even where the study catches Exceptions; no trial stays RUNNING."""
     study, asked = new_study(), objective(ltr)
-    SealedLater.left = 4  # one trial of three folds, and one fold of the next
-    monkeypatch.setattr(Seals, "current", SealedLater)
+    RegisteredLater.left = 4  # one trial of three folds, and one fold of the next
+    monkeypatch.setattr(ContaminationCheck, "current", RegisteredLater)
     with pytest.raises(GuardRefusal, match="registered content: fit"):
         study.optimize(asked, n_trials=20, catch=(Exception,), n_jobs=n_jobs)
     states = [trial.state for trial in study.trials]
@@ -153,16 +153,16 @@ def test_a_refusal_is_raised_though_another_job_ends_at_that_moment(ltr, monkeyp
 
 def test_by_ask_and_tell_there_is_nothing_to_stop(ltr, monkeypatch):
     study, asked = new_study(), objective(ltr)
-    SealedLater.left = 0
-    monkeypatch.setattr(Seals, "current", SealedLater)
+    RegisteredLater.left = 0
+    monkeypatch.setattr(ContaminationCheck, "current", RegisteredLater)
     with pytest.raises(GuardRefusal):
         asked(study.ask())
     assert study.trials[0].state == TrialState.FAIL
 
 
 def test_registered_content_is_refused_before_there_is_a_study(ltr, monkeypatch):
-    SealedLater.left = 0
-    monkeypatch.setattr(Seals, "current", SealedLater)
+    RegisteredLater.left = 0
+    monkeypatch.setattr(ContaminationCheck, "current", RegisteredLater)
     with pytest.raises(GuardRefusal, match="optimise"):
         objective(ltr)
 
