@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of
-from rankeval.join.judged import NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
+from rankeval.join.flat import Ints
+from rankeval.join.judged import NO_GROUPS, Groups, Judged, with_unlike_labels
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels

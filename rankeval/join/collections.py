@@ -14,9 +14,9 @@ from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of
 from rankeval.io.frames import places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
+from rankeval.join.flat import Ints
 from rankeval.join.grouping import order_of
 from rankeval.join.joined import Joined
-from rankeval.join.judged import Ints
 from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
 
 if TYPE_CHECKING:

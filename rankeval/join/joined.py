@@ -22,8 +22,9 @@ from rankeval.io import columns
 from rankeval.io.frames import places_of
 from rankeval.io.ids import as_typed, comparable
 from rankeval.join.aspects import JoinedAspects
+from rankeval.join.flat import Ints
 from rankeval.join.grouping import Grouping, group_rows
-from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Ints, Judged, with_unlike_labels
+from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import rank_rows
 
 CHUNK = 2**18

@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.join.flat import Floats, Ints, spread
+
 if TYPE_CHECKING:
     from rankeval.join.aspects import AspectBlock
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 _FEW_RANKS = 64
 """Up to here a table of rank by query is quicker than a list of rows."""
@@ -38,6 +36,10 @@ class Groups(NamedTuple):
     start: Ints
     end: Ints
     query: Ints
+
+    def rows(self) -> tuple[Ints, Ints]:
+        """Return the tied rows, and the number of each one's group."""
+        return spread(self.start, self.end - self.start)
 
 
 BELOW_ALL = -(2**53)

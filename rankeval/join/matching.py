@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of
 from rankeval.io.frames import places_of
-from rankeval.join.judged import Ints
+from rankeval.join.flat import Ints
 from rankeval.join.ranking import sort_within
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import Groups, Ints
+from rankeval.join.flat import Ints
+from rankeval.join.judged import Groups
 
 _ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _LAST = np.iinfo(np.int64).max

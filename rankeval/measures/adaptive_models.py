@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.join.judged import Groups, Ints, Judged
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.judged import Groups, Judged
 from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
 from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
 from rankeval.measures.expected_nerr import write_expected
@@ -25,7 +25,6 @@ from rankeval.measures.orders import over_orders
 from rankeval.measures.parameters import Count
 from rankeval.measures.static_models import DEPTH, scaled
 
-Floats = NDArray[np.float64]
 Continuation = Callable[[Floats, Floats], Floats]
 
 _CELLS = 2**19

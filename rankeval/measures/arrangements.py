@@ -12,8 +12,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.join.flat import Floats
+
 Kinds = NDArray[np.uint32]
-Floats = NDArray[np.float64]
 
 
 def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> int:

@@ -8,15 +8,13 @@ pFound are such sums, and so is, aspect by aspect, every measure of novelty (see
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.parameters import GREATEST
-
-Floats = NDArray[np.float64]
 
 _GONE = 1e-25
 """Below this chance that a user is still there, nothing is added that a float could show."""

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio, spread
+from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.lattice import CELLS, alike, place_of_hit
 from rankeval.measures.orders import over_orders
-
-Floats = NDArray[np.float64]
 
 _MOST = 4096
 """Places of a group of tied rows that count, beyond which orders are drawn instead."""
@@ -61,11 +59,9 @@ def _compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Float
     overlap = judged.sums(query, added)
     best = mass[depth]
     if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
-        its = np.repeat(np.arange(judged.n_queries), n_ideal)
-        first = np.cumsum(n_ideal) - n_ideal
-        best = judged.sums(its, upto[depth[its]] - upto[np.arange(len(its)) - first[its]])
-    value: Floats = np.divide(overlap, best, out=np.full(judged.n_queries, np.nan), where=n_ideal > 0)
-    return value
+        above, its = spread(np.zeros_like(n_ideal), n_ideal)
+        best = judged.sums(its, upto[depth[its]] - upto[above])
+    return ratio(overlap, np.where(n_ideal > 0, best, 0.0))
 
 
 def _place_in_kind(kind: Ints) -> Ints:

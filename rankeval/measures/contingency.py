@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
+from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.parameters import Count
-
-Floats = NDArray[np.float64]
 
 
 def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
@@ -78,8 +76,7 @@ def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: 
     """
     false, _ = false_and_missed(judged, rel, cutoff, collection_size)
     rest = collection_size - judged.n_relevant(rel)
-    value: Floats = np.divide(false, rest, out=np.full(judged.n_queries, np.nan), where=rest > 0)
-    return value
+    return ratio(false, rest)
 
 
 @family(
@@ -108,5 +105,4 @@ def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
         start, end, query = start[crossed], end[crossed], query[crossed]
         share = (stop[query] - start) / (end - start)
         seen[query] = before[start] - before[begin[query]] + share * (before[end] - before[start])
-    value: Floats = np.divide(seen, depth, out=np.full(judged.n_queries, np.nan), where=depth > 0)
-    return value
+    return ratio(seen, depth)

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
 from rankeval.join.aspects import AspectBlock, Parts
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.judged import Judged
 from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
-
-Floats = NDArray[np.float64]
 
 GREEDY = math.e / (math.e - 1)
 """Greedy is at least (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978): the greatest normalised value."""
@@ -39,11 +38,6 @@ def _counted(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
     _, parts = _parts(judged)
     counted = parts.judged.n_relevant(rel) > 0
     return counted, np.bincount(parts.query[counted], minlength=judged.n_queries)
-
-
-def _share(part: Floats, whole: NDArray[Any]) -> Floats:
-    share: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=np.asarray(whole) > 0)
-    return share
 
 
 def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) -> Floats:
@@ -68,7 +62,7 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
     _, parts = _parts(judged)
     counted, number = _counted(judged, rel)
     values = FAMILIES[name].with_parameters(rel=rel, **parameters).values(parts.judged)
-    return _share(judged.sums(parts.query[counted], values[counted]), number)
+    return ratio(judged.sums(parts.query[counted], values[counted]), number)
 
 
 def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats, cutoff: int | None) -> Floats:
@@ -129,13 +123,13 @@ def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Flo
     most = (discount * (1 - alpha) ** np.arange(len(discount))).sum()
     _, number = _counted(judged, rel)
     depth = len(discount)
-    return _share(_novelty(judged, rel, alpha, _padded(judged, discount), depth), number * most)
+    return ratio(_novelty(judged, rel, alpha, _padded(judged, discount), depth), number * most)
 
 
 def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return novelty gain over that of the greedy order."""
     value = _novelty(judged, rel, alpha, _padded(judged, discount), len(discount))
-    return _share(value, _greedy(judged, rel, alpha, discount))
+    return ratio(value, _greedy(judged, rel, alpha, discount))
 
 
 def _padded(judged: Judged, discount: Floats) -> Floats:
@@ -250,7 +244,7 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
     """
     _, number = _counted(judged, rel)
     value = _novelty(judged, rel, alpha, _patience(judged, beta), None)
-    return _share((1 - (1 - alpha) * beta) * value, number)
+    return ratio((1 - (1 - alpha) * beta) * value, number)
 
 
 @family(
@@ -270,7 +264,7 @@ def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0
     In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
     """
     discount = _patience(judged, beta)
-    return _share(_novelty(judged, rel, alpha, discount, None), _greedy(judged, rel, alpha, discount))
+    return ratio(_novelty(judged, rel, alpha, discount, None), _greedy(judged, rel, alpha, discount))
 
 
 @family(

@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankeval.join.judged import Groups, Ints, Judged
+from rankeval.join.flat import Floats, Ints, spread
+from rankeval.join.judged import Groups, Judged
 from rankeval.measures.lattice import CELLS, alike, drawn
-
-Floats = NDArray[np.float64]
 
 MOST = 2**19
 """Subsets of a group by size and sum, or its places by sums above, beyond which orders are drawn instead: a fifth of a
@@ -93,9 +91,7 @@ def compositions(
     step = max(1, CELLS // len(kinds))  # labels may be many
     for first in range(0, len(size), step):
         some = slice(first, first + step)
-        group = np.repeat(np.arange(len(size[some])), size[some])
-        before = np.cumsum(size[some]) - size[some]
-        row = np.arange(len(group)) + np.repeat(groups.start[some] - before, size[some])
+        row, group = spread(groups.start[some], size[some])
         counts = np.bincount(group * len(kinds) + kind_of[judged.code[row]], minlength=len(size[some]) * len(kinds))
         table = np.column_stack((places[some], counts.reshape(-1, len(kinds))))
         for (seen, *rows), at in alike(table):

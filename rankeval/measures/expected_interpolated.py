@@ -20,10 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import Ints
+from rankeval.join.flat import Floats, Ints
 from rankeval.measures.lattice import CELLS, Mixed, mean_of_products
-
-Floats = NDArray[np.float64]
 
 MOST = 2**28
 """States of paths times boundaries in a query, up to which no orders are drawn: those of 200 tied rows."""

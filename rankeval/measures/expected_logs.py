@@ -19,10 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import Ints
+from rankeval.join.flat import Floats, Ints
 from rankeval.measures.lattice import CELLS, Mixed, mean_of_products, place_of_hit
-
-Floats = NDArray[np.float64]
 
 MOST = 2**22
 """Rows times hits in the groups of tied rows of a query, beyond which orders are drawn instead."""

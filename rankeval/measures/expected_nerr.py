@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import Groups, Ints, Judged
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.judged import Groups, Judged
 from rankeval.measures.expected_gains import compositions
 from rankeval.measures.lattice import CELLS
-
-Floats = NDArray[np.float64]
 
 _STEP = 0.28
 _T = np.concatenate(([0.0], np.exp(np.arange(-21.0, 3.8, _STEP))))

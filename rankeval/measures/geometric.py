@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.judged import Judged
 from rankeval.measures.expected_logs import HitSum, mean_log, too_large
 from rankeval.measures.family import family
 from rankeval.measures.incomplete import EPSILON, before, bpref, judged_rows
 from rankeval.measures.lattice import Mixed, as_listed, mixed_groups, outside, relevant_or_not, worst_ranks
 from rankeval.measures.orders import over_orders
 from rankeval.measures.ranked import LEAST_AP, average_precision
-
-Floats = NDArray[np.float64]
 
 _LARGE = "2,000 tied rows, and more where few of them are relevant"
 _EXACT_TO = f"{_LARGE}, and R = {{}} (beyond, some order may have a value between 0 and 0.00001)"

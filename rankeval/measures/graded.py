@@ -6,15 +6,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
+from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import Spelling, family
 from rankeval.measures.parameters import GREATEST
 
-Floats = NDArray[np.float64]
 GainMap = tuple[tuple[float, float], ...]
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
@@ -185,5 +184,4 @@ def ndcg(
     gains, discounts = gains_of(judged, gain), discounts_of(judged, discount, base, cutoff)
     ideal = judged.ideal(gains, discounts, cutoff)
     value = judged.discounted(gains, discounts, cutoff)
-    share: Floats = np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)
-    return share
+    return ratio(value, ideal)

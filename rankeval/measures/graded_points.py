@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, by_composition
 from rankeval.measures.family import family
 from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
 from rankeval.measures.orders import over_orders
-
-Floats = NDArray[np.float64]
 
 _CELLS = 2**18
 """Cells of a table: small enough to stay in the processor's cache."""
@@ -147,9 +146,9 @@ def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
             found = np.where(chance > 0, dcg, 0.0)
         n_positive = (table.ideal > 0).sum(axis=1)
         some = n_positive > 0
-        ratio = np.divide(found, ideal, out=np.zeros(found.shape), where=ideal > 0)
-        last = np.divide(dcg[:, -1], ideal[:, -1], out=np.zeros(len(dcg)), where=some)
-        total = _in_order(ratio) + (n_positive - _in_order(chance)) * last
+        share = ratio(found, ideal, otherwise=0.0)
+        last = ratio(dcg[:, -1], ideal[:, -1], otherwise=0.0)
+        total = _in_order(share) + (n_positive - _in_order(chance)) * last
         value[table.query[some]] = total[some] / n_positive[some]
     return value
 
@@ -203,7 +202,7 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
         for rank, counts in ends:
             at = np.maximum(rank - 1, 0)[:, None]
             here, best = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (dcg, ideal))
-            total += np.divide(here, best, out=np.zeros(len(dcg)), where=counts & (best > 0))
+            total += counts * ratio(here, best, otherwise=0.0)
             points += counts
         value[table.query[some]] = total[some] / points[some]
     return value
@@ -213,7 +212,7 @@ def _discounted_by_cost(table: Table) -> tuple[Floats, Floats]:
     """Return what each rank adds to the sum of G, and what the best order has gained down to it, at least 1 a rank."""
     could = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
     cost = could - np.cumsum(table.gain, axis=1)
-    return np.divide(table.gain, np.log2(2 + cost), out=np.zeros(cost.shape), where=table.gain != 0), could
+    return ratio(table.gain, np.log2(2 + cost), otherwise=0.0), could
 
 
 def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
@@ -245,7 +244,7 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 
                 by_group[groups] += kind.gain * kind.mean(len(groups), discount)
     total += np.bincount(query, by_group, judged.n_queries)
-    value: Floats = np.divide(total, best, out=np.full(judged.n_queries, np.nan), where=best > 0)
+    value = ratio(total, best)
     if too_many.any():
         value[too_many] = over_orders(normalised_gain, judged, {"gain": gain}, only=too_many)
     return value
@@ -295,8 +294,7 @@ def _bin_g(judged: Judged, *, rel: float = 1) -> Floats:
         hit = judged.code[row] >= judged.threshold(rel)
         part[prefix[row[hit]]] = mean[group[hit]]
     total, n_relevant = judged.sums(found.query, part), judged.n_relevant(rel)
-    result: Floats = np.divide(total, n_relevant, out=np.full(judged.n_queries, np.nan), where=n_relevant > 0)
-    return result
+    return ratio(total, n_relevant)
 
 
 @family(

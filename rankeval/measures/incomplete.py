@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
-from rankeval.join.judged import BELOW_ALL, Groups, Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.judged import BELOW_ALL, Judged
 from rankeval.measures.family import Spelling, family
-
-Floats = NDArray[np.float64]
 
 EPSILON = 1e-5
 """What trec_eval adds to counts of documents in infAP, and the least value in its geometric means."""
@@ -28,14 +27,6 @@ def judged_rows(judged: Judged) -> NDArray[np.bool_]:
 def before(flags: NDArray[np.bool_]) -> Ints:
     """Return the number of flagged rows before each row of the chunk, with the total behind."""
     return np.concatenate(([0], np.cumsum(flags)))
-
-
-def _tied(groups: Groups) -> tuple[Ints, Ints]:
-    """Return the rows of groups, and the group of each."""
-    size = groups.end - groups.start
-    group = np.repeat(np.arange(len(size)), size)
-    first = np.cumsum(size) - size
-    return np.arange(int(size.sum())) - first[group] + groups.start[group], group
 
 
 def _sum_of_capped(upto: Ints, cap: Ints) -> Floats:
@@ -64,13 +55,12 @@ def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
         so_far, inside = total[start] - total[judged.offsets[query]], total[end] - total[start]
         cap = n_relevant[query]
         mean = (_sum_of_capped(so_far + inside + 1, cap) - _sum_of_capped(so_far, cap)) / (inside + 1)
-        row, group = _tied(judged.ties)
+        row, group = judged.ties.rows()
         hit = judged.code[row] >= first
         capped[judged.prefix(rel)[row[hit]]] = mean[group[hit]]
-    share = np.divide(capped, worst[found.query], out=np.zeros(len(capped)), where=worst[found.query] > 0)
+    share = ratio(capped, worst[found.query], otherwise=0.0)
     value = judged.sums(found.query, 1 - share)
-    result: Floats = np.divide(value, n_relevant, out=np.full(judged.n_queries, np.nan), where=n_relevant > 0)
-    return result
+    return ratio(value, n_relevant)
 
 
 @family(
@@ -114,7 +104,7 @@ def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
         found.rank.astype(np.float64),
     )
     if len(judged.ties.start):
-        row, _ = _tied(judged.ties)
+        row, _ = judged.ties.rows()
         hits = judged.prefix(rel)
         value[hits[row[judged.code[row] >= first]]] = 0
     total = judged.sums(found.query, value)
@@ -126,8 +116,7 @@ def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
         ]
         total[query] += _inf_ap_of_group(start - int(begins), end - start, *counts)
     n_relevant = judged.n_relevant(rel)
-    result: Floats = np.divide(total, n_relevant, out=np.full(judged.n_queries, np.nan), where=n_relevant > 0)
-    return result
+    return ratio(total, n_relevant)
 
 
 def _inf_ap_of_group(
@@ -222,8 +211,7 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     """
     found = _unjudged_within(judged, cutoff)
     size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
-    share: Floats = np.divide(found, size, out=np.full(judged.n_queries, np.nan), where=size > 0)
-    return share
+    return ratio(found, size)
 
 
 @family(
@@ -308,7 +296,7 @@ def _residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
         raise unknown("rule of RBPResid", rule, RULES)
     weight = _persistence(judged, p)
     open_rows = (~judged_rows(judged)).astype(np.float64)
-    row, group = _tied(judged.ties)
+    row, group = judged.ties.rows()
     if len(row):
         mean = np.bincount(group, weights=open_rows[row]) / (judged.ties.end - judged.ties.start)
         open_rows[row] = mean[group]

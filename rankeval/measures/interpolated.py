@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.judged import Judged
 from rankeval.measures.expected_interpolated import EXACT_TO, MOST, Levels, mean_interpolated, with_a_say, work
 from rankeval.measures.family import Spelling, family
 from rankeval.measures.lattice import relevant_or_not, worst_ranks
 from rankeval.measures.orders import over_orders
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 ELEVEN = tuple(place / 10 for place in range(11))
@@ -180,8 +180,6 @@ def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats
         raise InvalidInput(f"multiple is {multiple}; expected a number above 0, such as 0.5")
     n_relevant = judged.n_relevant(rel)
     cutoff = _nearly_up(multiple, n_relevant)
-    share: Floats = np.divide(
-        judged.hits(rel, cutoff), cutoff, out=np.where(n_relevant > 0, 0.0, np.nan), where=cutoff > 0
-    )
+    share = ratio(judged.hits(rel, cutoff), cutoff, otherwise=0.0)
     share[n_relevant == 0] = np.nan
     return share

@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import NO_GROUPS, Groups, Ints, Judged
-
-Floats = NDArray[np.float64]
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.judged import NO_GROUPS, Groups, Judged
 
 CELLS = 2**18
 """Cells of a table of states at once: small enough to stay in the processor's cache."""

@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.judged import NO_GROUPS, Ints, Judged, with_unlike_labels
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.judged import NO_GROUPS, Judged, with_unlike_labels
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
-
-Floats = NDArray[np.float64]
 
 ALWAYS = 8
 """With up to so many tied rows, a query's orders are all gone through: 40,320 at most."""

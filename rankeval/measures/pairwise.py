@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
-
-Floats = NDArray[np.float64]
 
 
 def _pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -40,7 +38,7 @@ def _pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None)
     of_query = found.query[counts]
     in_order = judged.sums(of_query, misses[of_query] - above[counts])
     pairs = hits * misses
-    value: Floats = np.divide(in_order, pairs, out=np.full(judged.n_queries, np.nan), where=pairs > 0)
+    value = ratio(in_order, pairs)
     if crossed.any():
         groups = (start[crossed], end[crossed], query[crossed])
         value[groups[2]] = _over_draws(judged, rel, stop, groups, in_order, hits, misses)
@@ -68,7 +66,7 @@ def _over_draws(
         chance = hypergeometric(size[can], relevant[can], drawn[can], number)
         pairs = (hits[of] + number) * (misses[of] + wrong)
         good = in_order[of] + hits[of] * wrong + number * wrong / 2
-        total[can] += chance * np.divide(good, pairs, out=np.zeros(len(of)), where=pairs > 0)
+        total[can] += chance * ratio(good, pairs, otherwise=0.0)
         defined[can] |= pairs > 0
     return np.where(defined, total, np.nan)
 
@@ -110,8 +108,7 @@ def _ordered_pairs(judged: Judged) -> Floats:
         pairs += np.bincount(query[lower], minlength=judged.n_queries) * (
             prefix[judged.offsets[1:]] - prefix[begin]
         ).astype(np.float64)
-    share: Floats = np.divide(in_order, pairs, out=np.full(judged.n_queries, np.nan), where=pairs > 0)
-    return share
+    return ratio(in_order, pairs)
 
 
 @family(
@@ -148,7 +145,4 @@ def average_relevance_position(judged: Judged) -> Floats:
     gain = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
     rank = ranks(judged, None)
     weight = judged.discounted(gain, np.ones_like(rank))
-    value: Floats = np.divide(
-        judged.discounted(gain, rank), weight, out=np.full(judged.n_queries, np.nan), where=weight > 0
-    )
-    return value
+    return ratio(judged.discounted(gain, rank), weight)

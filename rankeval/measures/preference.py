@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.join.aspects import AspectBlock
-from rankeval.join.judged import Ints, Judged
+from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.judged import Judged
 from rankeval.measures.family import FAMILIES, Spelling, family
-
-Floats = NDArray[np.float64]
 
 AVERAGES = ("preference", "pair", "group")
 """What counts alike: every preference, every pair of documents (of a group or several), every group."""
@@ -364,10 +363,7 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
     for part, error in parts.judged.drawn.items():
         its = int(query[part])  # groups are drawn apart: their errors add up as squares
         judged.drawn[its] = float(np.hypot(judged.drawn.get(its, 0.0), error / groups[its]))
-    mean: Floats = np.divide(
-        judged.sums(query, values), groups, out=np.full(judged.n_queries, np.nan), where=groups > 0
-    )
-    return mean
+    return ratio(judged.sums(query, values), groups)
 
 
 @family(

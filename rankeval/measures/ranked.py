@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
+from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
-
-Floats = NDArray[np.float64]
 
 LEAST_AP = 1e-5
 """What an AP of 0 counts as in the geometric mean (trec_eval's value)."""
@@ -32,9 +31,7 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
 
 
 def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
-    found = judged.n_relevant(rel)
-    mean: Floats = np.divide(total, found, out=np.full(judged.n_queries, np.nan), where=found > 0)
-    return mean
+    return ratio(total, judged.n_relevant(rel))
 
 
 NORMALIZERS = ("R", "min", "k", "hits")
@@ -56,8 +53,7 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
         whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
     else:
         raise unknown("normalizer of AP", str(normalizer), NORMALIZERS)
-    mean: Floats = np.divide(total, whole, out=np.full(judged.n_queries, np.nan), where=whole > 0)
-    return mean
+    return ratio(total, whole)
 
 
 def _expected_normalized_ap(
@@ -185,12 +181,12 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     ahead = start - begin[query]
     total, none_yet = np.zeros(len(size)), np.ones(len(size))
     for place in range(int((size - relevant).max(initial=-1)) + 1):
-        here = none_yet * np.divide(relevant, size - place, out=np.zeros(len(size)), where=place <= size - relevant)
+        here = none_yet * ratio(relevant, size - place, otherwise=0.0)
         if cutoff is not None:
             here[ahead + place >= cutoff] = 0
         total += here / (ahead + place + 1)
         left = np.maximum(size - relevant - place, 0)
-        none_yet *= np.divide(left, size - place, out=np.zeros(len(size)), where=size > place)
+        none_yet *= ratio(left, size - place, otherwise=0.0)
     value[query] = total
     return value
 

@@ -6,21 +6,12 @@ With a cut-off the set is the first k rows, and precision divides by k; without 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
+from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.parameters import Count
-
-Floats = NDArray[np.float64]
-
-
-def _ratio(part: Floats, whole: NDArray[np.int64] | Floats) -> Floats:
-    """Divide; nan for 0/0."""
-    share: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=np.asarray(whole) > 0)
-    return share
-
 
 _GREATEST_BETA = 1e100
 """Of which the square is still a float."""
@@ -46,7 +37,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     In [0, 1], higher is better; 0 without relevant documents, 0/0 for an empty set without a cut-off.
     """
     if cutoff is None:
-        return _ratio(judged.hits(rel), judged.n_retrieved)
+        return ratio(judged.hits(rel), judged.n_retrieved)
     return judged.hits(rel, cutoff) / cutoff
 
 
@@ -69,7 +60,7 @@ def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floa
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
-    return _ratio(judged.hits(rel, cutoff), judged.n_relevant(rel))
+    return ratio(judged.hits(rel, cutoff), judged.n_relevant(rel))
 
 
 @family(
@@ -89,7 +80,7 @@ def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = N
     In [0, 1], higher is better; 0/0 without relevant documents or for an empty set.
     """
     size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
-    return _ratio(judged.hits(rel, cutoff), np.minimum(size, judged.n_relevant(rel)))
+    return ratio(judged.hits(rel, cutoff), np.minimum(size, judged.n_relevant(rel)))
 
 
 @family(
@@ -105,7 +96,7 @@ def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
 
     In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. No tie can matter to it.
     """
-    return _ratio(judged.hits(rel) ** 2, judged.n_retrieved * judged.n_relevant(rel))
+    return ratio(judged.hits(rel) ** 2, judged.n_retrieved * judged.n_relevant(rel))
 
 
 @family(
@@ -182,12 +173,9 @@ def f_measure(
     of_both, of_precision, of_recall = (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
     hits, found = judged.hits(rel, cutoff), judged.n_relevant(rel)
     size = judged.n_retrieved if cutoff is None else cutoff
-    value = np.where(found > 0, 0.0, np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p, r = hits / size, hits / found
-        # In trec_eval's order of operations: with P = 9/20 and R = 9/44 any other prints 0.2812 and not 0.2813.
-        np.divide(of_both * p * r, of_precision * p + of_recall * r, out=value, where=hits > 0)
-    return value
+    p, r = ratio(hits, size, otherwise=0.0), ratio(hits, found, otherwise=0.0)
+    # In trec_eval's order of operations: with P = 9/20 and R = 9/44 any other prints 0.2812 and not 0.2813.
+    return ratio(of_both * p * r, of_precision * p + of_recall * r, otherwise=np.where(found > 0, 0.0, np.nan))
 
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:

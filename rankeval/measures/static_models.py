@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
+from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.family import family
 from rankeval.measures.graded import GainMap, gains_of
 from rankeval.measures.parameters import Count
-
-Floats = NDArray[np.float64]
 
 DEPTH = 1000
 """Ranks that a user may see by default, in the measures that have no cut-off: cwl_eval's value."""
@@ -129,5 +127,4 @@ def ncg(judged: Judged, *, gain: str | GainMap = "linear", cutoff: int | None = 
     gains, flat = gains_of(judged, gain), np.ones(max(judged.longest, cutoff or 0))
     ideal = judged.ideal(gains, flat, cutoff)
     value = judged.discounted(gains, flat, cutoff)
-    share: Floats = np.divide(value, ideal, out=np.full(judged.n_queries, np.nan), where=ideal > 0)
-    return share
+    return ratio(value, ideal)

@@ -1,0 +1,34 @@
+"""Arithmetic on flat arrays: the queries of a chunk lie one after another, and `offsets` says where each begins."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def ratio(part: ArrayLike, whole: ArrayLike, *, otherwise: ArrayLike = np.nan) -> Floats:
+    """Return ``part / whole``, and ``otherwise`` where the whole is not above zero."""
+    shape = np.broadcast_shapes(np.shape(part), np.shape(whole))
+    quotient = np.full(shape, otherwise, dtype=np.float64)
+    np.divide(part, whole, out=quotient, where=np.greater(whole, 0))
+    return quotient
+
+
+def offsets_of(sizes: Ints) -> Ints:
+    """Return where each of several consecutive runs begins, with the total behind."""
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def spread(start: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """Return the rows of several runs one after another, and the number of each row's run.
+
+    ``spread([4, 9], [2, 3])`` gives the rows ``4 5 9 10 11`` of the runs ``0 0 1 1 1``.
+    """
+    run = np.repeat(np.arange(len(size)), size)
+    shift = start - offsets_of(size)[:-1]
+    return np.arange(len(run)) + shift[run], run
