@@ -23,10 +23,11 @@ from rankeval.measures import (  # declared by being imported
 from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, Spelling, family
 from rankeval.measures.guide import measures_markdown
-from rankeval.measures.names import greater_is_better, measure, measure_from_key, measures
+from rankeval.measures.names import LabelledMeasure, greater_is_better, measure, measure_from_key, measures
 
 __all__ = [
     "Family",
+    "LabelledMeasure",
     "Measure",
     "Spelling",
     "adaptive_models",

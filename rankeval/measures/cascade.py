@@ -14,7 +14,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
-from rankeval.measures.parameters import GREATEST
+from rankeval.measures.graded import GREATEST
 
 _GONE = 1e-25
 """Below this chance that a user is still there, nothing is added that a float could show."""

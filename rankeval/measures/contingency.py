@@ -8,7 +8,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
-from rankeval.measures.parameters import Count
+from rankeval.measures.grammar import Count
 
 
 def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:

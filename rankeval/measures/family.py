@@ -1,17 +1,32 @@
-"""What a measure is: a family, declared once as a decorated function, and its parameters.
+"""A measure is a family, declared once as a decorated function, and its parameters.
 
-From the declaration come the name and its grammar, the parameters with their defaults (the function's keyword-only
-arguments), the documentation, the scorer and the MLflow key. A kernel sees a chunk of judged queries and returns one
-value a query; where a value is 0/0 it returns nan, and the convention says what that counts as.
+Everything else is read from the declaration::
+
+    @family("P", title=..., formula=..., source=..., linear=True, spellings={"trec_eval": ("P_{cutoff}",)})
+    def precision(judged, *, rel: float = 1, cutoff: int | None = None):
+        '''Share of the first k rows that are relevant. ...'''
+
+    "P" and the keyword-only arguments       P(rel=2)@5, its key P__rel.2_at_5, checks of values, near misses
+    spellings                                measure("P_5") == measure("P@5"); the columns of other tools in tables
+    title, formula, source, doi, docstring   rk.list_measures(), `rankeval measures`, the guide
+    the function                             precision(judged, rel=2, cutoff=5): one value a query of a chunk, nan for
+                                             0/0, of which the convention says what it counts as
+    aggregate                                the one number of all queries
+    linear or expected                       the value under ties="expected"
+    needs, monotone, greater_is_better       refusals, bounds over ties, the sign of scorers and tables
+    bounds and all of these                  the laws of tests/laws, which take their cases from FAMILIES
+
+The trap: a decorator that replaces the function breaks pickling, so the decorator gives the function back. The measures
+of this package pickle by name; a measure that a notebook declares travels with its function.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +35,11 @@ from rankeval._registry import unknown
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
-from rankeval.measures import printing
+from rankeval.measures import grammar
 from rankeval.measures.orders import EXACT_TO, over_orders
-from rankeval.measures.parameters import checked, kinds
-from rankeval.measures.printing import Parameters
 
 Kernel = Callable[..., NDArray[np.float64]]
+K = TypeVar("K", bound=Kernel)
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
@@ -42,12 +56,13 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
 }
 """How the values of queries become one number; the values of a geometric mean are logarithms already."""
 
-CHOICES = {
+CHOICES: dict[str, Collection[str]] = {
+    "aggregate": AGGREGATES,
     "needs": ("grades", "aspects", "groups"),
     "monotone": ("", "order", "grade"),
     "expected": ("orders", "orders of hits"),  # or a kernel
 }
-"""What a declaration may say."""
+"""The words that a declaration knows."""
 
 
 class Spelling(NamedTuple):
@@ -69,18 +84,20 @@ class Spelling(NamedTuple):
         return self.text
 
 
+FAMILIES: dict[str, Family] = {}
+"""Every declared family by name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A declared measure, with its parameters open.
+    """A measure, with its parameters open: a decorator of the kernel that computes it.
 
     Parameters
     ----------
     name : str
         The field's name for it.
-    kernel : callable
-        ``kernel(judged, *, parameters) -> ndarray of shape (n_queries,)``.
     title : str
-        What it is, in a few words.
+        The same in a few words.
     formula : str
         How it is computed.
     source : str
@@ -94,29 +111,50 @@ class Family:
     linear : bool
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
     expected : callable, "orders" or "orders of hits", optional
-        For the others: the kernel that gives the mean over the orders of tied rows; "orders" where there is no formula
-        (see `rankeval.measures.orders`), "orders of hits" if all that the kernel sees of rows is which are relevant
-        at level ``rel``.
+        For the others: the kernel that gives the mean over the orders of tied rows; "orders" if there is no formula
+        (see `rankeval.measures.orders`), "orders of hits" if the kernel sees of rows only which are relevant at level
+        ``rel``.
     exact_to : str
         Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
-        a formula hands queries that are too much for it to ``over_orders(kernel, judged, parameters, only=...)``.
+        a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.
     spellings : mapping of str to tuple of str or Spelling
-        Tool -> its names for it; ``{cutoff}`` and other parameters in braces.
+        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see `rankeval.measures.aliases`).
     needs : {"grades", "aspects", "groups"}
-        What of the judgments it reads: a grade a document; a grade for each aspect (subtopic) of the query, or for
-        each group of judges if there are several.
+        The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
+        for each group of judges if there are several.
     monotone : {"", "order", "grade"}
         "order": never worse when a better document changes places with a worse one below it; "grade": also never
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
     greater_is_better : bool
         Whether a better ranking has the greater value.
     ascending : bool
-        Whether rows tied under ``ties="docid"`` stand by ascending ids, against the rule, as the program that it comes
-        from has it.
+        Whether rows tied under ``ties="docid"`` are ranked by ascending ids, as in the program that it comes from;
+        others are ranked by descending ids.
+
+    Attributes
+    ----------
+    kernel : callable
+        The decorated function, ``kernel(judged, *, parameters) -> ndarray of shape (n_queries,)``.
+
+    Raises
+    ------
+    InvalidInput
+        If a word is unknown; if the measure is neither linear nor has an expected form; if another function has
+        already declared the name.
+
+    Examples
+    --------
+    >>> from rankeval.measures import family, measure
+    >>> @family("FirstHit", title="first row relevant", formula="rel_1 >= 1", source="example", linear=True)
+    ... def first_hit(judged, *, rel=1):
+    ...     '''Whether the best-ranked document is relevant: 0 or 1, higher is better.'''
+    ...     return judged.hits(rel, 1)
+    >>> str(measure("FirstHit(rel=2)"))
+    'FirstHit(rel=2)'
     """
 
     name: str
-    kernel: Kernel
+    _: KW_ONLY
     title: str
     formula: str
     source: str
@@ -131,22 +169,55 @@ class Family:
     monotone: str = ""
     greater_is_better: bool = True
     ascending: bool = False
+    kernel: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.linear and self.expected is None:
+            raise InvalidInput(
+                f"{self.name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the "
+                "kernel that averages over the orders of tied rows, or expected='orders' if there is no formula"
+            )
+        for rule, known in CHOICES.items():
+            value = getattr(self, rule)
+            if isinstance(value, str) and value not in known:
+                raise unknown(f"value of {rule}", value, known)
+        if isinstance(self.expected, str):
+            object.__setattr__(self, "exact_to", EXACT_TO)
+
+    def __call__(self, kernel: K) -> K:
+        """Declare the measure with its kernel, which is given back as it is, so that it still pickles by its name."""
+        known = FAMILIES.get(self.name)
+        if known is not None and _place(known.kernel) != _place(kernel):  # a cell run twice declares the same again
+            raise InvalidInput(f"a measure {self.name!r} is already declared, in {known.kernel.__module__}")
+        object.__setattr__(self, "kernel", kernel)
+        FAMILIES[self.name] = self
+        return kernel
 
     @property
     def ties(self) -> str:
-        """What the mean over orders of tied rows is: exact, or up to where."""
+        """Up to where the mean over orders of tied rows is exact."""
         return f"exact up to {self.exact_to}, else drawn with its standard error" if self.exact_to else "exact"
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """Parameters and their defaults, ``inspect.Parameter.empty`` where one must be given."""
+        """Parameters and their defaults, ``inspect.Parameter.empty`` for one that must be given."""
         parameters = list(inspect.signature(self.kernel).parameters.values())[1:]
         return {parameter.name: parameter.default for parameter in parameters}
 
     @cached_property
+    def required(self) -> list[str]:
+        """Parameters without a default."""
+        return [name for name, default in self.defaults.items() if default is inspect.Parameter.empty]
+
+    @cached_property
     def kinds(self) -> dict[str, str]:
         """The kind of value of each parameter, by the kernel's annotations."""
-        return kinds(self.kernel)
+        return grammar.kinds(self.kernel)
+
+    @cached_property
+    def _bound(self) -> set[str]:
+        """Parameters that some preset gives, so that a name may leave them open."""
+        return {parameter for preset in PRESETS.values() for parameter in preset.bind.get(self.name, ())}
 
     def with_parameters(self, **given: Any) -> Measure:
         """Return the measure with these parameters.
@@ -161,34 +232,31 @@ class Family:
         UnknownName
             For a parameter that the family does not have.
         InvalidInput
-            When one is missing, or has a value that it cannot have.
+            If one is missing, or has a value that it cannot have.
         """
         for name in given:
             if name not in self.defaults:
                 raise unknown(f"parameter of {self.name}", name, self.defaults)
-        for name, default in self.defaults.items():
-            if default is inspect.Parameter.empty and name not in given and name not in _bound_somewhere(self.name):
+        for name in self.required:
+            if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
                 raise InvalidInput(f"{self.name} needs {name}: write {form!r}, say")
-        kept = {name: checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
-        return Measure(
-            self,
-            tuple(
-                sorted((name, value) for name, value in kept.items() if not self._is_default(name, value)),
-            ),
-        )
+        kept = {name: grammar.checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
+        return Measure(self, tuple(sorted(one for one in kept.items() if not self._is_default(*one))))
 
     def _is_default(self, name: str, value: Any) -> bool:
-        # A parameter that some preset binds stays, even at its default: "gain='linear'" then says more than nothing.
-        return name not in _bound_somewhere(self.name) and _same(self.defaults[name], value)
+        # A parameter that some preset gives stays, even at its default: gain='linear' then holds under the preset too.
+        if name in self._bound or isinstance(value, bool) != isinstance(self.defaults[name], bool):
+            return False
+        return bool(self.defaults[name] == value)
 
 
-def _bound_somewhere(name: str) -> set[str]:
-    return {parameter for preset in PRESETS.values() for parameter in preset.bind.get(name, ())}
+def _place(kernel: Kernel) -> tuple[str, str]:
+    return kernel.__module__, kernel.__qualname__
 
 
-def _same(default: Any, value: Any) -> bool:
-    return type(default) is not bool and type(value) is not bool and bool(default == value)
+family = Family
+"""`Family` under the name by which a declaration reads well: ``@family("P", ...)``."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +272,7 @@ class Measure:
     """
 
     family: Family
-    parameters: Parameters = ()
+    parameters: grammar.Parameters = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure):
@@ -215,7 +283,7 @@ class Measure:
         return hash((self.family.name, self.parameters))
 
     def __str__(self) -> str:
-        return printing.spell(self.family.name, self.parameters)
+        return grammar.spell(self.family.name, self.parameters)
 
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
@@ -235,7 +303,7 @@ class Measure:
     @property
     def key(self) -> str:
         """A name that MLflow takes, from which `measure_from_key` gives the measure back."""
-        return printing.key(self.family.name, self.parameters)
+        return grammar.key(self.family.name, self.parameters)
 
     @property
     def monotone(self) -> str:
@@ -305,100 +373,6 @@ class Measure:
         return expected(judged, **parameters)
 
 
-def _restore(name: str, parameters: Parameters) -> Measure:
+def _restore(name: str, parameters: grammar.Parameters) -> Measure:
     # The package has declared its measures by the time that this module is found.
     return Measure(FAMILIES[name], parameters)
-
-
-FAMILIES: dict[str, Family] = {}
-"""Every declared family by name."""
-
-
-def family(
-    name: str,
-    *,
-    title: str,
-    formula: str,
-    source: str,
-    doi: str = "",
-    bounds: tuple[float, float] = (0.0, 1.0),
-    aggregate: str = "mean",
-    linear: bool = False,
-    expected: Kernel | str | None = None,
-    exact_to: str = "",
-    spellings: Mapping[str, tuple[str | Spelling, ...]] | None = None,
-    needs: str = "grades",
-    monotone: str = "",
-    greater_is_better: bool = True,
-    ascending: bool = False,
-) -> Callable[[Kernel], Kernel]:
-    """Declare a measure: everything about it stands here and in the kernel below.
-
-    Parameters
-    ----------
-    name, title, formula, source, doi, bounds, aggregate, linear, expected, exact_to, spellings, needs, monotone
-        As of `Family`.
-    greater_is_better, ascending
-        As of `Family`.
-
-    Returns
-    -------
-    callable
-        A decorator that registers the kernel and gives it back as it is, so that it still pickles by its name.
-
-    Raises
-    ------
-    InvalidInput
-        When the aggregate is unknown, or the measure is neither linear nor has an expected form nor says that ties
-        do not matter to it.
-
-    Examples
-    --------
-    >>> from rankeval.measures import family, measure
-    >>> @family("FirstHit", title="first row relevant", formula="rel_1 >= 1", source="example", linear=True)
-    ... def first_hit(judged, *, rel=1):
-    ...     '''Whether the best-ranked document is relevant: 0 or 1, higher is better.'''
-    ...     return judged.hits(rel, 1)
-    >>> str(measure("FirstHit(rel=2)"))
-    'FirstHit(rel=2)'
-    """
-    if aggregate not in AGGREGATES:
-        raise unknown("aggregate", aggregate, AGGREGATES)
-    if not linear and expected is None:
-        raise InvalidInput(
-            f"{name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the kernel "
-            "that averages over the orders of tied rows, or expected='orders' if there is no formula"
-        )
-    words = {"needs": needs, "monotone": monotone} | ({"expected": expected} if isinstance(expected, str) else {})
-    for rule, value in words.items():
-        if value not in CHOICES[rule]:
-            raise unknown(f"value of {rule}", value, CHOICES[rule])
-
-    def declare(kernel: Kernel) -> Kernel:
-        known = FAMILIES.get(name)
-        if known is not None and (known.kernel.__module__, known.kernel.__qualname__) != (
-            kernel.__module__,
-            kernel.__qualname__,
-        ):
-            raise InvalidInput(f"a measure {name!r} is declared already, in {known.kernel.__module__}")
-        FAMILIES[name] = Family(
-            name,
-            kernel,
-            title,
-            formula,
-            source,
-            doi,
-            bounds,
-            aggregate,
-            linear,
-            expected,
-            EXACT_TO if isinstance(expected, str) else exact_to,
-            dict(spellings or {}),
-            needs,
-            monotone,
-            greater_is_better,
-            ascending,
-        )
-        return kernel
-
-    return declare

@@ -12,9 +12,11 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import Spelling, family
-from rankeval.measures.parameters import GREATEST
 
 GainMap = tuple[tuple[float, float], ...]
+
+GREATEST = 1000
+"""The greatest grade for gains of 2^grade: their sum over a list is still a float."""
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda level: level,

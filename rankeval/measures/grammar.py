@@ -1,78 +1,218 @@
-"""The grammar of names, ``Family(parameter=value, ...)@cutoff``, taken apart."""
+"""The grammar of names, ``Family(parameter=value, ...)@cutoff``: read, checked, printed, and written as a key.
+
+A measure has one canonical name, which parses back to it. MLflow refuses ``@ ( ) = ,`` in names, so a measure also
+has a key::
+
+    name    nDCG(gain='exp')@10       P(rel=2)@5        nDCG(gain={1: 3})
+    key     nDCG__gain.exp_at_10      P__rel.2_at_5     nDCG__gain.-7b1-3a-203-7d
+
+A key writes ``__parameter.value`` for each parameter and ``_at_k`` for the cut-off. In a value, letters, digits and
+dots stay, and every other byte is ``-`` and its two hex digits. The trap: text and numbers must not meet. ``exp`` is
+the text ``'exp'`` without its quotes, so quotes are left out for plain letters alone, and ``inf`` or ``True`` is never
+read as text. Text with digits keeps its quotes, as ``-27`` on either side.
+"""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from rankeval.errors import InvalidInput
 
-_NAME = re.compile(r"(?P<head>[^\s()@]+)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<at>-?[0-9]*\.?[0-9]+))?", re.DOTALL)
+Parameters = tuple[tuple[str, Any], ...]
+
+Count = int
+"""Annotation of a parameter that is a whole number, 1 or greater."""
+
+DEEPEST = 10_000_000
+"""The deepest cut-off. It is deeper than any list, and the weights of that many ranks still fit into memory."""
+
+_NAME = r"(?P<head>[^\s()@]+)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<at>-?[0-9]*\.?[0-9]+))?"
+_KEY = r"(?P<head>.+?)(?P<inside>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<at>[0-9]+))?"
 
 
 class Written(NamedTuple):
-    """A name in its parts.
-
-    Attributes
-    ----------
-    head : str
-        What stands before parentheses and ``@``.
-    inside : str
-        What stands in the parentheses, "" without.
-    at : str
-        The number behind ``@``, "" without.
-    """
+    """A name in its parts: ``P(rel=2)@5`` is ``("P", {"rel": 2}, "5")``; ``at`` is "" without a number behind ``@``."""
 
     head: str
-    inside: str
+    given: dict[str, Any]
     at: str
 
 
 def taken_apart(name: str) -> Written | None:
-    """Return the parts of a name, None where it has another form.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"P(rel=2)@5"``.
-    """
-    match = _NAME.fullmatch(name)
-    return match and Written(match["head"], match["inside"] or "", match["at"] or "")
-
-
-def arguments(name: str, inside: str) -> dict[str, Any]:
-    """Read ``parameter=value, ...`` with Python literals as values.
-
-    Parameters
-    ----------
-    name : str
-        The whole name, for messages.
-    inside : str
-        What stands in the parentheses.
+    """Return the parts of a name, None if it has another form.
 
     Raises
     ------
     InvalidInput
-        For anything else, and for a parameter that is given twice.
+        If the parentheses hold anything but ``parameter=value`` with Python literals, or a parameter twice.
     """
+    match = re.fullmatch(_NAME, name, re.DOTALL)
+    return match and Written(match["head"], _arguments(name, match["inside"] or ""), match["at"] or "")
+
+
+def _arguments(name: str, inside: str) -> dict[str, Any]:
     if not inside.strip():
         return {}
     if not inside.isascii():  # Python reads full-width letters in names as plain ones
         raise InvalidInput(f"{name!r}: parameters are written in ASCII")
+    found = inside
     try:
         call = ast.parse(f"f({inside})", mode="eval").body
         if isinstance(call, ast.Call) and not call.args and all(keyword.arg for keyword in call.keywords):
-            read = [(str(keyword.arg), ast.literal_eval(keyword.value)) for keyword in call.keywords]
-            found = _twice([parameter for parameter, _ in read])
-            if not found:
-                return dict(read)
+            names = [str(keyword.arg) for keyword in call.keywords]
+            twice = [one for one in names if names.count(one) > 1]
+            if not twice:
+                return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            found = f"{twice[0]} twice"
         else:
             found = "a value without a name"
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        found = inside
+        pass  # `inside` is shown as it was written
     raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values, text in quotes; found {found}")
 
 
-def _twice(names: list[str]) -> str:
-    return next((f"{name} twice" for name in names if names.count(name) > 1), "")
+def spell(family: str, parameters: Parameters) -> str:
+    """Return the canonical name of a measure."""
+    inside = ", ".join(f"{name}={_literal(value)}" for name, value in parameters if name != "cutoff")
+    cutoff = dict(parameters).get("cutoff")
+    return f"{family}{f'({inside})' if inside else ''}{f'@{cutoff}' if cutoff else ''}"
+
+
+def key(family: str, parameters: Parameters) -> str:
+    """Return a name of a measure that MLflow takes."""
+    inside = "".join(f"__{name}.{_escaped(_literal(value))}" for name, value in parameters if name != "cutoff")
+    cutoff = dict(parameters).get("cutoff")
+    return f"{family}{inside}{f'_at_{cutoff}' if cutoff else ''}"
+
+
+def name_of_key(text: str) -> str:
+    """Return the name that a key stands for.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no key.
+    """
+    match = re.fullmatch(_KEY, text)
+    if match is None:
+        raise InvalidInput(f"{text!r} is no key of a measure")
+    pairs = [part.partition(".") for part in match["inside"].split("__")[1:]]
+    inside = ", ".join(f"{name}={_unescaped(value)}" for name, _, value in pairs)
+    return f"{match['head']}{f'({inside})' if inside else ''}{'@' + match['at'] if match['at'] else ''}"
+
+
+def _literal(value: Any) -> str:
+    is_map = isinstance(value, tuple) and value and all(isinstance(part, tuple) for part in value)
+    return repr(dict(value)) if is_map else repr(value)
+
+
+def _escaped(text: str) -> str:
+    if re.fullmatch(r"'[A-Za-z]+'", text):
+        return text[1:-1]
+    return re.sub(r"[^A-Za-z0-9.]", lambda found: "".join(f"-{byte:02x}" for byte in found[0].encode()), text)
+
+
+def _unescaped(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z]+", text) and text not in ("True", "False", "None", "inf", "nan"):
+        return repr(text)
+    raw = re.sub(r"-([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), text)
+    return raw.encode("latin-1").decode(errors="replace")
+
+
+class _Kind(NamedTuple):
+    expected: str
+    fits: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max  # neither nan nor infinite, which are no literals of Python
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value == int(value) and value >= 1
+
+
+def _is_gain_map(value: Any) -> bool:
+    pairs = isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
+    return bool(pairs) and all(_is_number(grade) and _is_number(gain) and gain >= 0 for grade, gain in value)
+
+
+_KINDS = {
+    "cutoff": _Kind(
+        f"a rank, 1 or greater and up to {DEEPEST:,}; leave it out to count all rows",
+        lambda value: _is_count(value) and value <= DEEPEST,
+    ),
+    "float": _Kind("a number", _is_number),
+    "Count": _Kind("a whole number, 1 or greater", _is_count),
+    "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
+    "str": _Kind("text in quotes", lambda value: isinstance(value, str)),
+    "tuple[float, ...]": _Kind(
+        "numbers in parentheses, such as (0.25, 0.5)",
+        lambda value: isinstance(value, tuple) and bool(value) and all(map(_is_number, value)),
+    ),
+    "str | GainMap": _Kind(
+        "text in quotes, or gains of 0 or more by grade, such as {1: 1, 2: 3}",
+        lambda value: isinstance(value, str) or _is_gain_map(value),
+    ),
+}
+"""By a kernel's annotation; parameters with another annotation are not validated."""
+
+
+def kinds(kernel: Callable[..., Any]) -> dict[str, str]:
+    """Return the kind of each parameter of a kernel: its annotation, or else the type of its default."""
+    return {one.name: _kind(one) for one in list(inspect.signature(kernel).parameters.values())[1:]}
+
+
+def _kind(one: inspect.Parameter) -> str:
+    kind = ""
+    if one.annotation is not inspect.Parameter.empty:
+        kind = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+    elif isinstance(one.default, bool):
+        kind = "bool"
+    elif isinstance(one.default, (int, float)):
+        kind = "float"
+    if one.name != "cutoff":
+        return kind
+    return "cutoff | None" if one.default is None or "None" in kind else "cutoff"
+
+
+def checked(family: str, name: str, kind: str, value: Any) -> Any:
+    """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples.
+
+    Parameters
+    ----------
+    family, name : str
+        The family and its parameter, for messages.
+    kind : str
+        As of `kinds`.
+    value : object
+        The value that was given.
+
+    Raises
+    ------
+    InvalidInput
+        If the parameter cannot have the value.
+    """
+    form = _canonical(value)
+    wanted = _KINDS.get(kind.removesuffix(" | None"))
+    if wanted is None or (form is None and kind.endswith(" | None")) or wanted.fits(form):
+        return form
+    raise InvalidInput(f"{family}: {name} is {value!r}; expected {wanted.expected}")
+
+
+def _canonical(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        pairs = [(_canonical(grade), _canonical(gain)) for grade, gain in value.items()]
+        return tuple(sorted(pairs, key=lambda pair: (isinstance(pair[0], str), pair[0])))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_canonical, value))
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value

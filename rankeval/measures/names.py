@@ -1,45 +1,43 @@
-"""One grammar for the names of measures, the spellings of other tools, and keys for MLflow.
+"""From a name to a measure: our grammar, other tools' names, and names that stand for several measures.
 
-The grammar is ``Family(parameter=value, ...)@cutoff``: ``nDCG@10``, ``P(rel=2)@5``, ``nDCG(gain='exp')@10``. A
-measure prints in one canonical way, and what it prints parses back to it.
+A name is read in this order, and the first that fits counts:
 
-MLflow refuses ``@ ( ) = ,`` in names. A key writes ``__name.value`` for each parameter and ``_at_k`` for the cut-off,
-with anything but letters, digits and dots in a value as ``-`` and two hex digits of each byte.
+1. ``P(rel=2)@5``: the name of a family, with all that it must be given. So a canonical name always parses back.
+2. ``ndcg_cut_10``, ``mrr@10``, ``MAP(rel=2)``: another tool's name (`rankeval.measures.aliases`). If tools mean
+   different things by it (``rbp``, ``11pt_avg``), the convention decides, or it is refused with the choices.
+3. The name of a family in other capitals, or with a parameter left open that a convention gives.
+
+The trap: ``P`` and ``recall`` are trec_eval's for nine cut-offs, and ours or ranx's for one measure. `measures` expands
+such a name under a convention of trec_eval, `measure` refuses it.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
-from rankeval.measures import ir_measures_names
+from rankeval.errors import AmbiguousName, InvalidInput, RankevalError, UnknownName
+from rankeval.measures.aliases import (
+    PRINTED,
+    ROOTS,
+    Meanings,
+    aliased,
+    names_behind,
+    plain_aliases,
+    with_their_parameters,
+)
 from rankeval.measures.family import FAMILIES, Family, Measure
-from rankeval.measures.grammar import arguments, taken_apart
-from rankeval.measures.spellings import Readings, foreign, plain_spellings
-from rankeval.measures.trec_names import PRINTED, ROOTS, names_behind
+from rankeval.measures.grammar import Written, name_of_key, taken_apart
 
 
-def family(name: str) -> Family:
-    """Return the family of this name; case does not matter where it leaves no doubt.
+class LabelledMeasure(NamedTuple):
+    """A measure under the name by which it was asked for, which names its column in results."""
 
-    Raises
-    ------
-    UnknownName
-        When there is none.
-    """
-    if name in FAMILIES:
-        return FAMILIES[name]
-    alike = [known for known in FAMILIES if known.lower() == name.lower()]
-    if len(alike) == 1:
-        return FAMILIES[alike[0]]
-    lowered = {known.lower() for known in FAMILIES}  # our own form is what is offered
-    raise unknown("measure", name, [*FAMILIES, *(one for one in plain_spellings() if one.lower() not in lowered)])
+    label: str
+    measure: Measure
 
 
 def measure(spec: str | Measure, convention: str | Convention | None = None) -> Measure:
@@ -48,8 +46,7 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     Parameters
     ----------
     spec : str or Measure
-        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``; a measure is returned as it is, and one
-        of ir_measures is read by what it prints.
+        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``. A measure is returned as it is.
     convention : str or Convention, optional
         Decides names by which tools mean different things, such as ``"iprec_at_recall_0.10"``.
 
@@ -61,11 +58,11 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     Raises
     ------
     UnknownName
-        When nothing has that name; near misses are named.
+        If nothing has that name. The message names near misses.
     AmbiguousName
-        When it stands for several measures, and no convention is given that decides; the choices are named.
+        If the name stands for several measures and no convention decides. The message names the choices.
     InvalidInput
-        When a parameter is missing or cannot have its value.
+        If a parameter is missing or cannot have its value.
 
     Examples
     --------
@@ -76,130 +73,57 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     """
     if isinstance(spec, Measure):
         return spec
-    if ir_measures_names.is_one(spec):
-        readings = ir_measures_names.read(str(spec), len(FAMILIES), ours_too=True)
-        return _chosen(str(spec), readings or _readings(str(spec), len(FAMILIES)), None, ir_measures_names.TOOL)
     if not isinstance(spec, str):
-        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {spec!r}")
+        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {spec!r}")
     name, rules = spec.strip(), None if convention is None else get_convention(convention)
     several = _several(name, rules)
     if several:
         found = ", ".join(several[:2]) + (" ..." if len(several) > 2 else "")
         raise AmbiguousName(f"{name!r} stands for several measures ({found}): name one; measures= takes it as it is")
-    return _chosen(name, _readings(name, len(FAMILIES)), rules)
+    return _chosen(name, rules)
 
 
-def greater_is_better(name: str) -> bool:
-    """Say whether the greater value of a column is the better one: of all but some measures, and of other columns.
+def measures(
+    specs: str | Measure | LabelledMeasure | Iterable[str | Measure | LabelledMeasure],
+    convention: str | Convention | None = None,
+) -> list[LabelledMeasure]:
+    """Return each measure asked for once, with the name by which it was asked for.
+
+    A function that takes ``measures=`` calls this once and hands the result on: measures that are already read pass
+    through with their names.
 
     Parameters
     ----------
-    name : str
-        A measure in any spelling, or the name of a column that is none.
+    specs : str, Measure, LabelledMeasure or iterable of them
+        The measures; also trec_eval's names for several, such as ``"official"``, ``"ndcg_cut"`` and ``"P.5,10"``.
+    convention : str or Convention, optional
+        Decides names by which tools mean different things.
+
+    Raises
+    ------
+    InvalidInput
+        If there are none, or two are the same measure.
+
+    Examples
+    --------
+    >>> measures(["ndcg_cut_10", "map"])[0]
+    LabelledMeasure(label='ndcg_cut_10', measure=measure("nDCG@10"))
     """
-    try:
-        return measure(name).family.greater_is_better
-    except RankevalError:
-        return True
-
-
-def _chosen(name: str, readings: Readings, rules: Convention | None, tool: str = "") -> Measure:
-    """Return what a name stands for: the one reading that there is, or that of the tool or convention."""
-    of_tool = {one for whose, one in readings if whose == tool or (rules is not None and rules.name.startswith(whose))}
-    bound = {one for _, one in readings if rules is not None and _is_bound(one, rules.bind)}
-    head = re.split(r"[(@]", name)[0]
-    needed = (
-        [p for p, one in FAMILIES[head].defaults.items() if one is inspect.Parameter.empty] if head in FAMILIES else []
-    )
-    ours = bool(needed) and all(one.family.name != head for _, one in readings)
-    for decided in (set() if ours else {one for _, one in readings}, of_tool, bound):
-        if len(decided) == 1:
-            return decided.pop()
-    choices = "; ".join(f"{one} ({whose})" for whose, one in readings)
-    if ours:
-        raise AmbiguousName(
-            f"{head} needs {needed[0]}: write '{head}({needed[0]}=...)'; or {choices}, if that is meant"
-        )
-    raise AmbiguousName(f"{name!r} means different things: write {choices}; or give a convention that decides")
-
-
-def _several(name: str, rules: Convention | None) -> list[str]:
-    """Return the names that a name of trec_eval stands for, none where it stands for a single measure."""
-    convention = "" if rules is None else rules.name
-    several = names_behind(name, version_10=convention.startswith("trec_eval-10"))
-    if name not in ROOTS or not several:
-        return several
-    if name in FAMILIES:  # what prints so must not be read as something else: plans and reports keep names
-        if not convention.startswith("trec_eval"):
-            return []
-        listed = ",".join(ROOTS[name].parameters)
-        raise AmbiguousName(f"{name!r} means different things: write set_{name} (all retrieved); or {name}_{listed}")
-    if convention.startswith("trec_eval"):
-        return several
-    singles = foreign(name, len(FAMILIES))
-    if not singles:
-        return several
-    if any(convention.startswith(tool) for tool, _ in singles):
-        return []
-    choices = "; ".join(f"{one} ({tool})" for tool, one in singles)
-    raise AmbiguousName(
-        f"{name!r} means different things: write {choices}; {', '.join(several[:2])} ... (trec_eval); or give a "
-        "convention that decides"
-    )
-
-
-def _is_bound(one: Measure, bind: Mapping[str, Mapping[str, Any]]) -> bool:
-    bound = bind.get(one.family.name, {})
-    return bool(bound) and one == one.family.with_parameters(**{**dict(one.parameters), **bound})
-
-
-@lru_cache(maxsize=4096)
-def _readings(name: str, n_families: int) -> Readings:
-    """Return tool and measure for each way to read a name; a new declaration, which changes the number, is seen."""
-    return foreign(name, n_families) or (("rankeval", _parse(name)),)
-
-
-def _parse(name: str) -> Measure:
-    """Read a name in our own grammar."""
-    written = taken_apart(name)
-    if written is None or "." in written.at:
-        raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
-    if written.head.startswith(PRINTED):
-        raise InvalidInput(f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out")
-    suffix = f"@{written.at}" if written.at else ""
-    given = arguments(name, written.inside)
-    try:
-        found = family(written.head)
-    except InvalidInput as error:
-        if written.inside or written.at:
-            _say_what_it_is(name, written.head, suffix)
-        raise type(error)(re.sub(r"'([^']+)'", lambda quoted: _with_cutoff(quoted[1], suffix), str(error))) from None
-    if written.at:
-        if "cutoff" not in found.defaults:
-            raise InvalidInput(f"{name!r}: {found.name} has no cut-off; write {found.name!r}")
-        if "cutoff" in given:
-            raise InvalidInput(f"{name!r}: the cut-off is given twice; write {suffix!r} only")
-        given["cutoff"] = int(written.at)
-    return found.with_parameters(**given)
-
-
-def _say_what_it_is(name: str, head: str, suffix: str) -> None:
-    """Say how another tool's name is written here, where it does not have the parameters or cut-off given."""
-    for spelling in (head + suffix, head):
-        for tool, one in foreign(spelling, len(FAMILIES)):
-            raise InvalidInput(f"{name!r}: {head} is {str(one)!r} here ({tool}); give what else you need there")
-
-
-def _with_cutoff(name: str, suffix: str) -> str:
-    takes = name in FAMILIES and "cutoff" in FAMILIES[name].defaults
-    return repr(name + suffix if takes or (name not in FAMILIES and name not in plain_spellings()) else name)
-
-
-def _unescaped(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z]+", text) and text not in ("True", "False", "None", "inf", "nan"):
-        return repr(text)
-    raw = re.sub(r"-([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), text)
-    return raw.encode("latin-1").decode(errors="replace")
+    alone = isinstance(specs, (str, Measure, LabelledMeasure))
+    asked: Sequence[Any] = [specs] if alone else list(specs) if isinstance(specs, Iterable) else []
+    if not asked:
+        shown = "none" if isinstance(specs, Iterable) else repr(specs)
+        raise InvalidInput(f"measures: expected at least one, such as 'nDCG@10'; found {shown}")
+    rules = None if convention is None else get_convention(convention)
+    seen: dict[Measure, str] = {}
+    for spec in asked:
+        several = _several(spec.strip(), rules) if isinstance(spec, str) else []
+        found = [_one_of(spec, name, rules) for name in several] or [_labelled(spec, rules)]
+        for label, one in found:
+            if one in seen and not several:
+                raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
+            seen.setdefault(one, label)
+    return [LabelledMeasure(label, one) for one, label in seen.items()]
 
 
 def measure_from_key(key: str) -> Measure:
@@ -208,7 +132,7 @@ def measure_from_key(key: str) -> Measure:
     Raises
     ------
     InvalidInput
-        When the key is none of ours.
+        If it is no key of a measure.
 
     Examples
     --------
@@ -219,57 +143,151 @@ def measure_from_key(key: str) -> Measure:
     """
     if not isinstance(key, str):
         raise InvalidInput(f"a key is text, such as 'nDCG_at_10'; found {key!r}")
-    match = re.fullmatch(
-        r"(?P<family>.+?)(?P<parameters>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<cutoff>[0-9]+))?", key
-    )
-    if match is None:
-        raise InvalidInput(f"{key!r} is no key of a measure")
-    pairs = [part.partition(".")[::2] for part in match["parameters"].split("__")[1:]]
-    inside = ", ".join(f"{name}={_unescaped(value)}" for name, value in pairs)
-    name = f"{match['family']}{f'({inside})' if inside else ''}"
-    return measure(f"{name}@{match['cutoff']}" if match["cutoff"] else name)
+    return measure(name_of_key(key))
 
 
-def measures(
-    specs: str | Measure | Iterable[str | Measure], convention: str | Convention | None = None
-) -> list[tuple[str, Measure]]:
-    """Return (the name asked for, the measure) for one or several names, each once.
+def greater_is_better(name: str) -> bool:
+    """Say whether the greater value of a column is the better one; True for a column that is no measure."""
+    try:
+        return measure(name).family.greater_is_better
+    except RankevalError:
+        return True
 
-    Parameters
-    ----------
-    specs : str, Measure or iterable of them
-        What to compute; also trec_eval's names for several, such as ``"official"``, ``"ndcg_cut"`` and ``"P.5,10"``.
-    convention : str or Convention, optional
-        Decides names by which tools mean different things.
+
+def meanings(name: str) -> Meanings:
+    """Return tool and measure for each way to read a name.
 
     Raises
     ------
+    UnknownName
+        If nothing has that name.
+    AmbiguousName
+        If it is the name of a family that needs a parameter, and another tool's name for something else.
     InvalidInput
-        When there are none, or two are the same measure.
+        If a parameter is missing or cannot have its value.
     """
-    alone = isinstance(specs, (str, Measure)) or ir_measures_names.is_one(specs)
-    if not alone and not isinstance(specs, Iterable):
-        raise InvalidInput(f"measures: expected at least one, such as 'nDCG@10'; found {specs!r}")
-    asked: Sequence[Any] = list(specs) if isinstance(specs, Iterable) and not alone else [specs]
-    if not asked:
-        raise InvalidInput("measures: expected at least one, such as 'nDCG@10'; found none")
-    rules = None if convention is None else get_convention(convention)
-    seen: dict[Measure, str] = {}
-    for spec in asked:
-        several = _several(spec.strip(), rules) if isinstance(spec, str) else []
-        for name in several or (spec,):
-            label, one = str(name).strip(), _one_of(spec, name, rules) if several else measure(name, rules)
-            if one not in seen:
-                seen[one] = label
-            elif not several:
-                raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
-    return [(label, one) for one, label in seen.items()]
+    written = taken_apart(name)
+    own = FAMILIES.get(written.head) if written else None
+    if written and own and _says_all(own, written):
+        return (("rankeval", _ours(name, written)),)
+    found = aliased(name) or (with_their_parameters(name, written) if written and written.given else ())
+    if own and own.required and found and all(one.family is not own for _, one in found):
+        needed = own.required[0]
+        raise AmbiguousName(
+            f"{own.name} needs {needed}: write '{own.name}({needed}=...)'; or {_choices(found)}, if that is meant"
+        )
+    return found or (("rankeval", _ours(name, written)),)
 
 
-def _one_of(spec: str, name: str, rules: Convention | None) -> Measure:
+def _says_all(own: Family, written: Written) -> bool:
+    """Say whether our grammar reads a name: it has parameters of the family, or all that must be given."""
+    named = {*written.given, *(["cutoff"] if written.at else [])}
+    return named <= set(own.defaults) and (bool(written.given) or named >= set(own.required))
+
+
+def _ours(name: str, written: Written | None) -> Measure:
+    """Return the measure of a name in our grammar."""
+    if written is None or "." in written.at:
+        _refuse_levels_of_ranx(name)
+        raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
+    alike = [known for known in FAMILIES if known.lower() == written.head.lower()]
+    if written.head not in FAMILIES and len(alike) != 1:
+        _refuse_unknown(name, written)
+    found = FAMILIES[written.head if written.head in FAMILIES else alike[0]]
+    if not written.at:
+        return found.with_parameters(**written.given)
+    if "cutoff" not in found.defaults:
+        raise InvalidInput(f"{name!r}: {found.name} has no cut-off; write {found.name!r}")
+    if "cutoff" in written.given:
+        raise InvalidInput(f"{name!r}: the cut-off is given twice; write '@{written.at}' only")
+    return found.with_parameters(**written.given, cutoff=int(written.at))
+
+
+def _refuse_unknown(name: str, written: Written) -> NoReturn:
+    """Refuse a name that nothing has, with the nearest names and how to write what another tool calls so."""
+    if written.head.startswith(PRINTED):
+        raise InvalidInput(f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out")
+    _refuse_levels_of_ranx(name)
+    suffix = f"@{written.at}" if written.at else ""
+    for spelling in (written.head + suffix, written.head):
+        for tool, one in aliased(spelling) if written.at or written.given else ():
+            raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool}); add the rest to that")
+    plain = plain_aliases()
+    ours = {known.lower() for known in FAMILIES}  # of a family and its alias, the family is suggested
+    error = unknown("measure", written.head, [*FAMILIES, *(one for one in plain if one.lower() not in ours)])
+
+    def with_cutoff(quoted: re.Match[str]) -> str:
+        takes = "cutoff" in FAMILIES[quoted[1]].defaults if quoted[1] in FAMILIES else quoted[1] not in plain
+        return repr(quoted[1] + suffix) if takes else quoted[0]
+
+    raise UnknownName(re.sub(r"'([^']+)'", with_cutoff, str(error)))
+
+
+def _refuse_levels_of_ranx(name: str) -> None:
+    """Refuse ranx' ``-l2``, the lowest relevant grade, with our way to write it."""
+    match = re.fullmatch(r"(.+)-l([0-9]+)", name)
+    for _, one in aliased(match[1]) if match else ():
+        given = {"rel": int(name.rpartition("-l")[2])} if "rel" in one.family.defaults else {"gain": {1: 0}}
+        ours = one.family.with_parameters(**{**dict(one.parameters), **given})
+        raise InvalidInput(f"{name!r}: ranx' lowest relevant grade is a parameter here, such as {str(ours)!r}")
+
+
+def _chosen(name: str, rules: Convention | None) -> Measure:
+    """Return the one meaning of a name, or else the one of the convention's tool or parameters."""
+    found = meanings(name)
+    of_tool = {one for tool, one in found if rules is not None and rules.name.startswith(tool)}
+    bound = {one for _, one in found if rules is not None and _is_bound(one, rules)}
+    for decided in ({one for _, one in found}, of_tool, bound):
+        if len(decided) == 1:
+            return decided.pop()
+    raise AmbiguousName(
+        f"{name!r} means different things: write {_choices(found)}; or give a convention that decides"
+    )
+
+
+def _is_bound(one: Measure, rules: Convention) -> bool:
+    bound = rules.bind.get(one.family.name, {})
+    return bool(bound) and one == one.family.with_parameters(**{**dict(one.parameters), **bound})
+
+
+def _choices(found: Meanings) -> str:
+    return "; ".join(f"{one} ({tool})" for tool, one in found)
+
+
+def _several(name: str, rules: Convention | None) -> list[str]:
+    """Return the names that a name of trec_eval stands for, [] if it stands for a single measure."""
+    convention = "" if rules is None else rules.name
+    several = names_behind(name, version_10=convention.startswith("trec_eval-10"))
+    if name not in ROOTS or not several:
+        return several
+    of_trec_eval = convention.startswith("trec_eval")
+    if name in FAMILIES:  # a canonical name means the same everywhere: plans and reports keep names
+        if not of_trec_eval:
+            return []
+        listed = ",".join(ROOTS[name].parameters)
+        raise AmbiguousName(f"{name!r} means different things: write set_{name} (all retrieved); or {name}_{listed}")
+    others = aliased(name)
+    if of_trec_eval or not others:
+        return several
+    if any(convention.startswith(tool) for tool, _ in others):
+        return []
+    raise AmbiguousName(
+        f"{name!r} means different things: write {_choices(others)}; {', '.join(several[:2])} ... (trec_eval); or give "
+        "a convention that decides"
+    )
+
+
+def _labelled(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> LabelledMeasure:
+    if isinstance(spec, LabelledMeasure):
+        return spec
+    one = measure(spec, rules)
+    return LabelledMeasure(str(spec).strip(), one)
+
+
+def _one_of(spec: str, name: str, rules: Convention | None) -> LabelledMeasure:
     """Return one of the measures that a name stands for."""
     try:
-        return measure(name, rules)
+        return _labelled(name, rules)
     except AmbiguousName:
         raise AmbiguousName(
             f"{spec!r} holds {name!r}, which versions of trec_eval compute differently: give "

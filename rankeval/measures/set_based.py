@@ -11,7 +11,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
-from rankeval.measures.parameters import Count
+from rankeval.measures.grammar import Count
 
 _GREATEST_BETA = 1e100
 """Of which the square is still a float."""
@@ -275,7 +275,7 @@ def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
     monotone="grade",
     spellings={
         "trec_eval": ("num_rel_ret",),
-        "ir_measures": ("NumRelRet",),
+        "ir_measures": ("NumRelRet", "NumRet(rel={rel})"),
         "ranx": ("hits@{cutoff}", "hits"),
     },
 )

@@ -10,7 +10,7 @@ from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.family import family
 from rankeval.measures.graded import GainMap, gains_of
-from rankeval.measures.parameters import Count
+from rankeval.measures.grammar import Count
 
 DEPTH = 1000
 """Ranks that a user may see by default, in the measures that have no cut-off: cwl_eval's value."""

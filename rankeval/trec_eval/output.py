@@ -18,8 +18,8 @@ from rankeval._registry import unknown
 from rankeval.collection.convention import COUNTED_AS, Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.measures import Measure, measure
+from rankeval.measures.aliases import NEW, NICKNAMES, ROOTS
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.trec_names import NEW, NICKNAMES, ROOTS
 from rankeval.trec_eval.zscores import ZScores, standardized
 
 if TYPE_CHECKING:

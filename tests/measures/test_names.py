@@ -8,7 +8,7 @@ import rankeval as rk
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
 from rankeval.measures import measure, measure_from_key, measures
-from rankeval.measures.trec_names import ROOTS
+from rankeval.measures.aliases import ROOTS
 
 TREC_EVAL = [name for name in PRESETS if name.startswith("trec_eval")]
 

@@ -1,0 +1,254 @@
+"""Other tools' names for our measures: one table, made from the templates that the families declare.
+
+A template is a name with ``{parameter}`` where a value stands. The table files it under the text before its first
+placeholder::
+
+    family  tool         template             filed under     the rest must match   gives
+    AP      trec_eval    map                  map             (nothing)             AP
+    nDCG    trec_eval    ndcg_cut_{cutoff}    ndcg_cut_       ([0-9]+)              nDCG@10
+    nDCG    trec_eval    ndcg_{gain}          ndcg_           ([0-9]+=...)          nDCG(gain={1: 3.5})
+    F       ir_measures  SetF(beta={beta:squared})            SetF(beta=            F(beta=2) for SetF(beta=4)
+
+The pattern of a template is compiled only for a name that begins with its text: ``measure("nDCG@10")`` compiles none.
+ir_measures writes parameters in parentheses; those that families here have too are understood behind its names.
+
+The trap: one name may be filed by several tools with different meanings (``rbp``, ``11pt_avg``), so a lookup returns
+every meaning, and `rankeval.measures.names` lets the convention decide.
+
+The second part is trec_eval's own list of names, in the order in which it prints them: what ``-m`` takes, and which
+names stand for several measures.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rankeval.errors import InvalidInput
+from rankeval.measures.family import FAMILIES, Family, Measure
+from rankeval.measures.grammar import Written
+
+Meanings = tuple[tuple[str, Measure], ...]
+"""Tool and measure, for each way to read a name."""
+
+_NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+
+
+def _root(text: str) -> float:
+    if float(text) < 0:
+        raise InvalidInput(f"beta squared is {text}; expected 0 or greater")
+    return math.sqrt(float(text))
+
+
+def _gains(text: str) -> dict[int, float]:
+    return {int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))}
+
+
+_VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "cutoff": (r"[0-9]+", int),
+    "float": (_NUMBER, float),
+    "tuple[float, ...]": (rf"{_NUMBER}(?:,{_NUMBER})*", lambda text: tuple(map(float, text.split(",")))),
+    "str | GainMap": (rf"[0-9]+={_NUMBER}(?:,[0-9]+={_NUMBER})*", _gains),
+    "squared": (_NUMBER, _root),
+    "decimals": (r"[0-9]+", lambda text: float(f"0.{text}")),
+}
+"""How a value stands in a name and is read: by the kind of its parameter, or by the word behind its colon."""
+
+_THEIRS = {
+    "judged_only": "a rule of the convention here: convention=Convention(unjudged='skip') (--judged-only)",
+    "dcg": "the parameter gain here: gain='linear' or gain='exp'",
+    "gains": "the parameter gain here: gain={1: 1, 2: 3}, say",
+    "relative": "a measure of its own here: RelP",
+    "beta": "the square of our beta: write F(beta=...) with its square root",
+}
+"""Parameters of ir_measures that mean something else here or nothing, and how to write them instead."""
+
+
+class _Alias(NamedTuple):
+    """A template: the pattern of its text behind the prefix, and the parameters whose values it holds."""
+
+    tool: str
+    family: Family
+    fixed: Mapping[str, Any]
+    pattern: str
+    values: tuple[tuple[str, Callable[[str], Any]], ...]
+
+    def read(self, rest: str) -> Measure | None:
+        match = re.fullmatch(self.pattern, rest)
+        if match is None:
+            return None
+        given = {name: how(text) for (name, how), text in zip(self.values, match.groups(), strict=True)}
+        return self.family.with_parameters(**self.fixed, **given)
+
+
+@lru_cache(maxsize=1)
+def _table(*families: Family) -> dict[str, list[_Alias]]:
+    """Return the aliases by the text before their first placeholder."""
+    table: dict[str, list[_Alias]] = {}
+    for family in families:
+        for tool, templates in family.spellings.items():
+            for template in templates:
+                prefix, *parts = re.split(r"\{(\w+)(?::(\w+))?\}", str(template))
+                values, pattern = [], ""
+                for name, form, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+                    shape, how = _VALUES[form or family.kinds[name].removesuffix(" | None")]
+                    values.append((name, how))
+                    pattern += f"({shape}){re.escape(text)}"
+                fixed = getattr(template, "fixed", {})
+                table.setdefault(prefix, []).append(_Alias(tool, family, fixed, pattern, tuple(values)))
+    return table
+
+
+def plain_aliases() -> list[str]:
+    """Return the names of other tools that hold no value."""
+    return [text for text, aliases in _table(*FAMILIES.values()).items() if any(not one.pattern for one in aliases)]
+
+
+def aliased(name: str) -> Meanings:
+    """Return tool and measure for each tool that has such a name.
+
+    Raises
+    ------
+    InvalidInput
+        If a tool has such a name with a value that the measure cannot have.
+    """
+    return tuple(
+        (alias.tool, one)
+        for prefix, aliases in _table(*FAMILIES.values()).items()
+        if name.startswith(prefix)
+        for alias in aliases
+        if (one := alias.read(name[len(prefix) :])) is not None
+    )
+
+
+def with_their_parameters(name: str, written: Written) -> Meanings:
+    """Read a name of ir_measures with parameters in parentheses: ``MRR(rel=2)@10``, ``SetP(rel=2)``.
+
+    Raises
+    ------
+    InvalidInput
+        For a parameter that is not one of the measure here, with our way to write it.
+    """
+    found = aliased(written.head + (f"@{written.at}" if written.at else ""))
+    meanings = [(tool, one) for tool, one in found if tool == "ir_measures"]
+    for parameter in written.given if meanings else ():
+        if parameter in _THEIRS:
+            raise InvalidInput(f"{name!r}: {parameter} of ir_measures is {_THEIRS[parameter]}")
+    return tuple((tool, one.family.with_parameters(**{**dict(one.parameters), **written.given})) for tool, one in meanings)
+
+
+_PREFS = """
+prefs_num_prefs_poss prefs_num_prefs_ful prefs_num_prefs_ful_ret prefs_simp prefs_pair prefs_avgjg prefs_avgjg_Rnonrel
+prefs_simp_ret prefs_pair_ret prefs_avgjg_ret prefs_avgjg_Rnonrel_ret prefs_simp_imp prefs_pair_imp prefs_avgjg_imp
+"""
+_NAMES = f"""
+runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P relstring recall infAP
+gm_bpref Rprec_mult utility 11pt_avg binG G dcg ideal_dcg ndcg ndcg_rel Rndcg ndcg_cut map_cut relative_P success set_P
+set_relative_P set_recall set_map set_F num_nonrel_judged_ret yaap rbp rbp_resid unj {_PREFS} map_avgjg P_avgjg
+Rprec_mult_avgjg
+"""
+_CUTOFFS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
+_MULTIPLES = tuple(f"{place / 5:.2f}" for place in range(1, 11))
+_DEFAULTS = {
+    **dict.fromkeys(("P", "recall", "ndcg_cut", "map_cut", "relative_P", "P_avgjg"), _CUTOFFS),
+    **dict.fromkeys(("Rprec_mult", "Rprec_mult_avgjg"), _MULTIPLES),
+    "iprec_at_recall": tuple(f"{place / 10:.2f}" for place in range(11)),
+    "success": ("1", "5", "10"),
+    "unj": ("5", "10", "20"),
+}
+_COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
+
+
+@dataclass(frozen=True)
+class Root:
+    """A name that trec_eval's ``-m`` takes.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"ndcg_cut"``.
+    parameters : tuple of str
+        The cut-offs, recall levels or multiples that trec_eval prints unless others are given, each on a line of its
+        own; () for a name with a single line.
+    """
+
+    name: str
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def each(self) -> str:
+        """How a parameter stands in the name of its line: "d" for ranks, ".2f" for shares; "" for a single line."""
+        return "" if not self.parameters else ".2f" if "." in self.parameters[0] else "d"
+
+    @property
+    def count(self) -> bool:
+        """Whether trec_eval prints the value as a whole number."""
+        return self.name in _COUNTS or self.name.startswith("prefs_num")
+
+    @property
+    def topics(self) -> bool:
+        """Whether each topic has a line."""
+        return self.name not in ("runid", "num_q", "gm_map", "gm_bpref")
+
+    @property
+    def summary(self) -> bool:
+        """Whether all topics together have a line."""
+        return self.name != "relstring"
+
+
+ROOTS = {name: Root(name, _DEFAULTS.get(name, ())) for name in _NAMES.split()}
+"""Every name that ``-m`` takes, in the order in which lines are printed."""
+
+NEW = ("rbp", "rbp_resid", "unj")
+"""Names that version 9 lacks."""
+
+PRINTED = ("runid", "relstring")
+"""Lines of trec_eval's output that are no measures."""
+
+_SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_recall set_relative_P set_map set_F"
+_AVGJG = ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg")
+_NOT_IN_ALL = ("dcg", "ideal_dcg", "yaap", *_PREFS.split(), *_AVGJG)
+
+NICKNAMES: dict[str, tuple[str, ...]] = {
+    "official": tuple(ROOTS)[:12],
+    "set": tuple(_SET.split()),
+    "all_trec": tuple(name for name in ROOTS if name not in _NOT_IN_ALL),
+    "prefs": ("runid", "num_q", *_PREFS.split()[:6]),
+    "all_prefs": ("runid", "num_q", *_PREFS.split()),
+    "qrels_jg": ("runid", "num_q", *_AVGJG),
+}
+"""trec_eval's names for several measures; ``all_trec`` of version 9 lacks the `NEW` ones."""
+
+
+def names_behind(spec: str, *, version_10: bool) -> list[str]:
+    """Return the names that one name of trec_eval stands for, [] if it stands for a single measure.
+
+    Parameters
+    ----------
+    spec : str
+        Such as ``"official"``, ``"P.5,10"``, ``"ndcg_cut"``.
+    version_10 : bool
+        Whether the names are those of trec_eval 10.
+
+    Returns
+    -------
+    list of str
+        Such as ``["P_5", "P_10"]``, without the lines that are no measures.
+    """
+    if spec in NICKNAMES:
+        roots = [root for root in NICKNAMES[spec] if root not in PRINTED and (version_10 or root not in NEW)]
+        return [name for root in roots for name in (_names_at(root, ROOTS[root].parameters) or [root])]
+    if spec in ROOTS:
+        return _names_at(spec, ROOTS[spec].parameters)
+    listed = re.fullmatch(r"(\w+?)[._]([0-9]*\.?[0-9]+(?:\s*,\s*[0-9]*\.?[0-9]+)+)", spec)
+    if listed and listed[1] in ROOTS and ROOTS[listed[1]].parameters:
+        return _names_at(listed[1], listed[2].split(","))
+    return []
+
+
+def _names_at(root: str, parameters: Iterable[str]) -> list[str]:
+    return [f"{root}_{one.strip()}" for one in parameters]
