@@ -20,9 +20,9 @@ from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
 from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
 from rankeval.measures.expected_nerr import write_expected
 from rankeval.measures.family import FAMILIES, Kernel, family
+from rankeval.measures.grammar import Count
 from rankeval.measures.lattice import alike, as_listed
 from rankeval.measures.orders import over_orders
-from rankeval.measures.grammar import Count
 from rankeval.measures.static_models import DEPTH, scaled
 
 Continuation = Callable[[Floats, Floats], Floats]

@@ -77,12 +77,12 @@ class _Alias(NamedTuple):
     pattern: str
     values: tuple[tuple[str, Callable[[str], Any]], ...]
 
-    def read(self, rest: str) -> Measure | None:
+    def read(self, rest: str, more: Mapping[str, Any]) -> Measure | None:
         match = re.fullmatch(self.pattern, rest)
         if match is None:
             return None
         given = {name: how(text) for (name, how), text in zip(self.values, match.groups(), strict=True)}
-        return self.family.with_parameters(**self.fixed, **given)
+        return self.family.with_parameters(**{**self.fixed, **given, **more})
 
 
 @lru_cache(maxsize=1)
@@ -108,8 +108,17 @@ def plain_aliases() -> list[str]:
     return [text for text, aliases in _table(*FAMILIES.values()).items() if any(not one.pattern for one in aliases)]
 
 
-def aliased(name: str) -> Meanings:
-    """Return tool and measure for each tool that has such a name.
+def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) -> Meanings:
+    """Return tool and measure for each tool, or for one, that has such a name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"ndcg_cut_10"``.
+    tool : str
+        The only tool that counts; "" for all.
+    more : mapping of str to value, optional
+        Parameters beside those that the name gives.
 
     Raises
     ------
@@ -121,7 +130,7 @@ def aliased(name: str) -> Meanings:
         for prefix, aliases in _table(*FAMILIES.values()).items()
         if name.startswith(prefix)
         for alias in aliases
-        if (one := alias.read(name[len(prefix) :])) is not None
+        if tool in ("", alias.tool) and (one := alias.read(name[len(prefix) :], more or {})) is not None
     )
 
 
@@ -133,12 +142,11 @@ def with_their_parameters(name: str, written: Written) -> Meanings:
     InvalidInput
         For a parameter that is not one of the measure here, with our way to write it.
     """
-    found = aliased(written.head + (f"@{written.at}" if written.at else ""))
-    meanings = [(tool, one) for tool, one in found if tool == "ir_measures"]
-    for parameter in written.given if meanings else ():
-        if parameter in _THEIRS:
-            raise InvalidInput(f"{name!r}: {parameter} of ir_measures is {_THEIRS[parameter]}")
-    return tuple((tool, one.family.with_parameters(**{**dict(one.parameters), **written.given})) for tool, one in meanings)
+    ours = {parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS}
+    found = aliased(written.head + (f"@{written.at}" if written.at else ""), "ir_measures", ours)
+    for parameter in written.given.keys() - ours if found else ():
+        raise InvalidInput(f"{name!r}: {parameter} of ir_measures is {_THEIRS[parameter]}")
+    return found
 
 
 _PREFS = """

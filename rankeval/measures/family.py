@@ -26,7 +26,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,6 @@ from rankeval.measures import grammar
 from rankeval.measures.orders import EXACT_TO, over_orders
 
 Kernel = Callable[..., NDArray[np.float64]]
-K = TypeVar("K", bound=Kernel)
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
@@ -184,7 +183,7 @@ class Family:
         if isinstance(self.expected, str):
             object.__setattr__(self, "exact_to", EXACT_TO)
 
-    def __call__(self, kernel: K) -> K:
+    def __call__(self, kernel: Kernel) -> Kernel:
         """Declare the measure with its kernel, which is given back as it is, so that it still pickles by its name."""
         known = FAMILIES.get(self.name)
         if known is not None and _place(known.kernel) != _place(kernel):  # a cell run twice declares the same again

@@ -170,7 +170,7 @@ def meanings(name: str) -> Meanings:
     own = FAMILIES.get(written.head) if written else None
     if written and own and _says_all(own, written):
         return (("rankeval", _ours(name, written)),)
-    found = aliased(name) or (with_their_parameters(name, written) if written and written.given else ())
+    found = aliased(name) or (with_their_parameters(name, written) if written and "(" in name else ())
     if own and own.required and found and all(one.family is not own for _, one in found):
         needed = own.required[0]
         raise AmbiguousName(
@@ -240,9 +240,7 @@ def _chosen(name: str, rules: Convention | None) -> Measure:
     for decided in ({one for _, one in found}, of_tool, bound):
         if len(decided) == 1:
             return decided.pop()
-    raise AmbiguousName(
-        f"{name!r} means different things: write {_choices(found)}; or give a convention that decides"
-    )
+    raise AmbiguousName(f"{name!r} means different things: write {_choices(found)}; or give a convention that decides")
 
 
 def _is_bound(one: Measure, rules: Convention) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import score_arrays
-from rankeval.measures import Measure
+from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as find_measures
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def check_measures(
     measures: str | Measure | Sequence[str | Measure], convention: str | Convention = "rankeval"
-) -> list[tuple[str, Measure]]:
+) -> list[LabelledMeasure]:
     """Return (the name asked for, the measure) for one or several names, if rows can be scored by them.
 
     Parameters

@@ -7,26 +7,17 @@ import re
 
 import ir_measures
 import pytest
-from ir_measures import AP, RBP, RR, Accuracy, IPrec, NumRet, P, R, SetF, SetP, SetR, nDCG
+from ir_measures import AP, RR, Accuracy, IPrec, NumRet, P, R, SetF, SetP, SetR, nDCG
 
 import rankeval as rk
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
-from rankeval.measures import list_measures, measure, measures
+from rankeval.measures import list_measures, measure
 
 
 @pytest.mark.parametrize(
     ("name", "ours"),
     [
-        ("nDCG(dcg='exp-log2')@10", "nDCG(gain='exp')@10"),
-        ("NDCG(dcg='exp-log2')", "nDCG(gain='exp')"),
-        ("nDCG(dcg='log2')", "nDCG(gain='linear')"),
-        ("nDCG(gains={0:0,1:3})@10", "nDCG(gain={0: 0, 1: 3})@10"),
-        ("nDCG(dcg='log2',gains={1:3})", "nDCG(gain={1: 3})"),
-        ("SDCG(dcg='log2',max_rel=3)@10", "SDCG(max_rel=3)@10"),
         ("SetP(rel=2)", "P(rel=2)"),
-        ("SetP(relative=True)", "RelP"),
-        ("SetP(relative=False)", "P"),
-        ("SetP(rel=2,relative=True)", "RelP(rel=2)"),
         ("SetRelP(rel=2)", "RelP(rel=2)"),
         ("SetR(rel=2)", "R(rel=2)"),
         ("SetF(rel=2)", "F(rel=2)"),
@@ -36,12 +27,12 @@ from rankeval.measures import list_measures, measure, measures
         ("NumRet(rel=2)", "NumRelRet(rel=2)"),
         ("MRR(rel=2)@10", "RR(rel=2)@10"),
         ("MAP(rel=2)", "AP(rel=2)"),
+        ("MAP()", "AP"),
         ("Precision(rel=2)@5", "P(rel=2)@5"),
-        ("P(judged_only=False)@5", "P@5"),
         ("\N{GREEK SMALL LETTER ALPHA}_nDCG(alpha=0.9)@10", "alpha_nDCG(alpha=0.9)@10"),
     ],
 )
-def test_its_parameters_are_read(name, ours):
+def test_its_names_with_our_parameters_are_read(name, ours):
     """Each form is one of our measures, and prints as it."""
     assert str(measure(name)) == ours
     assert measure(ours) == measure(name)
@@ -64,53 +55,54 @@ def test_judged_only_is_a_rule_of_the_convention(name):
 @pytest.mark.parametrize(
     ("name", "error", "says"),
     [
-        ("nDCG(dcg='log3')", UnknownName, "dcg of nDCG 'log3'"),
-        ("nDCG(dcg=['log2'])", UnknownName, "dcg of nDCG"),
-        ("SDCG(dcg='exp-log2',max_rel=3)@10", UnknownName, "did you mean 'log2'"),
-        ("nDCG(dcg='exp-log2',gains={1:3})", UnknownName, "did you mean 'log2'"),
-        ("nDCG(gains={1:-3})", InvalidInput, "0 or more"),
-        ("SetP(rel=2)@5", InvalidInput, "no cut-off"),
+        ("nDCG(dcg='exp-log2')@10", InvalidInput, "dcg of ir_measures is .* gain='linear' or gain='exp'"),
+        ("NDCG(dcg='log2')", InvalidInput, "dcg of ir_measures is .* gain='linear' or gain='exp'"),
+        ("SDCG(dcg='log2',max_rel=3)@10", InvalidInput, "dcg of ir_measures is"),
+        ("nDCG(gains={0:0,1:3})@10", InvalidInput, r"gains of ir_measures is .* gain=\{1: 1, 2: 3\}"),
+        ("SetP(relative=True)", InvalidInput, "relative of ir_measures is .* RelP"),
+        ("SetF(rel=2, beta=4)", InvalidInput, r"beta of ir_measures is the square of our beta: write F\(beta="),
+        ("SetP(rel=2)@5", InvalidInput, "SetP is 'P' here"),
         ("SetP(rell=2)", UnknownName, "did you mean 'rel'"),
         ("SetF(beta=4)", AmbiguousName, "F\\(beta=2\\) \\(ir_measures\\); F\\(beta=4\\)"),
         ("IPrec(rel=2)@5", InvalidInput, "in \\[0, 1\\]"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(name, error, says):
-    """In one line, with what could."""
+def test_other_parameters_of_it_are_refused_with_our_way_to_write_them(name, error, says):
+    """In one line, with what could be meant."""
     with pytest.raises(error, match=says):
         rk.evaluate([1], [1.0], qid=[1], measures=name)
 
 
 ASKED = [
     *(P @ 5, P(rel=2) @ 5, R @ 10, RR, RR(rel=2) @ 10, AP, AP(rel=2) @ 20, NumRet, NumRet(rel=1), NumRet(rel=2)),
-    *(nDCG @ 10, nDCG(dcg="log2"), nDCG(gains={0: 0, 1: 3}) @ 10, nDCG(gains={1: 3, 2: 7, 3: 20})),
-    *(SetP, SetP(rel=2), SetP(relative=True), SetR(rel=2), SetF(rel=2), SetF(beta=2.0), SetF(beta=0.5, rel=2)),
-    *(IPrec @ 0.5, IPrec(rel=2) @ 0.5, Accuracy @ 10, Accuracy(rel=2)),
+    *(nDCG @ 10, SetP, SetP(rel=2), SetR(rel=2), SetF(rel=2), IPrec @ 0.5, IPrec(rel=2) @ 0.5),
 ]
 
 
-def test_its_objects_are_measures_and_have_its_values():
-    """An object is read by what it prints, as ir_measures means it; every value agrees."""
+def test_what_its_measures_print_is_read_and_has_its_values():
+    """The name of a measure of ir_measures is read as it is; every value agrees."""
     rng = random.Random(3)  # noqa: S311  a draw of test data
     qrels = {f"q{i}": {f"d{j}": rng.choice((0, 0, 1, 2, 3)) for j in range(30)} for i in range(9)}
     run = {query: dict(zip(rng.sample(list(docs), 25), range(25), strict=True)) for query, docs in qrels.items()}
     run = {query: {doc: float(score) for doc, score in rows.items()} for query, rows in run.items()}
-    table = rk.evaluate(qrels, run, measures=ASKED, convention="trec_eval-9.0.8").per_query
-    assert list(table) == [str(one) for one in ASKED]
+    # Names that several measures share are given in our own words; ir_measures calls beta squared beta.
+    ours = {
+        **{one: str(one) for one in ASKED},
+        nDCG(gains={0: 0, 1: 3}) @ 10: "nDCG(gain={0: 0, 1: 3})@10",
+        nDCG(gains={1: 3, 2: 7, 3: 20}): "nDCG(gain={1: 3, 2: 7, 3: 20})",
+        SetP(relative=True): "RelP",
+        SetF(beta=4.0): "F(beta=2)",
+        SetF(beta=0.25, rel=2): "F(beta=0.5, rel=2)",
+        Accuracy @ 10: "PairAccuracy@10",
+        Accuracy(rel=2): "PairAccuracy(rel=2)",
+    }
+    table = rk.evaluate(qrels, run, measures=list(ours.values()), convention="trec_eval-9.0.8").per_query
+    assert list(table) == list(ours.values())
     compared = 0
-    for metric in ir_measures.iter_calc(ASKED, qrels, run):
-        assert table.loc[metric.query_id, str(metric.measure)] == pytest.approx(metric.value, abs=1e-9), metric
+    for metric in ir_measures.iter_calc(list(ours), qrels, run):
+        assert table.loc[metric.query_id, ours[metric.measure]] == pytest.approx(metric.value, abs=1e-9), metric
         compared += 1
-    assert compared == 9 * len(ASKED)
-
-
-def test_an_object_says_whose_name_it_is():
-    """Names that are ambiguous as text are not as objects; one alone is taken too."""
-    assert str(measure(SetF(beta=4))) == "F(beta=2)"
-    assert str(measure(RBP @ 10)) == "RBP(p=0.8)@10"
-    assert str(measure(RBP(rel=2) @ 10)) == "RBP(p=0.8, rel=2)@10"
-    assert str(measure(Accuracy)) == "PairAccuracy"
-    assert measures(nDCG @ 10) == [("nDCG@10", measure("nDCG@10"))]
+    assert compared == 9 * len(ours)
 
 
 def test_every_name_of_ir_measures_is_in_the_catalogue():
