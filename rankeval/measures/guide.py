@@ -102,7 +102,7 @@ def measures_markdown() -> str:
         chapters.setdefault(_chapter(family), []).append(family)
     parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where definitions part\n"]
     parts.append(_table(("question and answer", "here", "who"), ((c.question, _code(c.ours), c.who) for c in CHOICES)))
-    for title, families in chapters.items():
+    for title, families in sorted(chapters.items()):  # not in the order of imports, which says nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
 

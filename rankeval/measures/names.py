@@ -106,8 +106,8 @@ def measures(
 
     Examples
     --------
-    >>> measures(["ndcg_cut_10", "map"])[0]
-    LabelledMeasure(label='ndcg_cut_10', measure=measure("nDCG@10"))
+    >>> [(label, str(one)) for label, one in measures(["ndcg_cut_10", "map"])]
+    [('ndcg_cut_10', 'nDCG@10'), ('map', 'AP')]
     """
     alone = isinstance(specs, (str, Measure, LabelledMeasure))
     asked: Sequence[Any] = [specs] if alone else list(specs) if isinstance(specs, Iterable) else []
