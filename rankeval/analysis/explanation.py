@@ -20,8 +20,8 @@ from rankeval.evaluation.joining import join
 from rankeval.evaluation.scoring import ids_of_rows, score_arrays, score_collection
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
+from rankeval.measures.aliases import aliased
 from rankeval.measures.family import Family
-from rankeval.measures.names import meanings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,7 +191,7 @@ def _asked(spec: str | Measure) -> _Asked:
     try:
         readings = [find_measure(spec)]
     except AmbiguousName:
-        readings = list(dict.fromkeys(one for _, one in meanings(str(spec).strip())))
+        readings = list(dict.fromkeys(one for _, one in aliased(str(spec).strip())))
         if len({one.family.name for one in readings}) != 1:
             raise
     family = readings[0].family
