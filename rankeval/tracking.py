@@ -1,22 +1,32 @@
-"""What a host package may offer, and how it is found.
+"""How another package offers itself to rankeval: as a host.
 
-A host (an experiment server, say) registers one object under the entry-point group ``rankeval.hosts``; the object
-offers any of the protocols below. The library imports it only when it is asked for by name.
+A host writes runs to an experiment server, or adds commands to the command line, or both. It declares one `Host` under
+the entry-point group ``rankeval.hosts``; the name of the entry point is the host's name. Installed hosts appear in
+``rankeval --help``, ``rankeval doctor`` and the errors of experiment files. Nothing of a host is imported before it is
+asked for by name::
+
+    [project.entry-points."rankeval.hosts"]      # the package's pyproject.toml
+    diary = "diary.host:HOST"
+
+    HOST = Host("Runs in a text file", tracker=Diary)                  # its module diary/host.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 from rankeval._registry import unknown
+from rankeval.errors import InvalidInput
+
+GROUP = "rankeval.hosts"
 
 
 @dataclass(frozen=True)
 class LoggedData:
-    """A data set that a run used: its name, full digest, role and where it came from."""
+    """A data set that a run used: its name, its full digest, its role and its source."""
 
     name: str
     digest: str
@@ -28,7 +38,7 @@ class LoggedData:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run to be written to a tracker, whole, with its children.
+    """One run for a tracker, with its children.
 
     Parameters
     ----------
@@ -37,11 +47,11 @@ class RunRecord:
     params, metrics, tags : mapping
         Plain values; metric names are the MLflow-safe keys of measures.
     evaluations : mapping of str to Evaluation
-        By role ("dev", "test"); the tracker writes their aggregates, per-query scores and cards.
+        Evaluations by role ("dev", "test"). The tracker writes their aggregates, per-query scores and cards.
     comparison : Comparison, optional
-        Written as a table.
+        A comparison; the tracker writes its table.
     data : tuple of LoggedData
-        What the run was fed with.
+        The data sets that the run used.
     artifacts : mapping of str to bytes
         Files by path.
     children : tuple of RunRecord
@@ -61,7 +71,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """Where a record went: the run's id, those of its children, and a line that says how to look at it."""
+    """The ids of a logged run and of its children, and one line that says how to look at it."""
 
     run_id: str
     children: tuple[TrackedRun, ...]
@@ -72,28 +82,30 @@ class Tracker(Protocol):
     """Writes runs to an experiment server."""
 
     def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
-        """Write the record and its children; keep it on disk and raise `TrackingError` where the server refuses."""
-        ...
-
-
-class Commands(Protocol):
-    """Adds a group of commands to the command line."""
-
-    def commands(self) -> Any:
-        """Return a Typer application."""
+        """Write the record and its children. If the server refuses, keep them on disk and raise `TrackingError`."""
         ...
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host's offers; each is a function that imports what it needs, or None."""
+    """What a host package offers.
 
-    name: str
-    tracker: Any | None = None
-    commands: Any | None = None
+    Parameters
+    ----------
+    title : str
+        A few words for people, shown in help and by ``rankeval doctor``.
+    tracker : callable, optional
+        Returns a `Tracker`, with no arguments. It imports what it needs when it is called.
+    commands : callable, optional
+        Returns a Typer application, with no arguments; ``rankeval NAME ...`` runs it.
+    default_uri : str, optional
+        The address that an experiment file means if it has no ``tracking.uri``.
+    """
 
-
-GROUP = "rankeval.hosts"
+    title: str
+    tracker: Callable[[], Tracker] | None = None
+    commands: Callable[[], Any] | None = None
+    default_uri: str | None = None
 
 
 def host_names() -> list[str]:
@@ -102,7 +114,7 @@ def host_names() -> list[str]:
 
 
 def host(name: str) -> Host:
-    """Import the host of this name.
+    """Import a host by its name.
 
     Parameters
     ----------
@@ -112,10 +124,44 @@ def host(name: str) -> Host:
     Raises
     ------
     UnknownName
-        When no installed package offers it.
+        If no installed package offers it.
     """
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            found: Host = point.load()
-            return found
+    for point in entry_points(group=GROUP, name=name):
+        found: Host = point.load()
+        return found
     raise unknown("host", name, host_names())
+
+
+def title_of(name: str) -> str:
+    """Return the title of an installed host, or why it cannot be loaded: one broken host must not break the help.
+
+    Parameters
+    ----------
+    name : str
+        One of `host_names`.
+    """
+    try:
+        return host(name).title
+    except Exception as error:  # noqa: BLE001 - the code of another package may raise anything
+        return f"cannot be loaded: {type(error).__name__}: {error}"
+
+
+def find_tracker(name: str) -> tuple[Callable[[], Tracker], str | None]:
+    """Return a host's function that makes its tracker, and the host's default address.
+
+    Parameters
+    ----------
+    name : str
+        Name of the host.
+
+    Raises
+    ------
+    UnknownName
+        If no installed package offers it.
+    InvalidInput
+        If the host logs no runs.
+    """
+    found = host(name)
+    if found.tracker is None:
+        raise InvalidInput(f"the host {name!r} logs no runs")
+    return found.tracker, found.default_uri

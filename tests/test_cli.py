@@ -134,9 +134,9 @@ def test_measures_are_listed_by_name(rankeval):
 def test_doctor_names_versions_hosts_and_ledger(rankeval):
     code, out, _ = rankeval("doctor")
     assert code == 0
-    said = dict(line.split(maxsplit=1) for line in out.splitlines())
+    said = {line[:16].rstrip(): line[17:] for line in out.splitlines()}
     assert said["rankeval-mlflow"] == rk.__version__
-    assert "mlflow" in said["hosts"]
+    assert said["host mlflow"].startswith("MLflow: ")
     assert said["ledger"] == "switched off"
 
 

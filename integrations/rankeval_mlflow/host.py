@@ -1,4 +1,4 @@
-"""What this package offers to rankeval (entry point ``mlflow`` of the group ``rankeval.hosts``)."""
+"""The host that this package offers to rankeval (entry point ``mlflow`` of the group ``rankeval.hosts``)."""
 
 from __future__ import annotations
 
@@ -26,5 +26,9 @@ def _commands() -> typer.Typer:
     return app
 
 
-HOST = Host("mlflow", tracker=_tracker, commands=_commands)
-"""The offers of the MLflow plugin."""
+HOST = Host(
+    "MLflow: evaluations in runs, and records that wait to be sent",
+    tracker=_tracker,
+    commands=_commands,
+    default_uri="sqlite:///mlflow.db",
+)

@@ -265,7 +265,7 @@ def doctor() -> None:
     in_force = ledger in discovery.active_urls()
     facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parent.parent)}
     facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
-    facts["hosts"] = ", ".join(hosts.host_names()) or "none"
+    facts |= {f"host {name}": hosts.title_of(name) for name in hosts.host_names()}
     facts["ledger"] = "switched off" if ledger is None else f"{ledger}{'' if in_force else ' (not there yet)'}"
     for topic, said in facts.items():
         tell(f"{topic:<16} {said}")
@@ -321,7 +321,7 @@ def _host_command(name: str) -> Any:
 
     @stub.command(
         name,
-        help=f"Commands of the host {name}.",
+        help=f"{hosts.title_of(name)}.",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     )
     def forward(ctx: typer.Context) -> None:

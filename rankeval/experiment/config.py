@@ -22,6 +22,7 @@ from rankeval.errors import ConfigError, FileFormatError
 from rankeval.io.limits import limits_of
 from rankeval.io.opening import read_text
 from rankeval.measures import measure
+from rankeval.tracking import find_tracker
 
 
 class _Section(BaseModel):
@@ -101,11 +102,25 @@ class ComparisonConfig(_Section):
 
 
 class TrackingConfig(_Section):
-    """Where the runs are logged."""
+    """The host that logs the runs."""
 
     host: str = "mlflow"
-    uri: str | None = Field(default="sqlite:///mlflow.db", description="null: as the host itself is set up")
+    uri: str | None = Field(
+        default=None, description="the host's own default if left out; null: as the host itself is set up"
+    )
     experiment: str | None = Field(default=None, description="the experiment's name if not given")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_host(cls, given: Any) -> Any:
+        """Find the host now: a misspelt name must not be noticed after the test part was opened."""
+        if not isinstance(given, Mapping):
+            return given
+        name = given.get("host", cls.model_fields["host"].default)
+        if not isinstance(name, str):
+            return given
+        _, default_uri = find_tracker(name)
+        return {"uri": default_uri, **given}
 
 
 class OutputConfig(_Section):
@@ -135,7 +150,9 @@ class ExperimentConfig(_Section):
     cv: CvConfig = CvConfig()
     guard: GuardConfig | None = Field(default=GuardConfig(), description="off: the test part is not guarded")
     comparison: ComparisonConfig = ComparisonConfig()
-    tracking: TrackingConfig | None = Field(default=TrackingConfig(), description="off: nothing is logged")
+    tracking: TrackingConfig | None = Field(
+        default_factory=lambda: TrackingConfig.model_validate({}), description="off: nothing is logged"
+    )
     output: OutputConfig = OutputConfig()
     seed: int = 0
     n_jobs: int = 1

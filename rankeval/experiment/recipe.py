@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankeval import tracking as hosts
 from rankeval.collection.data import RankingData
 from rankeval.comparison.result import Comparison, compare
-from rankeval.errors import ConfigError, RankevalWarning, TrackingError
+from rankeval.errors import RankevalWarning, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.kept import candidate_digest, keep, read_kept, versions
@@ -33,7 +32,7 @@ from rankeval.experiment.tuning import Tuned, tune
 from rankeval.io.writing import write_atomically
 from rankeval.measures import measure
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, report_for_experiment
-from rankeval.tracking import LoggedData, RunRecord, TrackedRun
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
 
 Progress = Callable[[int, int, str], None]
 """Called with the steps that are done, the steps in all, and what is being done."""
@@ -282,12 +281,12 @@ def _track(
     """Log the experiment; where the server refuses, return what it said beside what is kept."""
     if config.tracking is None:
         return None, None
-    tracker = hosts.host(config.tracking.host).tracker
-    if tracker is None:
-        raise ConfigError(f"tracking.host: {config.tracking.host!r} logs no runs")
+    make_tracker, _ = find_tracker(config.tracking.host)
     try:
         experiment = config.tracking.experiment or config.name
-        return tracker().log(_record(config, facts, artifacts), experiment=experiment, uri=config.tracking.uri), None
+        return make_tracker().log(
+            _record(config, facts, artifacts), experiment=experiment, uri=config.tracking.uri
+        ), None
     except TrackingError as error:
         return None, str(error)
 
