@@ -18,7 +18,7 @@ from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes
 from rankeval.io.writing import write_atomically
 from rankeval.measures import Measure
-from rankeval.measures.family import AGGREGATES
+from rankeval.measures.aggregates import AGGREGATES
 
 if TYPE_CHECKING:
     import pandas as pd

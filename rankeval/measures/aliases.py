@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rankeval.errors import InvalidInput
-from rankeval.measures.family import FAMILIES, Family, Measure
+from rankeval.measures.family import FAMILIES, Family, Measure, Spelling
 from rankeval.measures.grammar import Written
 
 Meanings = tuple[tuple[str, Measure], ...]
@@ -75,7 +74,7 @@ class _Alias(NamedTuple):
     family: Family
     fixed: Mapping[str, Any]
     pattern: str
-    values: tuple[tuple[str, Callable[[str], Any]], ...]
+    values: Sequence[tuple[str, Callable[[str], Any]]]
 
     def read(self, rest: str, more: Mapping[str, Any]) -> Measure | None:
         match = re.fullmatch(self.pattern, rest)
@@ -87,20 +86,26 @@ class _Alias(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _table(*families: Family) -> dict[str, list[_Alias]]:
-    """Return the aliases by the text before their first placeholder."""
+    """Return the aliases by the text before their first placeholder; a new declaration makes a new table."""
     table: dict[str, list[_Alias]] = {}
     for family in families:
         for tool, templates in family.spellings.items():
             for template in templates:
                 prefix, *parts = re.split(r"\{(\w+)(?::(\w+))?\}", str(template))
-                values, pattern = [], ""
-                for name, form, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-                    shape, how = _VALUES[form or family.kinds[name].removesuffix(" | None")]
-                    values.append((name, how))
-                    pattern += f"({shape}){re.escape(text)}"
-                fixed = getattr(template, "fixed", {})
-                table.setdefault(prefix, []).append(_Alias(tool, family, fixed, pattern, tuple(values)))
+                fixed = template.fixed if isinstance(template, Spelling) else {}
+                table.setdefault(prefix, []).append(_Alias(tool, family, fixed, *_values(family, parts)))
     return table
+
+
+def _values(family: Family, parts: list[str]) -> tuple[str, list[tuple[str, Callable[[str], Any]]]]:
+    """Return the pattern of a template behind its prefix, from (parameter, word behind its colon, text) in turn."""
+    pattern, values = "", []
+    for name, word, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        kind = word or family.kinds.get(name, "").removesuffix(" | None")
+        shape, how = _VALUES.get(kind, _VALUES["float"])
+        values.append((name, how))
+        pattern += f"({shape}){re.escape(text)}"
+    return pattern, values
 
 
 def plain_aliases() -> list[str]:
@@ -168,48 +173,9 @@ _DEFAULTS = {
     "success": ("1", "5", "10"),
     "unj": ("5", "10", "20"),
 }
-_COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
-
-
-@dataclass(frozen=True)
-class Root:
-    """A name that trec_eval's ``-m`` takes.
-
-    Attributes
-    ----------
-    name : str
-        Such as ``"ndcg_cut"``.
-    parameters : tuple of str
-        The cut-offs, recall levels or multiples that trec_eval prints unless others are given, each on a line of its
-        own; () for a name with a single line.
-    """
-
-    name: str
-    parameters: tuple[str, ...] = ()
-
-    @property
-    def each(self) -> str:
-        """How a parameter stands in the name of its line: "d" for ranks, ".2f" for shares; "" for a single line."""
-        return "" if not self.parameters else ".2f" if "." in self.parameters[0] else "d"
-
-    @property
-    def count(self) -> bool:
-        """Whether trec_eval prints the value as a whole number."""
-        return self.name in _COUNTS or self.name.startswith("prefs_num")
-
-    @property
-    def topics(self) -> bool:
-        """Whether each topic has a line."""
-        return self.name not in ("runid", "num_q", "gm_map", "gm_bpref")
-
-    @property
-    def summary(self) -> bool:
-        """Whether all topics together have a line."""
-        return self.name != "relstring"
-
-
-ROOTS = {name: Root(name, _DEFAULTS.get(name, ())) for name in _NAMES.split()}
-"""Every name that ``-m`` takes, in the order in which lines are printed."""
+ROOTS = {name: _DEFAULTS.get(name, ()) for name in _NAMES.split()}
+"""Every name that ``-m`` takes, in the order in which lines are printed, and its parameters unless others are given:
+cut-offs, recall levels or multiples of R, each printed on a line of its own; () for a name with one line."""
 
 NEW = ("rbp", "rbp_resid", "unj")
 """Names that version 9 lacks."""
@@ -249,11 +215,11 @@ def names_behind(spec: str, *, version_10: bool) -> list[str]:
     """
     if spec in NICKNAMES:
         roots = [root for root in NICKNAMES[spec] if root not in PRINTED and (version_10 or root not in NEW)]
-        return [name for root in roots for name in (_names_at(root, ROOTS[root].parameters) or [root])]
+        return [name for root in roots for name in (_names_at(root, ROOTS[root]) or [root])]
     if spec in ROOTS:
-        return _names_at(spec, ROOTS[spec].parameters)
+        return _names_at(spec, ROOTS[spec])
     listed = re.fullmatch(r"(\w+?)[._]([0-9]*\.?[0-9]+(?:\s*,\s*[0-9]*\.?[0-9]+)+)", spec)
-    if listed and listed[1] in ROOTS and ROOTS[listed[1]].parameters:
+    if listed and ROOTS.get(listed[1]):
         return _names_at(listed[1], listed[2].split(","))
     return []
 

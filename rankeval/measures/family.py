@@ -36,24 +36,11 @@ from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
 from rankeval.measures import grammar
+from rankeval.measures.aggregates import AGGREGATES
 from rankeval.measures.orders import EXACT_TO, over_orders
 
 Kernel = Callable[..., NDArray[np.float64]]
 
-
-def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
-    """Return the mean, added up one after the other as trec_eval does: by pairs the last digit printed may differ."""
-    if weights is not None:
-        return float(np.average(values, weights=weights))
-    return float(np.add.accumulate(values)[-1] / len(values))
-
-
-AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
-    "mean": _mean,
-    "sum": lambda values, weights: float(values.sum() if weights is None else (values * weights).sum()),
-    "gmean": lambda values, weights: float(np.exp(_mean(values, weights))),
-}
-"""How the values of queries become one number; the values of a geometric mean are logarithms already."""
 
 CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,
@@ -65,15 +52,10 @@ CHOICES: dict[str, Collection[str]] = {
 
 
 class Spelling(NamedTuple):
-    """Another tool's name for a measure, with what it leaves unsaid.
+    """Another tool's name for a measure: a template, and the parameters that the tool sets without saying so.
 
-    Parameters
-    ----------
-    text : str
-        The name; ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square,
-        ``{parameter:decimals}`` for what is behind its decimal point.
-    fixed : mapping of str to value
-        Parameters that the tool sets without saying so in the name.
+    In the text, ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square and
+    ``{parameter:decimals}`` for the digits behind its decimal point.
     """
 
     text: str
@@ -93,16 +75,12 @@ class Family:
 
     Parameters
     ----------
-    name : str
-        The field's name for it.
-    title : str
-        The same in a few words.
+    name, title : str
+        The field's name for it, and the same in a few words.
     formula : str
         How it is computed.
-    source : str
-        Author and year.
-    doi : str
-        Digital object identifier of the source, or "".
+    source, doi : str
+        Author and year, and the digital object identifier or "".
     bounds : tuple of float
         Lowest and highest value of a query.
     aggregate : {"mean", "sum", "gmean"}
@@ -111,8 +89,7 @@ class Family:
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
     expected : callable, "orders" or "orders of hits", optional
         For the others: the kernel that gives the mean over the orders of tied rows; "orders" if there is no formula
-        (see `rankeval.measures.orders`), "orders of hits" if the kernel sees of rows only which are relevant at level
-        ``rel``.
+        (see `rankeval.measures.orders`), "orders of hits" if the kernel only sees which rows are relevant at ``rel``.
     exact_to : str
         Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
         a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.
@@ -127,13 +104,8 @@ class Family:
     greater_is_better : bool
         Whether a better ranking has the greater value.
     ascending : bool
-        Whether rows tied under ``ties="docid"`` are ranked by ascending ids, as in the program that it comes from;
-        others are ranked by descending ids.
-
-    Attributes
-    ----------
-    kernel : callable
-        The decorated function, ``kernel(judged, *, parameters) -> ndarray of shape (n_queries,)``.
+        Whether ``ties="docid"`` ranks tied rows by ascending ids, as the program does that it comes from; other
+        measures rank them by descending ids.
 
     Raises
     ------
@@ -219,19 +191,12 @@ class Family:
         return {parameter for preset in PRESETS.values() for parameter in preset.bind.get(self.name, ())}
 
     def with_parameters(self, **given: Any) -> Measure:
-        """Return the measure with these parameters.
-
-        Parameters
-        ----------
-        **given
-            Parameters by name; those left out take their defaults.
+        """Return the measure with these parameters; those left out take their defaults.
 
         Raises
         ------
-        UnknownName
-            For a parameter that the family does not have.
         InvalidInput
-            If one is missing, or has a value that it cannot have.
+            If one is missing, or has a value that it cannot have; UnknownName if the family does not have it.
         """
         for name in given:
             if name not in self.defaults:
@@ -267,7 +232,7 @@ class Measure:
     family : Family
         What is computed.
     parameters : tuple of (str, value)
-        The parameters that were given and differ from the defaults, sorted by name.
+        Those that were given and differ from the defaults, sorted by name.
     """
 
     family: Family
@@ -314,50 +279,29 @@ class Measure:
         return "" if mapped or given.get("normalizer") == "hits" else self.family.monotone
 
     def refuse_bounds(self, ties: str, unjudged: str) -> None:
-        """Refuse the best or worst case where the measure is not monotone, so that it would be no bound.
-
-        Parameters
-        ----------
-        ties, unjudged : str
-            Rules of a convention.
-
-        Raises
-        ------
-        InvalidInput
-            When a rule asks for a bound that the measure does not have.
-        """
+        """Refuse a convention that asks for the best or worst case of a measure that has no such bound."""
         if ties in ("best", "worst") and not self.monotone:
             raise InvalidInput(f"ties={ties!r}: {self} is not monotone in the order of rows, so that is no bound of it")
         if unjudged in ("lowest", "highest") and self.monotone != "grade":
             raise InvalidInput(
-                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises (what it is divided by rises "
-                "too), so that is no bound of it; P, RR, DCG and ERR have such bounds"
+                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises (the value that it is divided "
+                "by rises too), so that is no bound of it; P, RR, DCG and ERR have such bounds"
             )
 
     def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:
         """Return the measure with the parameters of a convention where its own name leaves them open."""
-        bound = bind.get(self.family.name, {})
         given = dict(self.parameters)
-        for name, default in self.family.defaults.items():
-            if default is inspect.Parameter.empty and name not in given and name not in bound:
+        bound = {**bind.get(self.family.name, {}), **given}
+        for name in self.family.required:
+            if name not in bound:
                 raise InvalidInput(
                     f"{self} needs {name}, which is not guessed: write '{self.family.name}({name}=...)', or choose a "
                     "convention that gives it"
                 )
-        return self.family.with_parameters(**{**bound, **given}) if set(bound) - set(given) else self
+        return self if bound == given else self.family.with_parameters(**bound)
 
     def values(self, judged: Judged) -> NDArray[np.float64]:
-        """Return the value of each query of a chunk, nan where it is 0/0.
-
-        Parameters
-        ----------
-        judged : Judged
-            The chunk.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-        """
+        """Return the value of each query of a chunk, nan where it is 0/0: an array of shape (n_queries,)."""
         if self.family.needs == "aspects" and judged.aspects is None:
             raise InvalidInput(
                 f"{self} needs judgments by aspect (subtopic); these have one grade a document: read a file of them by "

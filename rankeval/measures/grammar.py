@@ -60,20 +60,17 @@ def _arguments(name: str, inside: str) -> dict[str, Any]:
         return {}
     if not inside.isascii():  # Python reads full-width letters in names as plain ones
         raise InvalidInput(f"{name!r}: parameters are written in ASCII")
-    found = inside
     try:
         call = ast.parse(f"f({inside})", mode="eval").body
-        if isinstance(call, ast.Call) and not call.args and all(keyword.arg for keyword in call.keywords):
-            names = [str(keyword.arg) for keyword in call.keywords]
-            twice = [one for one in names if names.count(one) > 1]
-            if not twice:
-                return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-            found = f"{twice[0]} twice"
-        else:
-            found = "a value without a name"
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
+            given = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords if one.arg}
+            if len(given) == len(call.keywords):
+                return given
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        pass  # `inside` is shown as it was written
-    raise InvalidInput(f"{name!r}: expected parameters as name=value with plain values, text in quotes; found {found}")
+        pass  # refused below, as it was written
+    raise InvalidInput(
+        f"{name!r}: expected parameters as name=value, each once, with plain values, text in quotes; found {inside}"
+    )
 
 
 def spell(family: str, parameters: Parameters) -> str:
@@ -134,8 +131,8 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) <= sys.float_info.max  # neither nan nor infinite, which are no literals of Python
 
 
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and value == int(value) and value >= 1
+def _is_whole(value: Any) -> bool:
+    return _is_number(value) and value == int(value)
 
 
 def _is_gain_map(value: Any) -> bool:
@@ -146,10 +143,11 @@ def _is_gain_map(value: Any) -> bool:
 _KINDS = {
     "cutoff": _Kind(
         f"a rank, 1 or greater and up to {DEEPEST:,}; leave it out to count all rows",
-        lambda value: _is_count(value) and value <= DEEPEST,
+        lambda value: _is_whole(value) and 1 <= value <= DEEPEST,
     ),
     "float": _Kind("a number", _is_number),
-    "Count": _Kind("a whole number, 1 or greater", _is_count),
+    "int": _Kind("a whole number", _is_whole),
+    "Count": _Kind("a whole number, 1 or greater", lambda value: _is_whole(value) and value >= 1),
     "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
     "str": _Kind("text in quotes", lambda value: isinstance(value, str)),
     "tuple[float, ...]": _Kind(
@@ -170,13 +168,10 @@ def kinds(kernel: Callable[..., Any]) -> dict[str, str]:
 
 
 def _kind(one: inspect.Parameter) -> str:
-    kind = ""
-    if one.annotation is not inspect.Parameter.empty:
+    if one.annotation is inspect.Parameter.empty:
+        kind = {bool: "bool", int: "float", float: "float"}.get(type(one.default), "")
+    else:
         kind = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
-    elif isinstance(one.default, bool):
-        kind = "bool"
-    elif isinstance(one.default, (int, float)):
-        kind = "float"
     if one.name != "cutoff":
         return kind
     return "cutoff | None" if one.default is None or "None" in kind else "cutoff"

@@ -117,10 +117,9 @@ def measures(
     rules = None if convention is None else get_convention(convention)
     seen: dict[Measure, str] = {}
     for spec in asked:
-        several = _several(spec.strip(), rules) if isinstance(spec, str) else []
-        found = [_one_of(spec, name, rules) for name in several] or [_labelled(spec, rules)]
+        found = _labelled(spec, rules)
         for label, one in found:
-            if one in seen and not several:
+            if one in seen and len(found) == 1:
                 raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
             seen.setdefault(one, label)
     return [LabelledMeasure(label, one) for one, label in seen.items()]
@@ -262,7 +261,7 @@ def _several(name: str, rules: Convention | None) -> list[str]:
     if name in FAMILIES:  # a canonical name means the same everywhere: plans and reports keep names
         if not of_trec_eval:
             return []
-        listed = ",".join(ROOTS[name].parameters)
+        listed = ",".join(ROOTS[name])
         raise AmbiguousName(f"{name!r} means different things: write set_{name} (all retrieved); or {name}_{listed}")
     others = aliased(name)
     if of_trec_eval or not others:
@@ -275,19 +274,15 @@ def _several(name: str, rules: Convention | None) -> list[str]:
     )
 
 
-def _labelled(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> LabelledMeasure:
+def _labelled(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> list[LabelledMeasure]:
+    """Return the measures that were asked for by one name, or by a measure."""
     if isinstance(spec, LabelledMeasure):
-        return spec
-    one = measure(spec, rules)
-    return LabelledMeasure(str(spec).strip(), one)
-
-
-def _one_of(spec: str, name: str, rules: Convention | None) -> LabelledMeasure:
-    """Return one of the measures that a name stands for."""
+        return [spec]
+    several = _several(spec.strip(), rules) if isinstance(spec, str) else []
+    if not several:
+        one = measure(spec, rules)
+        return [LabelledMeasure(str(spec).strip(), one)]
     try:
-        return _labelled(name, rules)
-    except AmbiguousName:
-        raise AmbiguousName(
-            f"{spec!r} holds {name!r}, which versions of trec_eval compute differently: give "
-            "convention='trec_eval-9.0.8' or 'trec_eval-10' (--convention)"
-        ) from None
+        return [LabelledMeasure(name, measure(name, rules)) for name in several]
+    except AmbiguousName as error:
+        raise AmbiguousName(f"{spec!r} stands for several measures, and {error} (--convention)") from None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rankeval.join.joined import Joined
 
 _RELSTRING = 10
+_COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
+_WITHOUT_TOPICS = ("runid", "num_q", "gm_map", "gm_bpref")
 
 Floats = NDArray[np.float64]
 
@@ -202,20 +204,19 @@ def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
 
 
 def _lines_of(root: str, given: list[str], rules: Convention) -> list[_Line]:
-    form = ROOTS[root]
     if root == "runid":
         return [_Line(root, root)]
     if root == "relstring":
         length = _number(root, given[0]) if given else _RELSTRING
         return [_Line("_".join((root, *given[:1])), root, length=int(length))]
-    if not form.each:
+    if not ROOTS[root]:
         text = ",".join(given)
         name, spec = (f"{root}_{text}", f"{root}.{text}") if text else (root, root)
-        return [_Line(name, root, measure(spec, rules), form.count)]
-    numbers = {_number(root, one): one for one in given or form.parameters}
+        return [_Line(name, root, measure(spec, rules), root in _COUNTS or root.startswith("prefs_num"))]
+    numbers = {_number(root, one): one for one in given or ROOTS[root]}
     return [
         _Line(
-            f"{root}_{int(number) if form.each == 'd' else format(number, form.each)}",
+            f"{root}_{format(number, '.2f') if '.' in ROOTS[root][0] else int(number)}",  # a share, or a rank
             root,
             measure(f"{root}.{text}", rules),
         )
@@ -298,7 +299,7 @@ def _topic_lines(
 ) -> Iterator[str]:
     """Yield the lines of every topic, those of one by one template: there are 100 lines a topic."""
     column = {one: place for place, one in enumerate(evaluation.measure_names)}
-    printed = [line for line in lines if ROOTS[line.root].topics]
+    printed = [line for line in lines if line.root not in _WITHOUT_TOPICS]
     forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
     template = "".join(
         f"{line.name:<22}".replace("%", "%%") + f"\t\0\t{form}\n" for line, form in zip(printed, forms, strict=True)
@@ -316,10 +317,9 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
     """Yield the lines of all topics together."""
     values = evaluation.aggregates()
     for line in lines:
-        form = ROOTS[line.root]
         if line.root == "runid":
             yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
-        elif form.summary:
+        elif line.root != "relstring":
             # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
             recounted = line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
             value = evaluation.query_counts["relevant"].sum() if recounted else values[str(line.measure)]

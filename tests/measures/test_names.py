@@ -88,7 +88,8 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("P.5,10", AmbiguousName, "several measures"),
         ("P@0", InvalidInput, "1 or greater"),
         ("Rprec@5", InvalidInput, "no cut-off"),
-        ("P(2)@5", InvalidInput, "name=value"),
+        ("P(2)@5", InvalidInput, "name=value.* found 2$"),
+        ("P(rel=1)(rel=2)@5", InvalidInput, "name=value"),
         ("P(rel=open('x'))@5", InvalidInput, "plain values"),
         ("P@5@6", InvalidInput, "no measure"),
         ("rbp.0.95", UnknownName, "unknown measure"),
@@ -100,7 +101,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("recall", AmbiguousName, r"write R \(ranx\); recall_5, recall_10 ... \(trec_eval\)"),
         ("map(rel=2)", InvalidInput, "map is 'AP' here"),
         ("r-precision@5", InvalidInput, "r-precision is 'Rprec' here"),
-        ("P(rel=1, rel=2)@3", InvalidInput, "rel twice"),
+        ("P(rel=1, rel=2)@3", InvalidInput, "each once.* found rel=1, rel=2"),
         ("P(cutoff=4)@3", InvalidInput, "given twice"),
         ("set_F.-1", InvalidInput, "0 or greater"),
         ("map-l2", InvalidInput, r"a parameter here, such as 'AP\(rel=2\)'"),
@@ -211,16 +212,16 @@ def test_measures_takes_the_names_that_stand_for_several():
     newest = rk.evaluate(qrels, run, measures="all_trec", convention="trec_eval-10").per_query
     assert {"rbp", "unj_20", "ndcg_cut_10"} <= set(newest.columns)
     for name in ("official", "all_trec", "iprec_at_recall"):
-        with pytest.raises(AmbiguousName, match=f"'{name}' holds 'iprec_at_recall_0.00'.*--convention"):
+        with pytest.raises(AmbiguousName, match=f"'{name}' stands for .* 'iprec_at_recall_0.00' means .*--convention"):
             rk.evaluate(qrels, run, measures=name)
 
 
-@pytest.mark.parametrize("root", [root for root in ROOTS if ROOTS[root].each and root != "P"])
+@pytest.mark.parametrize("root", [root for root in ROOTS if ROOTS[root] and root != "P"])
 @pytest.mark.parametrize("convention", TREC_EVAL)
 def test_a_root_is_what_trec_eval_prints_for_it(root, convention):
     """The name before the cut-offs means all of them under trec_eval's conventions, as in pytrec_eval."""
     found = measures({root}, convention)
-    assert [label for label, _ in found] == [f"{root}_{at}" for at in ROOTS[root].parameters]
+    assert [label for label, _ in found] == [f"{root}_{at}" for at in ROOTS[root]]
     assert [one for _, one in found] == [measure(label, convention) for label, _ in found]
     with pytest.raises(AmbiguousName, match="several measures"):
         measure(root, convention)
