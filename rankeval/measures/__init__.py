@@ -21,7 +21,8 @@ from rankeval.measures import (  # declared by being imported
     static_models,
 )
 from rankeval.measures.catalogue import list_measures
-from rankeval.measures.family import Family, Measure, Spelling, family
+from rankeval.measures.family import Family, Measure, family
+from rankeval.measures.grammar import Spelling
 from rankeval.measures.guide import measures_markdown
 from rankeval.measures.names import LabelledMeasure, greater_is_better, measure, measure_from_key, measures
 

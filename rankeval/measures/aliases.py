@@ -28,8 +28,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rankeval.errors import InvalidInput
-from rankeval.measures.family import FAMILIES, Family, Measure, Spelling
-from rankeval.measures.grammar import Written
+from rankeval.measures.family import FAMILIES, Family, Measure
+from rankeval.measures.grammar import Spelling, Written
 
 Meanings = tuple[tuple[str, Measure], ...]
 """Tool and measure, for each way to read a name."""

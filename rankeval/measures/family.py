@@ -9,12 +9,11 @@ Everything else is read from the declaration::
     "P" and the keyword-only arguments       P(rel=2)@5, its key P__rel.2_at_5, checks of values, near misses
     spellings                                measure("P_5") == measure("P@5"); the columns of other tools in tables
     title, formula, source, doi, docstring   rk.list_measures(), `rankeval measures`, the guide
-    the function                             precision(judged, rel=2, cutoff=5): one value a query of a chunk, nan for
-                                             0/0, of which the convention says what it counts as
+    the function                             precision(judged, rel=2, cutoff=5): one value a query, nan for 0/0
     aggregate                                the one number of all queries
     linear or expected                       the value under ties="expected"
-    needs, monotone, greater_is_better       refusals, bounds over ties, the sign of scorers and tables
-    bounds and all of these                  the laws of tests/laws, which take their cases from FAMILIES
+    needs, monotone, greater_is_better       refusals, bounds over ties, the sign of scorers
+    all of these, and bounds                 the laws of tests/laws, which take their cases from FAMILIES
 
 The trap: a decorator that replaces the function breaks pickling, so the decorator gives the function back. The measures
 of this package pickle by name; a measure that a notebook declares travels with its function.
@@ -26,7 +25,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +36,10 @@ from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
 from rankeval.measures import grammar
 from rankeval.measures.aggregates import AGGREGATES
+from rankeval.measures.grammar import Spelling
 from rankeval.measures.orders import EXACT_TO, over_orders
 
 Kernel = Callable[..., NDArray[np.float64]]
-
 
 CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,
@@ -49,20 +48,6 @@ CHOICES: dict[str, Collection[str]] = {
     "expected": ("orders", "orders of hits"),  # or a kernel
 }
 """The words that a declaration knows."""
-
-
-class Spelling(NamedTuple):
-    """Another tool's name for a measure: a template, and the parameters that the tool sets without saying so.
-
-    In the text, ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square and
-    ``{parameter:decimals}`` for the digits behind its decimal point.
-    """
-
-    text: str
-    fixed: Mapping[str, Any] = {}
-
-    def __str__(self) -> str:
-        return self.text
 
 
 FAMILIES: dict[str, Family] = {}
@@ -191,13 +176,7 @@ class Family:
         return {parameter for preset in PRESETS.values() for parameter in preset.bind.get(self.name, ())}
 
     def with_parameters(self, **given: Any) -> Measure:
-        """Return the measure with these parameters; those left out take their defaults.
-
-        Raises
-        ------
-        InvalidInput
-            If one is missing, or has a value that it cannot have; UnknownName if the family does not have it.
-        """
+        """Return the measure with these parameters, defaults for those left out; raise for values that cannot be."""
         for name in given:
             if name not in self.defaults:
                 raise unknown(f"parameter of {self.name}", name, self.defaults)

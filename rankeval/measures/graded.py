@@ -11,7 +11,8 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.family import Spelling, family
+from rankeval.measures.family import family
+from rankeval.measures.grammar import Spelling
 
 GainMap = tuple[tuple[float, float], ...]
 

@@ -35,6 +35,20 @@ _NAME = r"(?P<head>[^\s()@]+)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<at>-?[0-9]*\.?
 _KEY = r"(?P<head>.+?)(?P<inside>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<at>[0-9]+))?"
 
 
+class Spelling(NamedTuple):
+    """Another tool's name for a measure: a template, and the parameters that the tool sets without saying so.
+
+    In the text, ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square and
+    ``{parameter:decimals}`` for the digits behind its decimal point.
+    """
+
+    text: str
+    fixed: Mapping[str, Any] = {}
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Written(NamedTuple):
     """A name in its parts: ``P(rel=2)@5`` is ``("P", {"rel": 2}, "5")``; ``at`` is "" without a number behind ``@``."""
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rankeval.collection.convention import PRESETS, Convention
-from rankeval.measures.family import FAMILIES, Family, Spelling
+from rankeval.measures.family import FAMILIES, Family
+from rankeval.measures.grammar import Spelling
 
 TOOLS = ("trec_eval", "ir_measures", "ranx")
 """Tools that have a column of their own; versions of one share it."""

@@ -13,7 +13,8 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import BELOW_ALL, Judged
-from rankeval.measures.family import Spelling, family
+from rankeval.measures.family import family
+from rankeval.measures.grammar import Spelling
 
 EPSILON = 1e-5
 """What trec_eval adds to counts of documents in infAP, and the least value in its geometric means."""

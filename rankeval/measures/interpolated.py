@@ -13,7 +13,8 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.expected_interpolated import EXACT_TO, MOST, Levels, mean_interpolated, with_a_say, work
-from rankeval.measures.family import Spelling, family
+from rankeval.measures.family import family
+from rankeval.measures.grammar import Spelling
 from rankeval.measures.lattice import relevant_or_not, worst_ranks
 from rankeval.measures.orders import over_orders
 

@@ -22,7 +22,8 @@ from rankeval.errors import InvalidInput
 from rankeval.join.aspects import AspectBlock
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.family import FAMILIES, Spelling, family
+from rankeval.measures.family import FAMILIES, family
+from rankeval.measures.grammar import Spelling
 
 AVERAGES = ("preference", "pair", "group")
 """What counts alike: every preference, every pair of documents (of a group or several), every group."""

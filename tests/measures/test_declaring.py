@@ -1,10 +1,9 @@
-"""A new measure is one decorated function; everything else follows from it."""
+"""What a declaration must say, and what it may not; what follows from one is in tests/drills."""
 
 from __future__ import annotations
 
 import pickle
 
-import numpy as np
 import pytest
 
 import rankeval as rk
@@ -16,54 +15,6 @@ from rankeval.measures.family import FAMILIES
 def share_above(judged, *, rel=1, cutoff=2):
     """Share of the first rows that are relevant."""
     return judged.hits(rel, cutoff) / cutoff
-
-
-@pytest.fixture
-def declared():
-    """Declare a measure for one test."""
-    family("ShareAbove", title="share above", formula="hits/k", source="a test", linear=True)(share_above)
-    yield
-    del FAMILIES["ShareAbove"]
-
-
-@pytest.mark.usefixtures("declared")
-class TestDeclared:
-    """One declaration brings documentation, grammar, key, pickling, scoring and the laws."""
-
-    def test_it_is_listed(self):
-        row = rk.list_measures().loc["ShareAbove"]
-        assert row["parameters"] == "rel=1, cutoff=2"
-        assert row["description"] == "Share of the first rows that are relevant."
-
-    def test_it_has_a_grammar_and_a_key(self):
-        one = rk.measure("shareabove(rel=2)@3")
-        assert str(one) == "ShareAbove(rel=2)@3"
-        assert rk.measure_from_key(one.key) == one
-
-    def test_it_travels(self):
-        one = rk.measure("ShareAbove@3")
-        assert pickle.loads(pickle.dumps(one)) == one
-
-    def test_it_scores(self):
-        assert rk.evaluate([1, 0, 1], [3, 2, 1], qid=[1, 1, 1], measures="ShareAbove@3").scores[0, 0] == 2 / 3
-
-    def test_it_makes_a_scorer(self):
-        from sklearn.dummy import DummyRegressor
-
-        X, y, qid = np.zeros((4, 1)), np.array([1, 0, 1, 0]), np.array([1, 1, 2, 2])
-        scorer = rk.make_scorer("ShareAbove@1")
-        assert scorer(DummyRegressor().fit(X, y), X, y, qid=qid) == 0.5
-
-    def test_the_laws_find_it(self):
-        # The law tests take their cases from the registry.
-        import importlib.util
-        from pathlib import Path
-
-        path = Path(__file__).parents[1] / "laws" / "test_measure_laws.py"
-        spec = importlib.util.spec_from_file_location("laws_for_declaring", path)
-        laws = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(laws)
-        assert any(name.startswith("ShareAbove") for name in laws.all_members())
 
 
 def test_the_decorator_gives_the_function_back():
