@@ -1,4 +1,4 @@
-"""An experiment file as a model, and running it: a recipe over public calls, callable from Python."""
+"""Read an experiment file as a pydantic model, and run it: a recipe over public calls."""
 
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config, shipped_configs
 from rankeval.experiment.recipe import ExperimentResult, run_experiment

@@ -1,7 +1,10 @@
-"""An experiment file as a model: every key is known, and a misspelt one is answered with the nearest that exists.
+"""Read an experiment file into a pydantic model that knows every key.
 
-The file is as trusted as a script: it names a loader and estimators, which are imported and called. They are looked at
-before anything is called (`loading`), which catches mistakes and no malice: importing a module runs its code.
+The model is the only list of keys: defaults, checks and near misses in errors come from it. `load_config` reads YAML,
+applies ``--set key.sub=value``, and lets `ExperimentConfig` check the result. The trap: YAML reads a bare ``off`` as
+false, so ``guard: off`` arrives as a boolean (`_off`).
+
+Trust a file as you would a script: it names code that is imported and called (see `loading`).
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from inspect import isclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -30,7 +34,7 @@ class _Section(BaseModel):
 
 
 class DataConfig(_Section):
-    """Where the rows come from."""
+    """The source of the rows."""
 
     loader: str = Field(description='"digits", "letor", or a function of your own as "module:function": it is called')
     path: str | None = Field(default=None, description="file or folder that the loader reads")
@@ -45,14 +49,14 @@ class DataConfig(_Section):
 
 
 class SplitConfig(_Section):
-    """How the test part is cut off. A folder that has parts of its own (LETOR) is not cut again."""
+    """The share of queries in the test part. A folder with parts of its own (LETOR) is not split again."""
 
     test_size: Annotated[float, Field(gt=0, lt=1)] = 0.3
     salt: str = ""
 
 
 class RankerConfig(_Section):
-    """One candidate: the import path of a class with fit and predict, what is fixed, and what is searched."""
+    """One candidate: the import path of a class with fit and predict, its fixed parameters, and the grid to search."""
 
     estimator: str
     params: dict[str, Any] = Field(default_factory=dict)
@@ -68,27 +72,27 @@ class RankerConfig(_Section):
 
 
 class CvConfig(_Section):
-    """Cross-validation on the dev part: by query, never within one."""
+    """Cross-validation on the dev part, in folds of whole queries."""
 
     n_splits: Annotated[int, Field(ge=2)] = 5
     seed: int = 0
 
 
 class GuardConfig(_Section):
-    """The project whose looks at the test part are counted, and the ledger that counts them."""
+    """The project of the guard, and the ledger that counts its looks at the test part."""
 
     project: str | None = Field(default=None, description="the experiment's name if not given")
     ledger: str | None = Field(default=None, description="SQLAlchemy URL; found from the project's root if not given")
     baseline: str | None = Field(
-        default=None, description="what the others are held against; the first ranker if not given"
+        default=None, description="the ranker that the others are compared with; the first one if not given"
     )
 
 
 class ComparisonConfig(_Section):
-    """How it is decided whether a difference is real.
+    """The significance test.
 
-    The defaults are the test that the guard's plans freeze: sign flips, corrected jointly over all systems. Another one
-    may be chosen only where no guard stands before the test part.
+    The guard's plans freeze the default: sign flips, corrected jointly over all systems. Another test needs
+    ``guard: off``.
     """
 
     test: str = "randomization"
@@ -97,7 +101,7 @@ class ComparisonConfig(_Section):
 
     @property
     def as_frozen(self) -> bool:
-        """Whether this is what a plan freezes."""
+        """Whether a plan can freeze this test."""
         return (self.test, self.correction) == ("randomization", "max_t")
 
 
@@ -124,13 +128,13 @@ class TrackingConfig(_Section):
 
 
 class OutputConfig(_Section):
-    """Where predictions, report and kept results go."""
+    """The folder for predictions, report and cached results."""
 
     directory: str | None = Field(default=None, description="rankeval-out/<name> if not given")
 
 
 _MOST_VALUES = 100_000
-# Becomes a file name and an MLflow run name, so neither slashes nor what MLflow refuses.
+# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
 
 
@@ -160,7 +164,7 @@ class ExperimentConfig(_Section):
     @field_validator("measures", "primary")
     @classmethod
     def _canonical(cls, named: Any) -> Any:
-        """Write measures as they are written in tables, whatever tool's spelling was used."""
+        """Replace the spellings of other tools by ours."""
         return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
 
     @field_validator("convention")
@@ -176,7 +180,7 @@ class ExperimentConfig(_Section):
     @field_validator("rankers", mode="before")
     @classmethod
     def _without_removed(cls, rankers: Any) -> Any:
-        """Drop rankers set to null, which is how `--set rankers.catboost=null` leaves one out."""
+        """Drop rankers that are null: `--set rankers.catboost=null` leaves one out."""
         return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
 
     @model_validator(mode="after")
@@ -194,7 +198,7 @@ class ExperimentConfig(_Section):
 
     @property
     def baseline(self) -> str:
-        """The ranker that the others are held against."""
+        """The ranker that the others are compared with."""
         chosen = self.guard.baseline if self.guard else None
         return chosen or next(iter(self.rankers))
 
@@ -206,7 +210,7 @@ class ExperimentConfig(_Section):
 
     @property
     def directory(self) -> Path:
-        """Where this experiment's files go."""
+        """The folder for the files of this experiment."""
         return Path(self.output.directory or Path("rankeval-out") / self.name)
 
     def to_yaml(self) -> str:
@@ -215,16 +219,14 @@ class ExperimentConfig(_Section):
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, which reads 1e-3 as a number (as YAML 1.2 does) and refuses a key that stands twice."""
+    """The safe loader. It reads 1e-3 as a number, as YAML 1.2 does, and refuses a repeated key."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is repeated", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -241,7 +243,7 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     path_or_name : str or Path
         A YAML file, or the name of a shipped experiment such as ``"quickstart"``.
     overrides : iterable of str
-        ``"key.sub=value"``, the value as YAML; each replaces what the file says.
+        ``"key.sub=value"``, the value in YAML; each replaces a value of the file.
 
     Returns
     -------
@@ -251,7 +253,7 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     Raises
     ------
     ConfigError
-        When there is no such file, it is no YAML, or a key or value does not fit; one line says which.
+        If the file does not exist or is no YAML, or a key or value is wrong. The message is one line.
     """
     path = _locate(path_or_name)
     raw = _parse(_text(path), str(path))
@@ -263,19 +265,19 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
 
 
 def check_config(raw: Mapping[str, Any], *, source: str = "config") -> ExperimentConfig:
-    """Make an experiment of plain values.
+    """Check plain values as an experiment.
 
     Parameters
     ----------
     raw : mapping
-        What stands in an experiment file.
+        The content of an experiment file.
     source : str
-        What to name in an error.
+        The name of the source in errors.
 
     Raises
     ------
     ConfigError
-        When a key or value does not fit; one line says the first one and how many more there are.
+        If a key or value is wrong. One line names the first one and the number of others.
     """
     try:
         return ExperimentConfig.model_validate(raw)
@@ -286,7 +288,7 @@ def check_config(raw: Mapping[str, Any], *, source: str = "config") -> Experimen
 def shipped_configs() -> dict[str, Path]:
     """Return the experiment files that come with the library, by name."""
     package = Path(str(files("rankeval")))
-    # A wheel holds them inside the package; in a checkout (editable install) they stand beside it.
+    # A wheel holds them inside the package, a checkout (editable install) beside it.
     for folder in (package / "configs", package.parent / "configs"):
         found = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
         if found:
@@ -335,7 +337,7 @@ def _parse(text: str, source: str) -> Any:
 
 
 def _n_values(value: Any, known: dict[int, float]) -> float:
-    """Count the values with those that aliases stand for; endless where one stands for what holds it."""
+    """Count the values, aliases expanded; infinite if an alias contains itself."""
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:
@@ -346,7 +348,7 @@ def _n_values(value: Any, known: dict[int, float]) -> float:
 
 
 def _set(raw: dict[str, Any], override: str) -> None:
-    """Put one ``key.sub=value`` in its place; whether the key exists is for the model to say."""
+    """Set one ``key.sub=value``; the model checks later if the key exists."""
     key, equals, text = override.partition("=")
     steps = key.strip().split(".")
     if not equals or not all(steps):
@@ -364,7 +366,7 @@ def _set(raw: dict[str, Any], override: str) -> None:
 
 def _one_line(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
-    # An unknown key says more than what follows from it (the key that it was meant to be is then missing).
+    # Show an unknown key first: the key that it was meant to be is then missing too.
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
     steps = [str(step) for step in first["loc"]]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -382,16 +384,9 @@ def _one_line(error: ValidationError) -> str:
 
 
 def _fields_at(steps: list[str]) -> list[str]:
-    """Return the known keys of the section at this place."""
-    sections: dict[str, type[BaseModel]] = {
-        "data": DataConfig,
-        "split": SplitConfig,
-        "rankers": RankerConfig,
-        "cv": CvConfig,
-        "guard": GuardConfig,
-        "comparison": ComparisonConfig,
-        "tracking": TrackingConfig,
-        "output": OutputConfig,
-    }
-    model = sections.get(steps[0], ExperimentConfig) if steps else ExperimentConfig
-    return list(model.model_fields)
+    """Return the keys of the section at this place."""
+    if not steps:
+        return list(ExperimentConfig.model_fields)
+    annotation = ExperimentConfig.model_fields[steps[0]].annotation
+    sections = (one for one in (annotation, *get_args(annotation)) if isclass(one) and issubclass(one, BaseModel))
+    return list(next(sections).model_fields)

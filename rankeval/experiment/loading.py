@@ -1,4 +1,9 @@
-"""From an experiment file to objects: estimators by their import path, data cut into dev and test."""
+"""Make objects of an experiment file: import estimators, load data, split it into dev and test.
+
+An experiment file names code. `_check_loader` and `_check_estimator` look at an imported object before it is called:
+``os:system`` as a loader would run the path, ``subprocess.Popen`` as an estimator would start a program. This catches
+mistakes and no malice, because importing a module already runs its code.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +26,19 @@ from rankeval.io.limits import limits_of
 from rankeval.tracking import LoggedData
 
 EXTRAS = ("lightgbm", "xgboost", "catboost")
-"""Packages that come with an extra of their own name."""
+"""Packages that an extra of the same name installs."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The two parts of an experiment's data and what is to be recorded of them."""
+    """The two parts of the data of an experiment, and their source."""
 
     dev: RankingData
     test: RankingData
     source: str
 
     def logged(self) -> tuple[LoggedData, LoggedData]:
-        """Return what a tracker records: dev, then test."""
+        """Describe dev, then test, for a tracker."""
         return self._logged(self.dev, "dev"), self._logged(self.test, "test")
 
     def _logged(self, data: RankingData, role: str) -> LoggedData:
@@ -41,7 +46,7 @@ class Parts:
 
 
 def load_parts(config: ExperimentConfig) -> Parts:
-    """Load the data of an experiment, cut into dev and test.
+    """Load the data of an experiment and split it into dev and test.
 
     Parameters
     ----------
@@ -51,7 +56,7 @@ def load_parts(config: ExperimentConfig) -> Parts:
     Raises
     ------
     ConfigError
-        When the loader cannot be imported, called, or returns something else than `RankingData`.
+        If the loader cannot be imported or called, or returns no `RankingData`.
     """
     source = config.data.path or config.data.loader
     if config.data.loader == "letor" and config.data.path is not None and Path(config.data.path).is_dir():
@@ -68,14 +73,14 @@ def import_object(path: str, *, key: str) -> Any:
     Parameters
     ----------
     path : str
-        What the experiment file says.
+        The import path in the experiment file.
     key : str
-        Where it says so, for the error.
+        The key that holds it, for errors.
 
     Raises
     ------
     ConfigError
-        When the module or the name is missing; names the extra that brings the module where there is one.
+        If the module or the name does not exist; the message names the extra that installs the module.
     """
     module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not module_path:
@@ -94,7 +99,7 @@ def import_object(path: str, *, key: str) -> Any:
 
 
 def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
-    """Make the estimator of a ranker, seeded where it takes a seed and was given none.
+    """Make the estimator of a ranker, with the seed of the experiment unless the file sets one.
 
     Parameters
     ----------
@@ -108,7 +113,7 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     Raises
     ------
     ConfigError
-        When it cannot be imported or takes no such parameter.
+        If the class cannot be imported or refuses a parameter.
     """
     from sklearn.base import clone
 
@@ -123,25 +128,22 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
         trial = clone(estimator)
         trial.set_params(**{parameter: values[0] for parameter, values in config.grid.items()})
     except (TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"rankers.{name}: {config.estimator} was not made: {' '.join(str(error).split())}") from error
+        raise ConfigError(
+            f"rankers.{name}: {config.estimator} cannot be made: {' '.join(str(error).split())}"
+        ) from error
     return estimator
 
 
 def _check_estimator(found: Any, path: str, key: str) -> None:
-    """Refuse what is no class with fit and predict, before it is called: ``subprocess.Popen`` would start a program."""
+    """Raise unless this is a class with fit and predict."""
     if not isclass(found):
-        raise ConfigError(
-            f"{key}: {path!r} is no class, found a {type(found).__name__}; expected one with fit, predict"
-        )
+        raise ConfigError(f"{key}: expected a class with fit and predict, found {path!r}, a {type(found).__name__}")
     if lacking := [method for method in ("fit", "predict") if not callable(getattr(found, method, None))]:
-        raise ConfigError(f"{key}: the class {path!r} has no {' and no '.join(lacking)}: it is no estimator")
+        raise ConfigError(f"{key}: expected a class with fit and predict; {path!r} has no {' and no '.join(lacking)}")
 
 
 def _check_loader(found: Any, path: str) -> None:
-    """Refuse what can be no loader, before it is called: ``os:system`` would run the path, ``shutil:rmtree`` delete it.
-
-    A loader is a function written in Python, and none of Python's own library.
-    """
+    """Raise unless this is a function written in Python, outside of the standard library."""
     if not (isfunction(found) or ismethod(found)):
         raise ConfigError(f"data.loader: {path!r} is a {type(found).__name__}, expected a function of your own")
     if (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
@@ -154,12 +156,12 @@ def _check_loader(found: Any, path: str) -> None:
 
 
 def data_digest(data: RankingData) -> str:
-    """Return the SHA-256 of rows in their order: features, labels, query and document ids.
+    """Return the SHA-256 of features, labels, query ids and document ids, in the order of the rows.
 
     Parameters
     ----------
     data : RankingData
-        What to fingerprint.
+        The rows.
     """
     digest = hashlib.sha256()
     for label, column in _columns(data):
@@ -207,7 +209,7 @@ def _load(config: DataConfig) -> RankingData:
 
 
 def _letor_folder(config: DataConfig) -> tuple[RankingData, RankingData]:
-    """Return train and validation part as one, and the test part."""
+    """Return the training and validation parts as one, and the test part."""
     from rankeval.datasets import load_letor_parts
 
     parts = _call(load_letor_parts, config)

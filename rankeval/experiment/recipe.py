@@ -1,8 +1,8 @@
 """Run an experiment: a recipe over public calls.
 
-Load, split, register the test part, tune every candidate on dev, freeze the winners, open the test part once,
-compare, report, log. What an earlier run trained is taken from where it was kept, and what was opened is opened again
-without a look, so the same file may be run as often as one likes.
+Load the data, split it, register the test part, tune every candidate on dev, freeze the winners, open the test part
+once, compare, report, log. Results of an earlier run come from the cache, and opening the same rankings again costs no
+look: you may run the same file as often as you like.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from rankeval.collection.data import RankingData
 from rankeval.comparison.result import Comparison, compare
 from rankeval.errors import RankevalWarning, TrackingError
 from rankeval.evaluation import Evaluation
+from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
-from rankeval.experiment.kept import candidate_digest, keep, read_kept, versions
+from rankeval.experiment.final_test import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, load_parts, make_estimator
-from rankeval.experiment.opening import Opened, open_test, stand_guard
-from rankeval.experiment.tuning import Tuned, tune
+from rankeval.experiment.tuning import TunedCandidate, tune
 from rankeval.io.writing import write_atomically
 from rankeval.measures import measure
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, report_for_experiment
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
 
 Progress = Callable[[int, int, str], None]
-"""Called with the steps that are done, the steps in all, and what is being done."""
+"""Called with the number of steps done, the number of all steps, and the present step in words."""
 
 NOT_LOGGED = "the experiment was not logged: "
-"""How the warning begins that a run made without its tracking server gives."""
+"""The start of the warning for a run whose tracking server refused."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExperimentResult:
-    """What an experiment gave and where it lies.
+    """The result of an experiment, and its files.
 
     Attributes
     ----------
     config : ExperimentConfig
-        What was run.
+        The experiment.
     facts : ExperimentFacts
-        Candidates, comparison, guard, data: all that the report says.
+        Candidates, comparison, guard and data: the content of the report.
     directory : Path
         Holds ``report.html``, ``comparison.csv``, ``experiment.yaml`` and ``predictions/<ranker>.parquet``.
     tracked : TrackedRun, optional
         The run on the tracking server.
     tracking_error : str, optional
-        Why it is not there, and how to send what is kept on disk.
+        Why it is not there, and how to send it again.
     """
 
     config: ExperimentConfig
@@ -77,31 +77,31 @@ class ExperimentResult:
 
     @property
     def guard(self) -> GuardFacts:
-        """What the guard had to do with it."""
+        """Facts on the guard: ledger, looks, standing."""
         return self.facts.guard
 
     @property
     def n_trained(self) -> int:
-        """How many candidates were trained in this run; the others were kept from an earlier one."""
+        """Number of candidates trained in this run; the results of the others were cached."""
         return self.facts.n_trained
 
     @property
     def looks_added(self) -> int:
-        """How many looks at the test part this run added."""
+        """Number of looks at the test part that this run added."""
         return self.facts.guard.looks_added
 
     @property
     def report(self) -> Path:
-        """The report's file."""
+        """Path of the report."""
         return self.directory / "report.html"
 
     def predictions(self, ranker: str) -> Path:
-        """Return the file with a ranker's scores of the test part.
+        """Return the path of the test scores of a ranker.
 
         Parameters
         ----------
         ranker : str
-            Its name in the experiment.
+            Name of the ranker in the experiment.
         """
         return self.directory / "predictions" / f"{ranker}.parquet"
 
@@ -122,27 +122,27 @@ def run_experiment(
     Parameters
     ----------
     config : ExperimentConfig, mapping, str or Path
-        The experiment: as `load_config` gives it, as plain values, or a file or the name of a shipped one.
+        The experiment: a checked one, plain values, a file, or the name of a shipped one.
     progress : callable, optional
-        Called with steps done, steps in all, and what is being done.
+        Called with steps done, all steps, and the present step in words.
 
     Returns
     -------
     ExperimentResult
-        Where the tracking server could not be reached, all else is there, and a warning and ``tracking_error`` say how
-        to send what was kept.
+        If the tracking server cannot be reached, everything else is done; a warning and ``tracking_error`` say how to
+        log the run later.
 
     Raises
     ------
     ConfigError
-        When the experiment does not fit together.
+        If a key or value of the experiment is wrong.
     GuardRefusal
-        When the dev part holds registered test content.
+        If the dev part holds registered test content.
 
     Notes
     -----
-    Run again, it trains only what changed (settings, data, versions) and costs no look while the rankings are the
-    same ones.
+    A second run trains only candidates whose settings, data or library versions changed, and adds no look if the
+    rankings are the same.
     """
     config = _checked(config)
     steps = _Steps(progress, len(config.rankers) + 4)
@@ -151,7 +151,7 @@ def run_experiment(
     estimators = {name: make_estimator(ranker, name=name, seed=config.seed) for name, ranker in config.rankers.items()}
     steps.next("loading data")
     parts = load_parts(config)
-    part = stand_guard(config, parts.test)
+    part = guard_test_part(config, parts.test)
     data = parts.logged()
     tuned = {}
     for name, estimator in estimators.items():
@@ -177,7 +177,7 @@ def run_experiment(
 
 @dataclass
 class _Steps:
-    """Counts the steps for whoever watches."""
+    """Counts the steps and reports each one."""
 
     progress: Progress | None
     total: int
@@ -197,20 +197,23 @@ def _checked(config: ExperimentConfig | Mapping[str, Any] | str | Path) -> Exper
 
 def _tuned(
     name: str, estimator: Any, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, LoggedData]
-) -> tuple[Tuned, bool, str]:
-    """Return what training gave, whether it was kept from an earlier run, and the digest it is kept under."""
+) -> tuple[TunedCandidate, bool, str]:
+    """Return the tuned candidate, whether it came from the cache, and its digest."""
     digest = candidate_digest(name, config, dev=data[0].digest, test=data[1].digest)
     folder = config.directory / "kept" / digest[:20]
-    kept = read_kept(folder, name=name)
-    if kept is not None:
-        return kept, True, digest
+    cached = read_cached(folder, name=name)
+    if cached is not None:
+        return cached, True, digest
     tuned = tune(estimator, config.rankers[name].grid, parts.dev, parts.test, config=config)
-    keep(folder, tuned)
+    write_cached(folder, tuned)
     return tuned, False, digest
 
 
 def _facts(
-    config: ExperimentConfig, opened: Opened, data: tuple[LoggedData, ...], tuned: Mapping[str, tuple[Tuned, bool, str]]
+    config: ExperimentConfig,
+    opened: Opened,
+    data: tuple[LoggedData, ...],
+    tuned: Mapping[str, tuple[TunedCandidate, bool, str]],
 ) -> ExperimentFacts:
     candidates = tuple(
         Candidate(
@@ -241,7 +244,7 @@ def _facts(
 
 
 def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> pd.DataFrame:
-    """Return the differences by the other measures, without the p-values that nobody planned."""
+    """Return the differences by the other measures, without p-values: the plan promised none."""
     others = config.all_measures[1:]
     if not others:
         return pd.DataFrame()
@@ -258,7 +261,7 @@ def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) 
 def _artifacts(
     facts: ExperimentFacts, test: RankingData, scores: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, bytes]:
-    """Return the experiment's files by path."""
+    """Return the content of each file by its path."""
     files = {f"predictions/{name}.parquet": _predictions(test, score) for name, score in scores.items()}
     files["comparison.csv"] = facts.comparison.table.to_csv(index=False).encode()
     files["experiment.yaml"] = facts.config.encode()
@@ -278,7 +281,7 @@ def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
 def _track(
     config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]
 ) -> tuple[TrackedRun | None, str | None]:
-    """Log the experiment; where the server refuses, return what it said beside what is kept."""
+    """Log the experiment; return the run, or the message of a server that refused."""
     if config.tracking is None:
         return None, None
     make_tracker, _ = find_tracker(config.tracking.host)
@@ -330,7 +333,7 @@ def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str,
         tags={
             "rankeval.kind": "candidate",
             "rankeval.digest": candidate.digest,
-            "rankeval.trained": "no: kept from an earlier run" if candidate.reused else "yes",
+            "rankeval.trained": "no: cached by an earlier run" if candidate.reused else "yes",
         },
         evaluations={"dev": candidate.dev, "test": candidate.test},
         data=facts.data,

@@ -1,4 +1,4 @@
-"""One candidate: searched on dev, scored out of fold there, and applied to the test part."""
+"""Tune one candidate: search on dev, score the winner out of fold, predict the test part."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rankeval.experiment.config import ExperimentConfig
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
-    """What training a candidate gave; all that is kept of it.
+class TunedCandidate:
+    """The result of tuning one candidate.
 
     Attributes
     ----------
     params : mapping
-        The chosen point of the grid.
+        The winning point of the grid.
     search : DataFrame
         One row per point: its parameters, mean and standard deviation of the primary measure over the folds.
     dev : Evaluation
-        Out-of-fold scores of the chosen point.
+        Out-of-fold scores of the winner.
     scores : ndarray of shape (n_test_rows,)
-        What the winner, fitted on all of dev, gives the rows of the test part.
+        Scores of the test rows by the winner, fitted on all of dev.
     seconds : float
-        How long it took.
+        Time of the search, the validation and the prediction.
     """
 
     params: Mapping[str, Any]
@@ -43,17 +43,17 @@ class Tuned:
 
 def tune(
     estimator: Any, grid: Mapping[str, list[Any]], dev: RankingData, test: RankingData, *, config: ExperimentConfig
-) -> Tuned:
+) -> TunedCandidate:
     """Search the grid on dev, score the winner out of fold, and predict the test part with it.
 
     Parameters
     ----------
     estimator : estimator
-        With its fixed parameters.
+        The ranker with its fixed parameters.
     grid : mapping of str to list
-        Parameter -> values to try; may be empty.
+        Values to try by parameter; may be empty.
     dev, test : RankingData
-        The parts. Of the test part only the features are used.
+        The two parts; only the features of the test part are used.
     config : ExperimentConfig
         Measures, folds, convention and number of jobs.
     """
@@ -93,7 +93,7 @@ def tune(
         n_jobs=config.n_jobs,
     )
     scores = np.asarray(search.best_estimator_.predict(test.X), dtype=np.float64)
-    return Tuned(
+    return TunedCandidate(
         params={name.removeprefix("estimator__"): value for name, value in search.best_params_.items()},
         search=_search_frame(search.cv_results_, primary, sign),
         dev=validation.evaluation,
@@ -103,7 +103,7 @@ def tune(
 
 
 def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.DataFrame:
-    """Return the points of the grid; a scorer's value is negative where less is better, the mean shown is not."""
+    """Return one row per point of the grid, with means in the sign of the measure: scorers negate costs."""
     points = pd.DataFrame(
         [{name.removeprefix("estimator__"): value for name, value in point.items()} for point in results["params"]]
     )

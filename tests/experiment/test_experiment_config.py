@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_one_line_with_the_key_and_a_way_out(settings, said
     ("text", "said"),
     [
         ("- a\n- b\n", "a mapping of sections, found list"),
-        ("name: a\nname: b\n", "line 2, column 1: the key 'name' stands twice"),
+        ("name: a\nname: b\n", "line 2, column 1: the key 'name' is repeated"),
         ("name: [\n", "line 2, column 1"),
         ("name: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
     ],

@@ -15,7 +15,7 @@ import rankeval as rk
 from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, GuardRefusal
 from rankeval.experiment import check_config, run_experiment
-from rankeval.experiment.kept import candidate_digest
+from rankeval.experiment.cache import candidate_digest
 from rankeval.experiment.loading import data_digest, load_parts
 
 SMALL = {
@@ -137,7 +137,7 @@ def test_without_a_guard_it_runs_and_the_report_says_so(guard, why):
 
 def test_a_guard_refuses_a_test_that_its_plans_do_not_freeze(tmp_path):
     config = small(guard={"ledger": f"sqlite:///{tmp_path}/l.db"}, comparison={"test": "t"})
-    with pytest.raises(ConfigError, match="'t' with correction 'max_t' is not what the guard's plans freeze"):
+    with pytest.raises(ConfigError, match="found test 't' with correction 'max_t'; the guard's plans freeze"):
         run_experiment(config)
 
 

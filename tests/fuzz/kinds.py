@@ -19,8 +19,8 @@ from fuzz import plain_readers as plain
 
 import rankeval as rk
 from rankeval.datasets import load_letor
+from rankeval.experiment.cache import read_cached
 from rankeval.experiment.config import load_config
-from rankeval.experiment.kept import read_kept
 from rankeval.guard.records import Records
 from rankeval.ledger import discovery
 from rankeval.ledger.chain import Ledger
@@ -251,7 +251,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("plan", bodies_of(folder), partial(read_plan, ledger=ledger)),
         Kind("pyproject.toml", PYPROJECT, read_pyproject),
         Kind("record.json", record_text(), read_record),
-        Kind("facts.json", kept, lambda path: read_kept(path.parent, name="x"), beside=(
+        Kind("facts.json", kept, lambda path: read_cached(path.parent, name="x"), beside=(
             ("dev.parquet", evaluation_file(folder)), ("scores.parquet", parquet_bytes(score=[0.5, 1.5])))),
         Kind("sniffed", RUN, run_rows),
     ]  # fmt: skip

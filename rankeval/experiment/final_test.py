@@ -1,4 +1,4 @@
-"""The winners' rankings of the test part, opened through the guard, or compared without one where it is off."""
+"""Open the test part for the winners: through the guard, or without one if the experiment switches it off."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TestPart:
-    """The test part and the guard that stands before it, or why none does."""
+    """The test part, and its guard or the reason why it has none."""
 
     data: RankingData
     guard: Guard | None
@@ -33,27 +33,27 @@ class TestPart:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """What opening gave: the comparison by the primary measure, all measures of each ranker, and the guard's word."""
+    """The comparison by the primary measure, the evaluation of each ranker by all measures, and facts on the guard."""
 
     comparison: Comparison
     evaluations: Mapping[str, Evaluation]
     guard: GuardFacts
 
 
-def stand_guard(config: ExperimentConfig, test: RankingData) -> TestPart:
-    """Register the test part, so that nothing in this experiment or after it can score it by accident.
+def guard_test_part(config: ExperimentConfig, test: RankingData) -> TestPart:
+    """Register the test part, so that this experiment and later ones cannot score it by accident.
 
     Parameters
     ----------
     config : ExperimentConfig
-        Names the project and the ledger.
+        The experiment, with its project and ledger.
     test : RankingData
-        The part.
+        The test part.
 
     Raises
     ------
     ConfigError
-        When a comparison is asked for that no plan can freeze.
+        If no plan can freeze the comparison that the file asks for.
     """
     if config.guard is None:
         return TestPart(test, None, unguarded="The experiment file switches the guard off.")
@@ -61,8 +61,8 @@ def stand_guard(config: ExperimentConfig, test: RankingData) -> TestPart:
         return TestPart(test, None, unguarded="The ledger is switched off (RANKEVAL_LEDGER=off).")
     if not config.comparison.as_frozen:
         raise ConfigError(
-            f"comparison: test {config.comparison.test!r} with correction {config.comparison.correction!r} is not what "
-            "the guard's plans freeze (randomization, max_t): leave both out, or switch the guard off with guard=off"
+            f"comparison: found test {config.comparison.test!r} with correction {config.comparison.correction!r}; the "
+            "guard's plans freeze randomization with max_t: leave both keys out, or switch the guard off (guard: off)"
         )
     from rankeval.guard import Guard
 
@@ -77,11 +77,11 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     Parameters
     ----------
     config : ExperimentConfig
-        Measures, baseline and comparison.
+        The experiment.
     part : TestPart
-        As `stand_guard` made it.
+        The test part, as `guard_test_part` returns it.
     scores : mapping of str to ndarray of shape (n_test_rows,)
-        Each winner's scores.
+        The scores of each winner.
     """
     if part.guard is None:
         evaluations = _evaluations(evaluate, config, part.data, scores)
@@ -118,12 +118,12 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         looks_added=looks_added,
         standing=_standing(comparison),
     )
-    # These rankings are open now, so any measure of them may be had, and there is nothing left to refuse.
+    # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     return Opened(comparison, _evaluations(score_arrays, config, part.data, scores), facts)
 
 
 def _standing(comparison: Comparison) -> str:
-    """Return what the guard calls the comparison: the first word of the note in which it says so."""
+    """Return the standing that the guard gave the comparison: the first word of one of its notes."""
     words = ("confirmatory", "exploratory", "secondary")
     return next(word for note in comparison.notes for word in words if note.startswith(word))
 

@@ -1,7 +1,13 @@
-"""Results kept from one run to the next, under the digest of all that they depend on; no pickle.
+"""Keep the results of candidates from one run of an experiment to the next, without pickle.
 
-One folder per candidate: ``scores.parquet`` (test part), ``dev.parquet`` (an `Evaluation`), ``facts.json``. A folder
-comes into being by one rename, so that a run that is killed leaves none half filled.
+The digest of everything that a result depends on names its folder, so a changed setting is never answered with an old
+result::
+
+    rankeval-out/<experiment>/kept/<digest>/scores.parquet     scores of the test part
+                                            dev.parquet        out-of-fold `Evaluation`
+                                            facts.json         chosen parameters, the search, seconds
+
+A folder is filled under another name and renamed: a killed run leaves no half-filled one.
 """
 
 from __future__ import annotations
@@ -25,19 +31,19 @@ import pyarrow.parquet as pq
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.tuning import Tuned
+from rankeval.experiment.tuning import TunedCandidate
 
 FORMAT = 1
-"""Raised when what is kept, or how it is computed, changes."""
+"""Part of every digest; to be increased when the cached content or its computation changes."""
 
 
 def versions(estimators: list[str]) -> dict[str, str]:
-    """Return the versions of what has a say in the results.
+    """Return the versions of Python and of the libraries that the results depend on.
 
     Parameters
     ----------
     estimators : list of str
-        Import paths; their distributions are included.
+        Import paths of the estimators, whose distributions are included.
     """
     packages = {"rankeval-mlflow", "numpy", "scipy", "scikit-learn"}
     known = metadata.packages_distributions()
@@ -47,19 +53,19 @@ def versions(estimators: list[str]) -> dict[str, str]:
 
 
 def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str) -> str:
-    """Return the digest of all that a candidate's result depends on.
+    """Return the digest of everything that the result of a candidate depends on.
 
     Parameters
     ----------
     name : str
         The ranker.
     config : ExperimentConfig
-        The experiment; only what bears on this ranker counts.
+        The experiment. Settings of the other rankers do not change the digest.
     dev, test : str
         Digests of the two parts.
     """
     ranker = config.rankers[name]
-    said = {
+    dependencies = {
         "format": FORMAT,
         "ranker": ranker.model_dump(mode="json"),
         "measures": config.all_measures,
@@ -70,29 +76,29 @@ def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str
         "test": test,
         "versions": versions([ranker.estimator]),
     }
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(dependencies, sort_keys=True).encode()).hexdigest()
 
 
-def read_kept(folder: Path, *, name: str) -> Tuned | None:
-    """Return what is kept in this folder, or None.
+def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
+    """Read a cached result; None if there is none.
 
     Parameters
     ----------
     folder : Path
-        Named after the candidate's digest.
+        The folder named after the digest of the candidate.
     name : str
-        What the candidate is called now.
+        The present name of the candidate.
 
     Raises
     ------
     InvalidInput
-        When a file of the folder was damaged.
+        If a file of the folder is damaged.
     """
     if not folder.is_dir():
         return None
     try:
         facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-        return Tuned(
+        return TunedCandidate(
             params=dict(facts["params"]),
             search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
             dev=replace(Evaluation.load(folder / "dev.parquet"), name=name),
@@ -102,20 +108,20 @@ def read_kept(folder: Path, *, name: str) -> Tuned | None:
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(
-            f"what {folder} keeps of an earlier run is damaged (facts.json, dev.parquet or scores.parquet: {why}); "
-            "remove the folder, and the candidate is tuned again"
+            f"the cached result in {folder} is damaged (facts.json, dev.parquet or scores.parquet: {why}); "
+            "remove the folder to tune the candidate again"
         ) from error
 
 
-def keep(folder: Path, tuned: Tuned) -> None:
-    """Keep a candidate's result in this folder.
+def write_cached(folder: Path, tuned: TunedCandidate) -> None:
+    """Write the result of a candidate to the cache.
 
     Parameters
     ----------
     folder : Path
-        Named after the candidate's digest.
-    tuned : Tuned
-        What to keep.
+        The folder named after the digest of the candidate.
+    tuned : TunedCandidate
+        The result.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
@@ -129,7 +135,7 @@ def keep(folder: Path, tuned: Tuned) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _facts(tuned: Tuned) -> Mapping[str, Any]:
+def _facts(tuned: TunedCandidate) -> Mapping[str, Any]:
     frame = tuned.search
     rows = [[_plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
     return {
