@@ -5,7 +5,8 @@ placeholder::
 
     family  tool         template             filed under     the rest must match   gives
     AP      trec_eval    map                  map             (nothing)             AP
-    nDCG    trec_eval    ndcg_cut_{cutoff}    ndcg_cut_       ([0-9]+)              nDCG@10
+    nDCG    trec_eval    ndcg_cut_{cutoff}    ndcg_cut_ and   ([0-9]+)              nDCG@10
+                                              ndcg_cut.
     nDCG    trec_eval    ndcg_{gain}          ndcg_           ([0-9]+=...)          nDCG(gain={1: 3.5})
     F       ir_measures  SetF(beta={beta:squared})            SetF(beta=            F(beta=2) for SetF(beta=4)
 
@@ -93,7 +94,10 @@ def _table(*families: Family) -> dict[str, list[_Alias]]:
             for template in templates:
                 prefix, *parts = re.split(r"\{(\w+)(?::(\w+))?\}", str(template))
                 fixed = template.fixed if isinstance(template, Spelling) else {}
-                table.setdefault(prefix, []).append(_Alias(tool, family, fixed, *_values(family, parts)))
+                alias = _Alias(tool, family, fixed, *_values(family, parts))
+                table.setdefault(prefix, []).append(alias)
+                if tool.startswith("trec_eval") and prefix.endswith("_"):  # -m P.5 prints P_5
+                    table.setdefault(f"{prefix[:-1]}.", []).append(alias)
     return table
 
 

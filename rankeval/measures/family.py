@@ -22,7 +22,7 @@ of this package pickle by name; a measure that a notebook declares travels with 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -120,7 +120,7 @@ class Family:
     linear: bool = False
     expected: Kernel | str | None = None
     exact_to: str = ""
-    spellings: Mapping[str, tuple[str | Spelling, ...]] = field(default_factory=dict)
+    spellings: Mapping[str, Sequence[str | Spelling]] = field(default_factory=dict)
     needs: str = "grades"
     monotone: str = ""
     greater_is_better: bool = True
@@ -132,6 +132,11 @@ class Family:
             raise InvalidInput(
                 f"{self.name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the "
                 "kernel that averages over the orders of tied rows, or expected='orders' if there is no formula"
+            )
+        strings = [tool for tool, templates in self.spellings.items() if isinstance(templates, str)]
+        if strings:  # each letter would be a name
+            raise InvalidInput(
+                f"{self.name}: the spellings of {strings[0]} are a tuple, such as ('ndcg_cut_{{cutoff}}',)"
             )
         for rule, known in CHOICES.items():
             value = getattr(self, rule)

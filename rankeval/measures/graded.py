@@ -162,7 +162,7 @@ def ideal_dcg(
     linear=True,
     monotone="order",
     spellings={
-        "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_cut.{cutoff}", "ndcg_{gain}", "ndcg.{gain}"),
+        "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_{gain}"),
         "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
         "ranx": (
             "ndcg@{cutoff}",

@@ -159,7 +159,7 @@ def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     formula="mean over the documents with a gain of nDCG at their ranks; at the end of the list if not retrieved",
     source="Buckley, trec_eval",
     expected=_ndcg_rel,
-    spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}", "ndcg_rel.{gain}")},
+    spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
 )
 def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     """Average of nDCG at the ranks of the documents with a gain above 0.
@@ -175,7 +175,7 @@ def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     formula="mean of nDCG at the ranks where the best order goes down a level, and at the end of a longer list",
     source="Buckley, trec_eval",
     linear=True,
-    spellings={"trec_eval": ("Rndcg", "Rndcg_{gain}", "Rndcg.{gain}")},
+    spellings={"trec_eval": ("Rndcg", "Rndcg_{gain}")},
 )
 def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) -> Floats:
     """Average of nDCG at each number of documents that makes up the upper levels of gain.
@@ -257,7 +257,7 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     source="Buckley, trec_eval",
     expected=_expected_g,
     exact_to=EXACT_TO,
-    spellings={"trec_eval": ("G", "G_{gain}", "G.{gain}")},
+    spellings={"trec_eval": ("G", "G_{gain}")},
 )
 def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     """Gain of the documents, less for what the list could have gained above them: between AP and nDCG.

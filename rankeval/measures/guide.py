@@ -80,8 +80,9 @@ Made from the declarations by `rankeval measures --format markdown`; a test hold
 `Family(parameter=value)@cutoff`; what another tool calls a measure is understood too, and where tools mean different
 things by one name it is read under the convention, or refused with the choices.
 
-`{cutoff}` and the like stand for values. What a tool sets without saying so stands behind its name in parentheses. A
-parameter without a default must be given.
+`{cutoff}` and the like stand for values. Parentheses behind a tool's name hold the parameters that the tool sets
+without saying so. trec_eval's names are those that it prints; those of its `-m`, with a dot (`P.5`), are understood
+too. A parameter without a default must be given.
 
 Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says where it
 is exact; beyond, orders are drawn, by a seed that depends on the query's id, and the standard error is shown

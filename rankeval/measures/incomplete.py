@@ -203,7 +203,7 @@ def _unjudged_within(judged: Judged, cutoff: int | None) -> Floats:
     source="Soboroff, trec_eval",
     linear=True,
     greater_is_better=False,
-    spellings={"trec_eval": ("unj_{cutoff}", "unj.{cutoff}")},
+    spellings={"trec_eval": ("unj_{cutoff}",)},
 )
 def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     """Share of the rows within the cut-off that nobody judged.

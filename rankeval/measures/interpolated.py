@@ -123,8 +123,8 @@ def _expected_average(
     exact_to=EXACT_TO,
     monotone="order",
     spellings={
-        **_by_version("iprec_at_recall_{recall}", "iprec_at_recall.{recall}"),
-        "trec_eval-8": tuple(Spelling(f"ircl_prn{dot}{{recall}}", {"rule": "trec_eval-9"}) for dot in "._"),
+        **_by_version("iprec_at_recall_{recall}"),
+        "trec_eval-8": (Spelling("ircl_prn_{recall}", {"rule": "trec_eval-9"}),),
         "ir_measures": ("IPrec@{recall}",),
     },
 )
@@ -146,7 +146,7 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
     exact_to=EXACT_TO,
     monotone="order",
     spellings={
-        **_by_version("11pt_avg", "11pt_avg_{levels}", "11pt_avg.{levels}"),
+        **_by_version("11pt_avg", "11pt_avg_{levels}"),
         "trec_eval-8": (Spelling("11-pt_avg", {"rule": "trec_eval-9"}),),
     },
 )
@@ -170,7 +170,7 @@ def eleven_point_average(
     source="Buckley & Voorhees, trec_eval",
     linear=True,
     monotone="order",
-    spellings={"trec_eval": ("Rprec_mult_{multiple}", "Rprec_mult.{multiple}")},
+    spellings={"trec_eval": ("Rprec_mult_{multiple}",)},
 )
 def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats:
     """Precision at a multiple of the number of relevant documents: below 1 the early ranks, above 1 the later.

@@ -380,9 +380,7 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
         "trec_eval": (
             Spelling("map_avgjg", {"of": "AP"}),
             Spelling("P_avgjg_{cutoff}", {"of": "P"}),
-            Spelling("P_avgjg.{cutoff}", {"of": "P"}),
             Spelling("Rprec_mult_avgjg_{multiple}", {"of": "RprecMult"}),
-            Spelling("Rprec_mult_avgjg.{multiple}", {"of": "RprecMult"}),
         ),
     },
 )

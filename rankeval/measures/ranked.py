@@ -126,7 +126,7 @@ def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, crossed: NDArray[n
     expected=_expected_normalized_ap,
     monotone="order",
     spellings={
-        "trec_eval": ("map", "map_cut_{cutoff}", "map_cut.{cutoff}"),
+        "trec_eval": ("map", "map_cut_{cutoff}"),
         "ir_measures": ("AP", "AP@{cutoff}", "MAP", "MAP@{cutoff}"),
         "ranx": ("map@{cutoff}", "map"),
     },

@@ -26,7 +26,7 @@ _GREATEST_BETA = 1e100
     linear=True,
     monotone="grade",
     spellings={
-        "trec_eval": ("P_{cutoff}", "P.{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
+        "trec_eval": ("P_{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
         "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "SetP"),
         "ranx": ("precision@{cutoff}", "precision"),
     },
@@ -50,7 +50,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     linear=True,
     monotone="order",
     spellings={
-        "trec_eval": ("recall_{cutoff}", "recall.{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
+        "trec_eval": ("recall_{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
         "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "SetR"),
         "ranx": ("recall@{cutoff}", "recall"),
     },
@@ -70,7 +70,7 @@ def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floa
     source="Buckley & Voorhees, trec_eval",
     linear=True,
     spellings={
-        "trec_eval": ("relative_P_{cutoff}", "relative_P.{cutoff}", "set_relative_P", "exact_relative_prec"),
+        "trec_eval": ("relative_P_{cutoff}", "set_relative_P", "exact_relative_prec"),
         "ir_measures": ("SetRelP",),
     },
 )
@@ -106,7 +106,7 @@ def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     source="Buckley & Voorhees, trec_eval; TREC filtering tracks",
     bounds=(-np.inf, np.inf),
     linear=True,
-    spellings={"trec_eval": ("utility_{a},{b},{c},{d}", "utility.{a},{b},{c},{d}")},
+    spellings={"trec_eval": ("utility_{a},{b},{c},{d}",)},
 )
 def utility(
     judged: Judged,
@@ -145,7 +145,7 @@ def utility(
     linear=True,
     monotone="order",
     spellings={
-        "trec_eval": ("set_F", "set_F_{beta:squared}", "set_F.{beta:squared}"),
+        "trec_eval": ("set_F", "set_F_{beta:squared}"),
         "ir_measures": ("SetF", "SetF(beta={beta:squared})"),
         "as it reads": ("SetF(beta={beta})",),
         "ranx": ("f1@{cutoff}", "f1"),
@@ -203,7 +203,7 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
     expected=_expected_success,
     monotone="grade",
     spellings={
-        "trec_eval": ("success_{cutoff}", "success.{cutoff}"),
+        "trec_eval": ("success_{cutoff}",),
         "ir_measures": ("Success@{cutoff}",),
         "ranx": ("hit_rate@{cutoff}", "hit_rate"),
     },

@@ -30,6 +30,12 @@ def test_a_measure_must_say_what_ties_do_to_it():
         family("Careless", title="", formula="", source="")
 
 
+def test_spellings_that_are_a_string_are_refused():
+    """A forgotten comma would make a name of each letter."""
+    with pytest.raises(InvalidInput, match=r"the spellings of hound are a tuple, such as \('"):
+        family("OwnHit", title="", formula="", source="", linear=True, spellings={"hound": ("own_hit")})
+
+
 def test_a_name_is_declared_once():
     """Two functions cannot share a name."""
     with pytest.raises(InvalidInput, match="already declared"):
