@@ -1,4 +1,4 @@
-"""Is this content registered? Fingerprints of queries, the ledger that keeps them, and the refusal."""
+"""Is this data a registered test collection? Fingerprints of queries, the evidence of a match, and the refusal."""
 
 from rankeval.contamination.refusal import ContaminationCheck, forget
 

@@ -1,28 +1,41 @@
-"""What a query is, but for its name: hashes that survive renamed ids and any order of rows and queries.
+"""Fingerprints: the content of a collection as 64-bit hashes, query by query.
 
-A query is known by some of four kinds of content, each the multiset of one hash a row:
+A fingerprint is built in three layers. Take three rows of two queries::
 
-``features``   the feature rows; finds data that is fitted or scored with whatever labels
-``judgments``  the (document id, label) pairs
-``documents``  the judged documents of a collection, whatever their labels; of rows with features not, since generated
-               data sets number their documents alike
-``labels``     the labels alone; weak, and weighed for the whole collection in `rankeval.contamination.evidence`
+    qid docid label features        rows (layer 1)                           queries (layer 2)
+     7   d1     2   .5 1.0  ->  features a1  documents b1  labels c2  --+
+     7   d2     0   .1 0.0  ->  features a2  documents b2  labels c0  --+->  7: features A  labels C  ...
+     9   d1     1   .2 0.3  ->  features a3  documents b1  labels c1  ---->  9: features D  labels E  ...
 
-Each registered query carries bits of evidence per kind: how surprised one would be to meet the same rows in another
-query by chance. Below 40 bits a query is not identifiable, and never a reason to refuse anything.
+    digest (layer 3) = SHA-256 over the sorted content hashes of all queries
+
+Layer 1 hashes each row once per kind of content. Layer 2 adds up the row hashes of a query, so that their order does
+not matter. Query ids enter no hash: codes only say which rows belong together. So renamed ids and any order of rows
+and queries lead to the same hashes. The kinds of content are
+
+``features``   the feature rows; they find data that is fitted or scored with other labels
+``judgments``  pairs of document id and label
+``documents``  the judged documents of a collection, whatever their labels
+``labels``     the labels alone; weak evidence, weighed for the whole collection
+``text``       the texts of the queries; in layer 2 only
+
+The trap: generated data sets often give their documents the same ids (the third document of query 7 is "7-3"). So rows
+with features have no ``documents`` among their signatures, or every two generated data sets would match.
 """
 
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.hashing import Hashes, as_numbers, blocks, join, mix, number_hashes, row_hashes, text_hashes
+from rankeval.contamination.hashing import Hashes, as_numbers, join, mix, number_hashes, row_hashes, text_hashes
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
 from rankeval.join.grouping import group_rows
@@ -31,30 +44,21 @@ if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
 
-IDENTIFIABLE_BITS = 40.0
-"""Evidence that a query needs to count; 2^-40 is chance enough for collections of a million queries."""
-
-STRONG = ("features", "documents", "judgments", "text")
-"""Kinds of content that can identify one query on its own."""
-
-_UNUSUAL_VALUE_BITS = 6.0
-"""Evidence of a value with three or more significant digits, about log2(100); repeated ones count once a row."""
-
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """The content of a collection, query by query, as hashes.
+    """The content of a collection as hashes.
 
     Attributes
     ----------
     names : ndarray of shape (n_queries,)
-        The ids the queries go by here; no part of any hash.
+        The ids of the queries in this data; part of no hash.
     codes : ndarray of int of shape (n_rows,)
-        Place among `names` of the query of each row.
+        The query of each row, as its place among `names`.
     rows : mapping of str to ndarray of uint64 of shape (n_rows,)
         Kind of content -> hash of each row.
     queries : mapping of str to ndarray of uint64 of shape (n_queries,)
-        Kind of content -> hash of each query.
+        Kind of content -> signature of each query.
     """
 
     names: NDArray[Any]
@@ -68,34 +72,42 @@ class Fingerprint:
         return len(self.names)
 
     @property
+    def strongest(self) -> str:
+        """The kind of content by which rows are told from each other best."""
+        return next(kind for kind in ("features", "judgments", "documents", "labels") if kind in self.rows)
+
+    @cached_property
     def content(self) -> Hashes:
-        """One hash a query over the strongest content and its labels."""
-        for kind in ("features", "judgments", "documents"):
-            if kind in self.rows:
-                rows = self.rows[kind] if "labels" not in self.rows else join(self.rows[kind], self.rows["labels"])
-                return _per_query(rows, self.codes, self.n_queries)
-        return self.queries["labels"]
+        """One hash per query, over its strongest content and its labels."""
+        rows, labels = self.rows[self.strongest], self.rows.get("labels")
+        if self.strongest == "labels":
+            return self.queries["labels"]
+        return _per_query(rows if labels is None else join(rows, labels), self.codes, self.n_queries)
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the content of all queries, in no order."""
+        """SHA-256 over the content of all queries; their order does not matter."""
         return hashlib.sha256(b"rankeval content 1\n" + np.sort(self.content).astype("<u8").tobytes()).hexdigest()
 
+    @property
+    def names_by_content(self) -> NDArray[Any]:
+        """The ids of the queries, sorted by content: the same queries in the same order under whatever ids."""
+        return self.names[np.argsort(self.content, kind="stable")]
+
     def canonical_order(self) -> NDArray[np.intp]:
-        """Return the rows sorted by content, those of one query together: the same whatever order they came in."""
+        """Return the rows sorted by content, the rows of a query together, whatever order they were given in."""
         rank = np.empty(self.n_queries, dtype=np.intp)
         rank[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
-        kind = next(kind for kind in ("features", "judgments", "documents", "labels") if kind in self.rows)
-        columns = [self.rows[kind], rank[self.codes]]
-        if "labels" in self.rows:
-            columns.insert(0, self.rows["labels"])
-        return np.lexsort(columns)
+        keys = [self.rows[self.strongest], rank[self.codes]]
+        if "labels" in self.rows:  # rows of equal content and other labels need an order too
+            keys.insert(0, self.rows["labels"])
+        return np.lexsort(keys)
 
     def outputs(self, score: Any) -> dict[str, Hashes]:
-        """Return, per kind of row, one hash a query of the order that scores put its rows in, ties included.
+        """Return the ranking of each query as one hash per kind of row, ties included.
 
-        Increasing transforms of the scores within a query change nothing. The order of labels is all that an
-        evaluation can reveal; the orders of features and documents hold for other labels too.
+        Increasing transforms of the scores of a query change nothing. The order of labels is all that an evaluation
+        can reveal; the orders of features and documents hold for other labels too.
 
         Parameters
         ----------
@@ -104,7 +116,7 @@ class Fingerprint:
         """
         scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
-            raise InvalidInput(f"score has {len(scores)} values for {len(self.codes)} rows: give one a row")
+            raise InvalidInput(f"score has {len(scores)} values for {len(self.codes)} rows: give one per row")
         level = tie_levels(self.codes, scores)
         return {
             kind: _per_query(join(self.rows[kind], level), self.codes, self.n_queries)
@@ -129,12 +141,12 @@ def fingerprint(
     docid : array of shape (n_rows,), optional
         The document of each row.
     queries : mapping of query id to str, optional
-        The text of the queries.
+        The texts of the queries.
 
     Raises
     ------
     InvalidInput
-        When parts differ in length or are not what they should be, or nothing is given.
+        If parts differ in length or hold wrong values, or all of X, y and docid are missing.
     """
     rows: dict[str, Hashes] = {}
     if X is not None:
@@ -145,8 +157,8 @@ def fingerprint(
         rows["documents"] = text_hashes(docid)
     if not rows:
         raise InvalidInput("nothing to fingerprint: give at least one of X, y and docid")
-    known = _by_query(rows, qid, queries)
-    return replace(known, queries={kind: known.queries[kind] for kind in known.queries if kind != "documents"})
+    data = _by_query(rows, qid, queries)
+    return replace(data, queries={kind: data.queries[kind] for kind in data.queries if kind != "documents"})
 
 
 def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None) -> Fingerprint:
@@ -157,24 +169,23 @@ def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None)
     qrels : Qrels
         The judgments.
     queries : mapping of query id to str, optional
-        The text of the queries.
+        The texts of the queries.
     """
     documents = text_hashes(qrels.docid)
-    if qrels.aspect is not None:
-        documents = join(documents, text_hashes(qrels.aspect))
-    if qrels.subgroup is not None:
-        documents = join(documents, text_hashes(qrels.subgroup))
+    for column in (qrels.aspect, qrels.subgroup):
+        if column is not None:
+            documents = join(documents, text_hashes(column))
     rows = {"documents": documents, "labels": number_hashes(qrels.relevance, name="relevance")}
     return _by_query(rows, qrels.qid, queries)
 
 
-def run_outputs(known: Fingerprint, run: Run) -> dict[str, Hashes]:
-    """Return one hash a query of the order in which a run has its documents.
+def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
+    """Return the ranking of each query in a run as one hash.
 
     Parameters
     ----------
-    known : Fingerprint
-        Of the judgments that the run belongs to: names and content of the queries.
+    data : Fingerprint
+        The judgments, which give the queries.
     run : Run
         The ranking. Its queries without judgments are left out.
     """
@@ -182,12 +193,13 @@ def run_outputs(known: Fingerprint, run: Run) -> dict[str, Hashes]:
     level = tie_levels(ranked.codes, run.score)
     order = _per_query(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
     found = dict(zip(ranked.names.tolist(), order.tolist(), strict=True))
-    own = np.array([found.get(name, 0) for name in known.names.tolist()], dtype=np.uint64)
-    return {"documents": join(own, known.queries["documents"])}
+    own = np.array([found.get(name, 0) for name in data.names.tolist()], dtype=np.uint64)
+    # The same list of documents under another query is another output.
+    return {"documents": join(own, data.queries["documents"])}
 
 
 def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
-    """Return, for each row, how many distinct scores of its query are above its own.
+    """Return, for each row, the number of distinct scores of its query that are greater than its own.
 
     Parameters
     ----------
@@ -204,47 +216,18 @@ def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     step[1:] = (sorted_score[1:] != sorted_score[:-1]) & ~new_query[1:]
     total = np.cumsum(step)
     level = np.empty(len(order), dtype=np.uint64)
+    # The running total goes on from query to query: subtract its value at the first row of each.
     level[order] = total - np.maximum.accumulate(np.where(new_query, total, 0))
     return level
 
 
-def evidence_bits(known: Fingerprint, X: Any | None) -> dict[str, NDArray[np.float64]]:
-    """Return, per strong kind of content, the bits of evidence that each query carries.
-
-    A row that stands in c of Q queries is met in another query with a chance of about c / (Q + 1). That says little
-    for a small collection, so a row of features that stands in one query only may instead count its unusual values
-    (three or more significant digits), which no count over few queries can underrate.
-
-    Parameters
-    ----------
-    known : Fingerprint
-        The content.
-    X : array, sparse matrix or DataFrame, optional
-        The features themselves.
-    """
-    bits: dict[str, NDArray[np.float64]] = {}
-    for kind in STRONG:
-        if kind not in known.queries:
-            continue
-        if kind == "text":
-            bits[kind] = _text_bits(known)
-            continue
-        row, count = _rows_in_queries(known.rows[kind], known.codes)
-        surprise = np.log2((known.n_queries + 1) / count)
-        total = _sums(known, row, surprise)
-        if kind == "features" and X is not None and (total < IDENTIFIABLE_BITS).any():
-            surprise = np.where(count == 1, np.maximum(surprise, _unusual_values(X)[row]), surprise)
-            total = _sums(known, row, surprise)
-        bits[kind] = total
-    return bits
-
-
 def _by_query(rows: dict[str, Hashes], qid: Any, queries: Mapping[Any, str] | None) -> Fingerprint:
+    """Add up the row hashes of each query."""
     grouping = group_rows(qid)
     lengths = {kind: len(hashes) for kind, hashes in rows.items()} | {"qid": int(grouping.offsets[-1])}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{kind} has {length}" for kind, length in lengths.items())
-        raise InvalidInput(f"the rows do not fit together: {found}; give one value a row")
+        raise InvalidInput(f"the rows do not fit together: {found}; give one value per row")
     n_queries = len(grouping.queries)
     codes = np.repeat(np.arange(n_queries), np.diff(grouping.offsets))
     if grouping.order is not None:
@@ -254,58 +237,23 @@ def _by_query(rows: dict[str, Hashes], qid: Any, queries: Mapping[Any, str] | No
         rows["judgments"] = join(rows["documents"], rows["labels"])
     hashes = {kind: _per_query(values, codes, n_queries) for kind, values in rows.items()}
     if queries is not None:
-        hashes["text"] = _normal_texts(grouping.queries, queries)
+        hashes["text"] = _query_texts(grouping.queries, queries)
     return Fingerprint(grouping.queries, codes, rows, hashes)
 
 
 def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
-    """Hash the multiset of the row hashes of each query: a sum forgets the order."""
+    """Hash the multiset of the row hashes of each query: a sum does not depend on their order."""
     total = np.zeros(n_queries, dtype=np.uint64)
+    # The constant keeps rows that hash to zero in the sum.
     np.add.at(total, codes, mix(rows + np.uint64(0xD1B54A32D192ED03)))
     return join(total, np.bincount(codes, minlength=n_queries).astype(np.uint64))
 
 
-def _rows_in_queries(rows: Hashes, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Return one row for each distinct (content, query), and in how many queries that content stands."""
-    order = np.lexsort((codes, rows))
-    content, query = rows[order], codes[order]
-    new_content = np.ones(len(order), dtype=bool)
-    new_content[1:] = content[1:] != content[:-1]
-    new_pair = new_content.copy()
-    new_pair[1:] |= query[1:] != query[:-1]
-    group = np.cumsum(new_content[new_pair]) - 1
-    return order[new_pair], np.bincount(group)[group]
-
-
-def _sums(known: Fingerprint, row: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.bincount(known.codes[row], weights=values, minlength=known.n_queries).astype(np.float64)
-
-
-def _unusual_values(X: Any) -> NDArray[np.float64]:
-    """Return the bits of evidence in each row's distinct values of three or more significant digits."""
-    bits = []
-    for _, block in blocks(X):
-        values = np.sort(np.abs(block.astype(np.float64)), axis=1)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            leading = values / 10.0 ** (np.floor(np.log10(values)) - 1)  # two digits before the point
-            unusual = np.isfinite(leading) & (np.abs(leading - np.round(leading)) > 1e-4 * leading)
-        unusual[:, 1:] &= values[:, 1:] != values[:, :-1]
-        bits.append(_UNUSUAL_VALUE_BITS * unusual.sum(axis=1))
-    return np.concatenate(bits) if bits else np.zeros(0)
-
-
-def _normal_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
-    import unicodedata
-
+def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
+    """Hash the texts of queries; case, width, ligatures and white space make no difference."""
     texts = {str(name): text for name, text in queries.items()}
     missing = [name for name in names.tolist() if str(name) not in texts]
     if missing:
         raise InvalidInput(f"queries= has no text for {len(missing)} of {len(names)} queries, such as {missing[0]!r}")
     normal = [" ".join(unicodedata.normalize("NFKC", texts[str(name)]).casefold().split()) for name in names.tolist()]
     return text_hashes(np.asarray(normal, dtype=object))
-
-
-def _text_bits(known: Fingerprint) -> NDArray[np.float64]:
-    """Return evidence of the query texts: one that stands alone identifies its query, a repeated one does not."""
-    _, place, count = np.unique(known.queries["text"], return_inverse=True, return_counts=True)
-    return np.where(count[place] == 1, IDENTIFIABLE_BITS, 0.0)

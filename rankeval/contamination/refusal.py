@@ -1,72 +1,67 @@
-"""The refusal: registered test content is not scored, fitted or searched over outside a frozen plan.
+"""Refuse registered test content before it is scored, fitted or searched over.
 
-Stated limits: this protects people from their own haste. Who owns the labels can evaluate them elsewhere, and who owns
-the ledger's file can delete it.
+Every way into the library asks a `ContaminationCheck`, which holds the ledgers to respect and the head of each. It is
+small enough for every pickle: a worker reads the registered content from the ledger itself, once per change.
+
+Stated limits: this protects people from their own haste. The owner of the labels can evaluate them elsewhere, and the
+owner of the ledger's file can delete it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from rankeval.errors import GuardRefusal, GuardRefusalError, LedgerError, RankevalWarning
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
+from rankeval.contamination.hashing import Hashes
+from rankeval.contamination.matching import Match, match, was_opened
+from rankeval.contamination.register import REGISTERS, read_register
+from rankeval.errors import GuardRefusal, GuardRefusalError, RankevalWarning
 from rankeval.ledger import discovery
+from rankeval.ledger.chain import GENESIS
+from rankeval.ledger.sql import Ledger
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
-    from rankeval.contamination.fingerprint import Fingerprint
-    from rankeval.contamination.hashing import Hashes
-    from rankeval.contamination.register import Match, Sealed
-
-GENESIS = "0" * 64
-_REMOTE_PATIENCE = 2.0
-"""Seconds for which the head of a ledger on a server is taken as known."""
 
 
 @dataclass(frozen=True)
 class ContaminationCheck:
-    """The ledgers that a piece of work must respect, with the head of each: small enough for every pickle.
+    """The ledgers that a piece of work must respect.
 
     Parameters
     ----------
     ledgers : tuple of (url, head)
-        A worker loads the registered content from there, once per head.
+        The work began when each ledger had this head, so each must still hold it.
     """
 
     ledgers: tuple[tuple[str, str], ...] = ()
 
-    _heads: ClassVar[dict[str, tuple[Any, str]]] = {}
-    _registers: ClassVar[dict[str, tuple[str, tuple[Sealed, ...]]]] = {}
-
     @classmethod
     def current(cls) -> ContaminationCheck:
-        """Return the seals of this process as they stand now; costs a file's look-up where there is no ledger."""
-        urls = discovery.active_urls()
-        if not urls:
-            return _NONE
-        heads = ((url, cls._head(url)) for url in urls)
+        """Return the check against the ledgers of this process as they are now; cheap if there are none."""
+        heads = [(url, read_register(url).head) for url in discovery.active_urls()]
         return cls(tuple((url, head) for url, head in heads if head != GENESIS))
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to respect."""
+        """Whether there is any ledger to respect."""
         return bool(self.up_to_date().ledgers)
 
     def up_to_date(self) -> ContaminationCheck:
-        """Return these seals with what this process knows besides, at its present heads; none if switched off."""
+        """Return this check with the ledgers and heads that the process knows now; empty if ledgers are off."""
         now = ContaminationCheck.current()
-        if not self.ledgers or now.ledgers == self.ledgers or discovery.default_url() is None:
+        if not self.ledgers or discovery.default_url() is None:
             return now
         return ContaminationCheck(tuple({**dict(self.ledgers), **dict(now.ledgers)}.items()))
 
     def __reduce__(self) -> tuple[type[ContaminationCheck], tuple[Any, ...]]:
-        # A scorer may be older than the registration: what counts is what is known when it is sent to a worker.
+        # A scorer may be older than the registration: the ledgers known when it is sent to a worker count.
         return ContaminationCheck, (self.up_to_date().ledgers,)
 
     def refuse(
@@ -92,23 +87,21 @@ class ContaminationCheck:
         docid : array of shape (n_rows,), optional
             The document of each row.
         score : array of shape (n_rows,), optional
-            The ranking that is to be scored; one that was opened already is let through.
+            The ranking to be scored; one that was already opened is accepted.
         action : str
-            What was about to be done, such as ``"evaluate"``.
+            The action to be refused, such as ``"evaluate"``.
 
         Raises
         ------
         GuardRefusal
-            When the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+            If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
         """
-        seals = self.up_to_date()
-        if not seals.ledgers or qid is None or (X is None and y is None and docid is None):
+        check = self.up_to_date()
+        if not check.ledgers or qid is None or (X is None and y is None and docid is None):
             return
-        from rankeval.contamination.fingerprint import fingerprint
-
-        known = fingerprint(X, y, qid, docid=docid)
-        only_labels = X is None and docid is None
-        _stop(seals, known, action, only_labels, None if score is None else lambda: known.outputs(score))
+        data = fingerprint(X, y, qid, docid=docid)
+        outputs = None if score is None else lambda: data.outputs(score)
+        _refuse_matches(check, data, action, outputs, only_labels=X is None and docid is None)
 
     def refuse_collection(self, qrels: Qrels, run: Run | None = None, *, action: str) -> None:
         """Refuse judgments that are registered test content.
@@ -118,115 +111,45 @@ class ContaminationCheck:
         qrels : Qrels
             The judgments.
         run : Run, optional
-            The ranking that is to be scored; one that was opened already is let through.
+            The ranking to be scored; one that was already opened is accepted.
         action : str
-            What was about to be done.
+            The action to be refused.
 
         Raises
         ------
         GuardRefusal
-            When the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+            If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
         """
-        seals = self.up_to_date()
-        if not seals.ledgers:
+        check = self.up_to_date()
+        if not check.ledgers:
             return
-        from rankeval.contamination.fingerprint import fingerprint_qrels, run_outputs
+        data = fingerprint_qrels(qrels)
+        _refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
-        known = fingerprint_qrels(qrels)
-        _stop(seals, known, action, False, None if run is None else lambda: run_outputs(known, run))
-
-    def matches(self, known: Fingerprint) -> list[tuple[str, Match]]:
+    def matches(self, data: Fingerprint) -> list[tuple[str, Match]]:
         """Return (ledger URL, match) for each registered collection that is not retired.
 
         Parameters
         ----------
-        known : Fingerprint
-            The content in question.
+        data : Fingerprint
+            The data.
         """
-        from rankeval.contamination.register import match
-
         return [
-            (url, match(sealed, known))
+            (url, match(registered, data))
             for url, head in self.ledgers
-            for sealed in self._register(url, head)
-            if sealed.retired is None
+            for registered in read_register(url, head).contents
+            if registered.retired is None
         ]
-
-    @classmethod
-    def _head(cls, url: str) -> str:
-        stamp = _stamp(url)
-        known = cls._heads.get(url)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        from rankeval.ledger.chain import Ledger
-
-        try:
-            head = Ledger(url).head()
-        except LedgerError as error:
-            if known is None:
-                raise
-            warnings.warn(f"{error}; going by its state of {known[1][:12]}", RankevalWarning, stacklevel=3)
-            head = known[1]
-        cls._heads[url] = (stamp, head)
-        return head
-
-    @classmethod
-    def _register(cls, url: str, head: str) -> tuple[Sealed, ...]:
-        known = cls._registers.get(url)
-        if known is not None and known[0] == head:
-            return known[1]
-        from rankeval.contamination.register import read_register
-        from rankeval.ledger.chain import Ledger
-
-        ledger = Ledger(url)
-        try:
-            whole, register = ledger.holds(head), read_register(ledger)
-        except LedgerError as error:
-            if known is None:
-                raise
-            warnings.warn(f"{error}; going by its state of {known[0][:12]}", RankevalWarning, stacklevel=5)
-            return known[1]
-        if not whole:
-            raise LedgerError(
-                f"the ledger {ledger.shown} no longer has the entry {head[:12]} that this work began with: "
-                "it was replaced or shortened; check it with Guard(...).verify()"
-            )
-        cls._registers[url] = (head, register)
-        discovery.watch(url)  # in a worker: what this scorer respects, a plain evaluate beside it respects too
-        return register
-
-
-def _stop(
-    seals: ContaminationCheck,
-    known: Fingerprint,
-    action: str,
-    only_labels: bool,
-    outputs: Callable[[], Mapping[str, Hashes]] | None,
-) -> None:
-    """Refuse what matches a registered collection, unless it is ranked as an opened output has it."""
-    from rankeval.contamination.register import was_opened
-
-    ranked: Mapping[str, Hashes] | None = None
-    for url, found in seals.matches(known):
-        if found.by_content or found.by_labels:
-            if outputs is not None and found.sealed.opened:
-                ranked = outputs() if ranked is None else ranked
-                if was_opened(found, ranked):
-                    continue
-            raise _refusal(refusal_message(url, found, action))
-        if found.n_matched or (only_labels and found.same_labels):
-            warnings.warn(warning_message(url, found, action), RankevalWarning, stacklevel=4)
 
 
 def forget() -> None:
-    """Forget ledger, heads and registers of this process, so that all is looked up anew: for tests."""
+    """Forget the ledgers of this process and their content, so that all is looked up again: for tests."""
     discovery.reset()
-    ContaminationCheck._heads.clear()  # noqa: SLF001 - the caches are this module's own
-    ContaminationCheck._registers.clear()  # noqa: SLF001
+    REGISTERS.clear()
 
 
 def refusal_message(url: str, found: Match, action: str) -> str:
-    """Return what is said when content is refused.
+    """Return the message of a refusal: what was found, why that matters, what to do.
 
     Parameters
     ----------
@@ -235,21 +158,20 @@ def refusal_message(url: str, found: Match, action: str) -> str:
     found : Match
         The evidence.
     action : str
-        What was about to be done.
+        The action that is refused.
     """
-    sealed = found.sealed
-    guard = f"Guard({sealed.project!r})"
+    name, guard = found.registered.name, f"Guard({found.registered.project!r})"
     return (
-        f"{action} was refused: the data is the registered test collection {sealed.name!r} of project "
-        f"{sealed.project!r} ({found.why}; ledger {_shown(url)}). "
-        f"To score final systems on it: plan = {guard}.freeze(test, systems={{...}}), then {guard}.open(plan); "
-        f"rankings opened that way may be evaluated again at will. To give it up as a test and use it for fitting, for "
-        f"good: {guard}.retire({sealed.name!r}, reason)."
+        f"{action} was refused: the data is {_collection(url, found)}. A test score that guides your choices no longer "
+        f"tells how good a system is on new queries. To score final systems, once: test = {guard}.register({name!r}, "
+        f"...) with the same data, plan = {guard}.freeze(test, systems={{...}}), {guard}.open(plan); rankings opened "
+        "that way may be evaluated again freely. To give the collection up as a test and fit on it, for good: "
+        f"{guard}.retire({name!r}, reason)."
     )
 
 
 def warning_message(url: str, found: Match, action: str) -> str:
-    """Return what is said when there is too little evidence to refuse.
+    """Return the warning for a match that is too weak to refuse the data.
 
     Parameters
     ----------
@@ -258,12 +180,38 @@ def warning_message(url: str, found: Match, action: str) -> str:
     found : Match
         The evidence.
     action : str
-        What was about to be done.
+        The action that goes on.
     """
-    sealed = found.sealed
     return (
-        f"{action}: the data may hold queries of the registered test collection {sealed.name!r} of project "
-        f"{sealed.project!r} ({found.why}; ledger {_shown(url)}), which is too little to refuse it"
+        f"{action} goes on, but the data may hold queries of {_collection(url, found)}. That is too little to refuse "
+        "it. If they are test queries, take them out before you go on"
+    )
+
+
+def _refuse_matches(
+    check: ContaminationCheck,
+    data: Fingerprint,
+    action: str,
+    outputs: Callable[[], Mapping[str, Hashes]] | None,
+    *,
+    only_labels: bool = False,
+) -> None:
+    """Refuse data that matches a registered collection, unless an opened output ranks it in the same way."""
+    # Two projects may have registered the same content: the ranking is hashed once.
+    ranked = None if outputs is None else cache(outputs)
+    for url, found in check.matches(data):
+        if found.refused:
+            if ranked is None or not found.registered.opened or not was_opened(found, ranked()):
+                raise _refusal(refusal_message(url, found, action))
+        elif found.n_matched or (only_labels and found.same_labels):
+            warnings.warn(warning_message(url, found, action), RankevalWarning, stacklevel=4)
+
+
+def _collection(url: str, found: Match) -> str:
+    registered = found.registered
+    return (
+        f"the registered test collection {registered.name!r} of project {registered.project!r} ({found.why}; ledger "
+        f"{Ledger(url).where})"
     )
 
 
@@ -272,27 +220,3 @@ def _refusal(message: str) -> BaseException:
     if multiprocessing.current_process().daemon:
         return GuardRefusalError(message)
     return GuardRefusal(message)
-
-
-def _shown(url: str) -> str:
-    path = discovery.sqlite_path(url)
-    if path is not None:
-        return path
-    from rankeval.ledger.chain import Ledger
-
-    return Ledger(url).shown
-
-
-def _stamp(url: str) -> Any:
-    """Return something that changes when the ledger does: SQLite counts its changes in bytes 24 to 27 of the file."""
-    path = discovery.sqlite_path(url)
-    if path is None:
-        return int(time.monotonic() / _REMOTE_PATIENCE)
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(28)[24:28], Path(path).stat().st_size
-    except OSError:
-        return None
-
-
-_NONE = ContaminationCheck()

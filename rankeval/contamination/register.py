@@ -1,41 +1,56 @@
-"""The registered collections of a ledger, as one snapshot in memory, and what of some data is among them."""
+"""The registered test collections of a ledger, as its entries describe them.
+
+Entries of three kinds matter here: ``register`` holds the signatures of a collection, ``open`` the ranking outputs that
+were opened, ``retire`` says that a collection is no test any more. A collection belongs to the project that registered
+it, and that project alone retires it. An opened output counts for every project that registered the same content.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_labels
-from rankeval.contamination.fingerprint import IDENTIFIABLE_BITS, Fingerprint, evidence_bits
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, evidence_bits
+from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import Hashes
-from rankeval.ledger.chain import Entry, Ledger, pack, unpack
+from rankeval.errors import LedgerError, RankevalWarning
+from rankeval.ledger import discovery
+from rankeval.ledger.arrays import decode_array, encode_array
+from rankeval.ledger.chain import GENESIS, Entry, Snapshot
+from rankeval.ledger.sql import Ledger
 
 KINDS = ("register", "retire", "open")
-"""The entries that a snapshot is made of."""
+"""The kinds of entry that describe registered collections."""
+
+_REMOTE_PATIENCE = 2.0
+"""Seconds for which the state of a ledger on a server is taken as known."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sealed:
-    """One registered collection, as the ledger knows it.
+class RegisteredContent:
+    """The content of one registered collection, as the ledger describes it.
 
     Attributes
     ----------
     project, name, digest : str
-        Who registered it, under which name, and its content.
+        The project that registered it, its name there, and the digest of its content.
     signatures : mapping of str to ndarray of uint64 of shape (n_queries,)
         Kind of content -> signature of each query.
     identifiable : mapping of str to ndarray of bool of shape (n_queries,)
-        Kind of content -> whether the query can be told from others by it.
+        Kind of content -> whether it identifies the query.
     opened : tuple of mappings of str to ndarray of uint64
-        The ranking outputs that were opened: kind of row -> hash of each query.
+        The opened ranking outputs: kind of row -> hash of each query.
     retired : str, optional
-        The reason why it was released, if it was.
+        The reason for which it was retired.
     """
 
     project: str
@@ -46,6 +61,13 @@ class Sealed:
     opened: tuple[Mapping[str, Hashes], ...] = ()
     retired: str | None = None
 
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any], project: str, **later: Any) -> RegisteredContent:
+        """Read a collection from the body that `registration` made; ``later`` holds what later entries add."""
+        return cls(
+            project, body["name"], body["digest"], _arrays(body["signatures"]), _arrays(body["identifiable"]), **later
+        )
+
     @property
     def n_queries(self) -> int:
         """Number of queries."""
@@ -53,133 +75,68 @@ class Sealed:
 
     @cached_property
     def n_identifiable(self) -> int:
-        """Number of queries that can be told from others by at least one kind of content."""
+        """Number of queries that at least one kind of content identifies."""
         return int(np.logical_or.reduce([np.zeros(self.n_queries, dtype=bool), *self.identifiable.values()]).sum())
 
     @property
     def n_to_refuse(self) -> int:
-        """How many identifiable queries must match: 5 % of them and at least three, or all if there are fewer."""
+        """Identifiable queries that must match before data is refused: 5 %, but at least three, or all of fewer."""
         return min(self.n_identifiable, max(3, math.ceil(0.05 * self.n_identifiable)))
 
     @cached_property
-    def telling(self) -> dict[str, Hashes]:
-        """Kind of content -> the sorted signatures of the queries that it identifies."""
-        return {
-            kind: np.unique(hashes[self.identifiable[kind]])
-            for kind, hashes in self.signatures.items()
-            if kind in self.identifiable and self.identifiable[kind].any()
-        }
+    def identifying(self) -> dict[str, Hashes]:
+        """Kind of content -> the signatures that identify a query, sorted."""
+        return {kind: np.unique(self.signatures[kind][told]) for kind, told in self.identifiable.items() if told.any()}
 
 
-@dataclass(frozen=True, eq=False)
-class Match:
-    """What of some data is in one registered collection.
+@dataclass(frozen=True)
+class Register:
+    """All registered collections of a ledger, as this process last read it."""
 
-    Attributes
-    ----------
-    sealed : Sealed
-        The collection.
-    n_matched : int
-        How many of its identifiable queries are in the data.
-    chance : float
-        The chance that other data has these labels; 1 if they say nothing.
-    same_labels : bool
-        Whether the data has the labels of the whole collection, query for query.
-    queries : ndarray of bool
-        Which queries of the data are in the collection.
-    """
-
-    sealed: Sealed
-    n_matched: int
-    chance: float
-    same_labels: bool
-    queries: NDArray[np.bool_]
+    stamp: Any
+    snapshot: Snapshot
+    contents: tuple[RegisteredContent, ...]
 
     @property
-    def by_content(self) -> bool:
-        """Whether enough identifiable queries match."""
-        return self.n_matched > 0 and self.n_matched >= self.sealed.n_to_refuse
-
-    @property
-    def by_labels(self) -> bool:
-        """Whether the labels match beyond chance."""
-        return self.chance < REFUSAL_CHANCE
-
-    @property
-    def why(self) -> str:
-        """The evidence, in words."""
-        sealed = self.sealed
-        if self.n_matched:
-            return f"{self.n_matched} of its {sealed.n_identifiable} identifiable queries are in the data"
-        if self.by_labels:
-            chance = f"{self.chance:.0e}" if self.chance >= 1e-12 else "under 1e-12"
-            return f"the labels are those of {len(self.queries)} of its {sealed.n_queries} queries (chance {chance})"
-        if self.same_labels:
-            return f"the labels look like those of its {sealed.n_queries} queries, as chance might have it"
-        return "nothing of it is in the data"
+    def head(self) -> str:
+        """The head of the ledger."""
+        return self.snapshot.head
 
 
-def registration(known: Fingerprint, X: Any | None) -> dict[str, Any]:
-    """Return what the ledger keeps of a collection: signatures and which of them identify a query.
+REGISTERS: dict[str, Register] = {}
+"""URL -> the last register read. A scorer asks for every fold, so a ledger is read once per change."""
+
+
+def registration(data: Fingerprint, X: Any | None) -> dict[str, Any]:
+    """Return the body of a registration: signatures, and which of them identify a query.
+
+    Queries are sorted by content, so that the ledger does not reveal their order in the data.
 
     Parameters
     ----------
-    known : Fingerprint
+    data : Fingerprint
         The content.
     X : array, sparse matrix or DataFrame, optional
-        The features themselves, from which their evidence is judged.
+        The features, whose values are evidence too.
     """
-    order = np.argsort(known.content, kind="stable")
-    bits = evidence_bits(known, X)
+    order = np.argsort(data.content, kind="stable")
+    bits = evidence_bits(data, X)
     return {
-        "digest": known.digest,
-        "n_queries": known.n_queries,
-        "n_rows": len(known.codes),
-        "signatures": {kind: pack(hashes[order]) for kind, hashes in known.queries.items()},
-        "identifiable": {kind: pack((bits[kind] >= IDENTIFIABLE_BITS)[order]) for kind in bits},
+        "digest": data.digest,
+        "n_queries": data.n_queries,
+        "n_rows": len(data.codes),
+        "signatures": {kind: encode_array(hashes[order]) for kind, hashes in data.queries.items()},
+        "identifiable": {kind: encode_array((bits[kind] >= IDENTIFIABLE_BITS)[order]) for kind in bits},
     }
 
 
-def sealed_from(body: Mapping[str, Any], project: str, **found: Any) -> Sealed:
-    """Return a collection from the body of its entry.
+def registered_contents(entries: Iterable[Entry]) -> tuple[RegisteredContent, ...]:
+    """Return all collections that entries describe, retired ones too.
 
     Parameters
     ----------
-    body : mapping
-        What `registration` returned, with a name.
-    project : str
-        Who registered it.
-    **found
-        What later entries say: ``opened``, ``retired``.
-    """
-    return Sealed(
-        project,
-        body["name"],
-        body["digest"],
-        {kind: unpack(packed) for kind, packed in body["signatures"].items()},
-        {kind: unpack(packed) for kind, packed in body["identifiable"].items()},
-        **found,
-    )
-
-
-def read_register(ledger: Ledger) -> tuple[Sealed, ...]:
-    """Return all registered collections of a ledger, retired ones too.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where to look.
-    """
-    return register_of(ledger.entries(kinds=KINDS))
-
-
-def register_of(entries: list[Entry]) -> tuple[Sealed, ...]:
-    """Return all registered collections in some entries.
-
-    Parameters
-    ----------
-    entries : list of Entry
-        Entries of the kinds in `KINDS`, oldest first.
+    entries : iterable of Entry
+        Entries of the kinds in `KINDS`, oldest first; others are passed over.
     """
     registered: dict[tuple[str, str], Mapping[str, Any]] = {}
     retired: dict[tuple[str, str], str] = {}
@@ -191,58 +148,70 @@ def register_of(entries: list[Entry]) -> tuple[Sealed, ...]:
         elif entry.kind == "retire":
             retired[entry.project, body["digest"]] = body["reason"]
         elif entry.kind == "open":
-            for system in body["systems"].values():
-                outputs = {kind: unpack(packed) for kind, packed in system["outputs"].items()}
-                opened.setdefault(body["digest"], []).append(outputs)
+            outputs = [_arrays(system["outputs"]) for system in body["systems"].values()]
+            opened.setdefault(body["digest"], []).extend(outputs)
     return tuple(
-        sealed_from(body, project, opened=tuple(opened.get(digest, ())), retired=retired.get((project, digest)))
+        RegisteredContent.from_body(
+            body, project, opened=tuple(opened.get(digest, ())), retired=retired.get((project, digest))
+        )
         for (project, digest), body in registered.items()
     )
 
 
-def match(sealed: Sealed, known: Fingerprint) -> Match:
-    """Return what of some data is in a registered collection.
+def read_register(url: str, head: str = GENESIS) -> Register:
+    """Return the register of a ledger as it is now, or, with a warning, as it last was if it cannot be read any more.
 
     Parameters
     ----------
-    sealed : Sealed
-        The collection.
-    known : Fingerprint
-        The data.
+    url : str
+        The ledger.
+    head : str
+        The head that the work began with, which the ledger must still hold.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be read and never was, or no longer holds the head.
     """
-    data_queries = np.zeros(known.n_queries, dtype=bool)
-    collection_queries = np.zeros(sealed.n_queries, dtype=bool)
-    for kind, telling in sealed.telling.items():
-        if kind in known.queries:
-            here = np.isin(known.queries[kind], telling)
-            if here.any():
-                data_queries |= here
-                there = np.isin(sealed.signatures[kind], known.queries[kind][here])
-                collection_queries |= there & sealed.identifiable[kind]
-    chance, same_labels = 1.0, False
-    if "labels" in known.queries and "labels" in sealed.signatures:
-        chance = chance_of_labels(sealed.signatures["labels"], known.queries["labels"])
-        same_labels = known.n_queries == sealed.n_queries and bool(
-            (np.sort(known.queries["labels"]) == np.sort(sealed.signatures["labels"])).all()
-        )
-        if chance < REFUSAL_CHANCE:
-            data_queries[:] = True
-    return Match(sealed, int(collection_queries.sum()), chance, same_labels, data_queries)
+    stamp, known = _stamp(url), REGISTERS.get(url)
+    if known is not None and known.stamp == stamp and known.snapshot.holds(head):
+        return known
+    try:
+        register = _read(url, stamp)
+    except LedgerError as error:
+        if known is None:
+            raise
+        warnings.warn(f"{error}; using its last known state, head {known.head[:12]}", RankevalWarning, stacklevel=4)
+        register = replace(known, stamp=stamp)
+    else:
+        if not register.snapshot.holds(head):
+            raise LedgerError(
+                f"the ledger {Ledger(url).where} no longer has the entry {head[:12]} that this work began with: it was "
+                "replaced or shortened. List its faults with Guard(...).problems(), and restore it from a copy"
+            )
+        discovery.watch(url)  # in a worker, a plain evaluate respects the ledgers that its scorer brought along
+    REGISTERS[url] = register
+    return register
 
 
-def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
-    """Whether all matched queries are ranked as one opened output has them.
+def _read(url: str, stamp: Any) -> Register:
+    if not discovery.may_exist(url):
+        raise LedgerError(f"the ledger {Ledger(url).where} is gone: restore it from a copy")
+    snapshot = Ledger(url).read(KINDS)
+    return Register(stamp, snapshot, registered_contents(snapshot.entries))
 
-    Parameters
-    ----------
-    found : Match
-        The queries of the data that are in the collection.
-    outputs : mapping of str to ndarray of uint64
-        Kind of row -> output hash of each query of the data.
-    """
-    return any(
-        bool(np.isin(hashes[found.queries], opened[kind]).all())
-        for opened in found.sealed.opened
-        for kind, hashes in outputs.items()
-        if kind in opened
-    )
+
+def _stamp(url: str) -> Any:
+    """Return a value that changes when the ledger does: SQLite counts changes in bytes 24 to 27 of its file."""
+    path = discovery.sqlite_path(url)
+    if path is None:
+        return int(time.monotonic() / _REMOTE_PATIENCE)
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(28)[24:28], Path(path).stat().st_size
+    except OSError:
+        return None
+
+
+def _arrays(encoded: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    return {kind: decode_array(array) for kind, array in encoded.items()}

@@ -1,4 +1,4 @@
-"""A registered collection in hand: the data itself, with what the ledger knows of it."""
+"""A registered collection with its data at hand."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rankeval.collection.data import RankingData
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
 from rankeval.contamination.hashing import as_numbers
-from rankeval.errors import InvalidInput, LedgerError
-from rankeval.guard.rules import Finding
+from rankeval.errors import InvalidInput
+from rankeval.guard.checks import Finding
 from rankeval.io.ids import as_typed
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is registered: rows with their labels, or the judgments of a collection.
+    """The data of a collection: rows with their labels, or judgments.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Content:
     qrels : Qrels, optional
         Judgments.
     queries : mapping of query id to str, optional
-        The text of the queries.
+        The texts of the queries.
     index : pandas Index, optional
-        Labels of the rows, which what is given for them later must have too.
+        Labels of the rows; scores with an index must have the same one.
     """
 
     X: Any | None = None
@@ -45,38 +45,35 @@ class Content:
     index: Any | None = None
 
     def fingerprint(self) -> Fingerprint:
-        """Fingerprint the content as it stands now."""
+        """Fingerprint the data as it is now."""
         if self.qrels is not None:
             return fingerprint_qrels(self.qrels, queries=self.queries)
         return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
 
     @property
     def labels(self) -> NDArray[np.float64]:
-        """The labels, one a row."""
+        """The labels, one per row."""
         return as_numbers(self.y if self.qrels is None else self.qrels.relevance, name="labels")
 
 
 @dataclass(frozen=True, eq=False)
 class RegisteredCollection:
-    """A test collection that is known to the guard.
+    """A test collection that the guard protects.
 
     Attributes
     ----------
     name, project : str
-        What it is called, and by whom.
+        Its name, and the project that registered it.
     digest : str
-        SHA-256 of its exact content, whatever the order of rows and the names of queries.
-    seal : None
-        The fuzzy signatures, which are not there yet: changed content is not recognised but for what
-        `rankeval.contamination.hashing` says.
+        SHA-256 of its exact content, whatever the order of rows and the ids of queries.
     n_queries, n_rows, n_identifiable : int
-        Sizes; how many queries can be told from others.
+        Sizes; the last is the number of queries that can be told from others.
     findings : tuple of Finding
-        What the registration checks had to say.
+        Findings of the registration checks.
     ledger, head : str
-        Where it is registered, and the ledger's head then.
+        The ledger, and its head after the registration.
     content : Content
-        The data itself.
+        The data.
     """
 
     name: str
@@ -89,23 +86,6 @@ class RegisteredCollection:
     ledger: str
     head: str
     content: Content = field(repr=False)
-    seal: None = None
-
-    def fingerprint(self) -> Fingerprint:
-        """Fingerprint the data, which must still be what was registered.
-
-        Raises
-        ------
-        LedgerError
-            When the data was changed in memory since.
-        """
-        known = self.content.fingerprint()
-        if known.digest != self.digest:
-            raise LedgerError(
-                f"the data of {self.name!r} was changed in memory after its registration (digest {known.digest[:12]} "
-                f"now, {self.digest[:12]} then): load it anew and register it under the same name"
-            )
-        return known
 
     def __repr__(self) -> str:
         return (
@@ -115,26 +95,26 @@ class RegisteredCollection:
         )
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(f'{one.code}: {one.message}')}</li>" for one in self.findings)
+        notes = "".join(f"<li>{escape(str(one))}</li>" for one in self.findings)
         return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
 
 
 def content_of(X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any) -> Content:
-    """Return what was given to `Guard.register` or `Guard.status`, checked.
+    """Check the data that was given to `Guard.register` or `Guard.status`.
 
     Parameters
     ----------
     X, y, qid, docid
-        Rows; X may be a RankingData.
+        Rows; X may be a RankingData, or judgments as Qrels.
     qrels : Qrels, mapping, frame or path
         Judgments, instead of rows.
     queries : mapping of query id to str, optional
-        The text of the queries.
+        The texts of the queries.
 
     Raises
     ------
     InvalidInput
-        When neither or both are given, or something is missing.
+        If both are given, or neither, or a part is missing.
     """
     if isinstance(X, RankingData):
         if y is not None or qid is not None:

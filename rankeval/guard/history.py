@@ -1,4 +1,4 @@
-"""What has been frozen and opened of one collection by one project, and what that makes of the next opening."""
+"""The plans and openings of one collection by one project, and the standing that they give to the next opening."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.guard.plan import Plan
-from rankeval.ledger.chain import Entry, unpack
+from rankeval.ledger.arrays import decode_array
+from rankeval.ledger.chain import Entry
 
 CONFIRMATORY = "confirmatory"
 """The plan was frozen before the first opening: its p-values hold, adjusted over all plans frozen by then."""
 EXPLORATORY = "exploratory"
-"""It was frozen later, and has new outputs: nothing can be adjusted for what was learned in between."""
+"""It was frozen later, and has new outputs: nothing can adjust for the lessons of the earlier openings."""
 SECONDARY = "secondary"
-"""It was frozen later, with outputs that had all been opened: another view of what is known."""
+"""It was frozen later, and all its outputs were opened before: it is another view of known rankings."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What an opening is worth.
+class OpeningStatus:
+    """The standing of an opening.
 
     Attributes
     ----------
@@ -35,7 +36,7 @@ class Standing:
     n_looks : int
         Looks of the project at the collection, these included.
     family : tuple of str
-        Ids of the plans that are one family, this one included.
+        Ids of the plans that are corrected together, this one included.
     """
 
     status: str
@@ -46,40 +47,30 @@ class Standing:
 
 @dataclass(frozen=True)
 class History:
-    """The entries about one collection, oldest first.
+    """The plans and openings of one content, oldest first.
 
     Attributes
     ----------
-    project, digest : str
-        Whose, and of which content.
+    project : str
+        The project.
     frozen, opened : tuple of Entry
-        Of this project and content.
+        Its entries.
     elsewhere : int
         Looks at the content by other projects.
     """
 
     project: str
-    digest: str
     frozen: tuple[Entry, ...]
     opened: tuple[Entry, ...]
     elsewhere: int
 
     @classmethod
     def of(cls, entries: Sequence[Entry], project: str, digest: str) -> History:
-        """Pick what concerns one collection.
-
-        Parameters
-        ----------
-        entries : sequence of Entry
-            Of a ledger.
-        project, digest : str
-            Whose, and of which content.
-        """
-        about = [entry for entry in entries if entry.body.get("digest") == digest]
+        """Pick the entries of one project about one content."""
+        about = [entry for entry in entries if entry.kind in {"freeze", "open"} and entry.body.get("digest") == digest]
         own = [entry for entry in about if entry.project == project]
         return cls(
             project,
-            digest,
             tuple(entry for entry in own if entry.kind == "freeze"),
             tuple(entry for entry in own if entry.kind == "open"),
             sum(len(entry.body["looks"]) for entry in about if entry.kind == "open" and entry.project != project),
@@ -87,36 +78,21 @@ class History:
 
     @cached_property
     def n_looks(self) -> int:
-        """Looks so far."""
+        """Number of looks so far."""
         return sum(len(entry.body["looks"]) for entry in self.opened)
 
-    @cached_property
-    def outputs(self) -> frozenset[str]:
-        """The ranking outputs that were opened."""
-        return frozenset(system["output"] for entry in self.opened for system in entry.body["systems"].values())
-
-    @cached_property
+    @property
     def first_baseline(self) -> str | None:
-        """The output of the project's first declared baseline."""
-        for entry in self.frozen:
-            content = entry.body["content"]
-            if content["baseline"] is not None:
-                output: str = dict(content["systems"])[content["baseline"]]
-                return output
-        return None
+        """The output of the first baseline that the project declared."""
+        plans = (entry.body["content"] for entry in self.frozen)
+        return next((dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None), None)
 
     def opening_of(self, plan_id: str) -> Entry | None:
-        """Return the entry of a plan's opening, if it was opened.
-
-        Parameters
-        ----------
-        plan_id : str
-            Its id.
-        """
+        """Return the entry of a plan's opening; None if it was not opened."""
         return next((entry for entry in self.opened if entry.body["plan"] == plan_id), None)
 
-    def standing(self, plan: Plan) -> Standing:
-        """Return what opening a plan now is worth; for one that was opened, what it was worth then.
+    def status_of(self, plan: Plan) -> OpeningStatus:
+        """Return the standing that opening a plan now has; for an opened plan, the standing that it had then.
 
         Parameters
         ----------
@@ -126,7 +102,7 @@ class History:
         before = self.opening_of(plan.id)
         if before is not None:
             body = before.body
-            return Standing(body["status"], tuple(body["looks"]), body["n_looks"], tuple(body["family"]))
+            return OpeningStatus(body["status"], tuple(body["looks"]), body["n_looks"], tuple(body["family"]))
         looks = self._new_looks(plan)
         first = next((entry.seq for entry in self.opened if entry.body["looks"]), math.inf)
         family = tuple(dict.fromkeys(entry.body["plan"] for entry in self.frozen if entry.seq < first))
@@ -134,11 +110,12 @@ class History:
             status = CONFIRMATORY
         else:
             status, family = (EXPLORATORY if looks else SECONDARY), (plan.id,)
-        return Standing(status, looks, self.n_looks + len(looks), family)
+        return OpeningStatus(status, looks, self.n_looks + len(looks), family)
 
     def _new_looks(self, plan: Plan) -> tuple[str, ...]:
-        """Return the systems whose outputs are new; the first declared baseline is free, equal outputs are one."""
-        seen = set(self.outputs) | {self.first_baseline}
+        """Return the systems with new outputs. The first declared baseline is free, and equal outputs count once."""
+        opened = (system["output"] for entry in self.opened for system in entry.body["systems"].values())
+        seen = {self.first_baseline, *opened}
         new = []
         for name, output in plan.systems:
             if output not in seen:
@@ -147,7 +124,7 @@ class History:
         return tuple(new)
 
     def scores_of_looks(self, measure: str, n_queries: int) -> list[NDArray[np.float64]]:
-        """Return the per-query scores by one measure of all outputs that were opened, each once.
+        """Return the per-query scores by one measure of all opened outputs, each output once.
 
         Parameters
         ----------
@@ -161,12 +138,12 @@ class History:
             if measure in entry.body["measures"]:
                 column = entry.body["measures"].index(measure)
                 for system in entry.body["systems"].values():
-                    scores = unpack(system["scores"]).reshape(n_queries, -1)
+                    scores = decode_array(system["scores"]).reshape(n_queries, -1)
                     found.setdefault(system["output"], scores[:, column])
         return list(found.values())
 
     def table(self) -> Any:
-        """Return the looks as a DataFrame, one row a look, oldest first."""
+        """Return the looks as a DataFrame, one row per look, oldest first."""
         import pandas as pd
 
         columns = ["look", "time", "who", "system", "measure", "value", "status", "plan", "output"]
@@ -174,24 +151,22 @@ class History:
         for entry in self.opened:
             body = entry.body
             for name in body["looks"]:
-                system = body["systems"][name]
-                value = body["values"][name]
-                seen = (name, body["measures"][0], value, body["status"], body["plan"], system["output"])
-                rows.append((len(rows) + 1, entry.time, entry.who, *seen))
+                about = (name, body["measures"][0], body["values"][name], body["status"], body["plan"])
+                rows.append((len(rows) + 1, entry.time, entry.who, *about, body["systems"][name]["output"]))
         return pd.DataFrame(rows, columns=columns).astype({"look": "int64", "value": "float64"})
 
 
 def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: float) -> float:
-    """Return by how much the best of several equally good systems is expected to look better than it is.
+    """Return the expected inflation: how much better the best of K equally good systems looks than it is.
 
-    At least 0, larger with more looks and fewer queries; 0 for one look. It is
+    It is at least 0, and grows with more looks and fewer queries; it is 0 for one look. The formula is
     ``sd sqrt(1 - 0.97 r) / sqrt(n) E_K`` with Blom's approximation ``E_K = Phi^-1((K - .375) / (K + .25))`` of the
     expected maximum of K standard normals (simulated: within .005 for K from 5 to 200).
 
     Parameters
     ----------
     n_looks : int
-        Number K of ranking outputs that were seen.
+        Number K of opened ranking outputs.
     n_queries : int
         Number n of queries.
     sd : float
@@ -218,20 +193,20 @@ def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: 
 
 
 def inflation_of(scores: Sequence[NDArray[np.float64]], n_looks: int) -> float:
-    """Return the expected inflation, with spread and correlation taken from the scores that were opened.
+    """Return the expected inflation, with spread and correlation estimated from the opened scores.
 
     Parameters
     ----------
     scores : sequence of ndarray of shape (n_queries,)
         Per-query scores of the outputs opened so far.
     n_looks : int
-        How many looks there were.
+        Number of looks.
     """
     table = np.column_stack(scores)
     table = table[np.isfinite(table).all(axis=1)]
     deviations = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
     varied = table[:, deviations > 0]
-    correlation = 0.9  # typical of variants of one system (research), where there is one system only
+    correlation = 0.9  # typical of variants of one system; used if only one system varies
     if varied.shape[1] > 1:
         matrix = np.atleast_2d(np.corrcoef(varied, rowvar=False))
         correlation = float(matrix[np.triu_indices(len(matrix), 1)].mean())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from typing import Any
 
@@ -15,28 +15,28 @@ from rankeval.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be opened, and how it will be judged.
+    """The systems that will be opened, and how they will be compared.
 
     Attributes
     ----------
     project, collection, digest : str
-        Whose plan, and for which registered content.
+        The project, and the registered collection by name and content.
     systems : tuple of (name, output)
-        The systems, each with the hash of its ranking output.
+        The systems by name, each with the hash of its ranking output.
     baseline : str, optional
-        The system that the others are compared with; all pairs without.
+        The system that the others are compared with; all pairs without one.
     measure : str
         The primary measure: the only one that confirms anything.
     secondary : tuple of str
         Measures that are shown besides.
     convention : Convention
-        How rankings are held against the labels.
+        The rules by which rankings are scored.
     alpha : float
         The level of the test, over all comparisons of the family.
     n_resamples, rng : int
-        Of the randomisation test.
+        Resamples and seed of the randomisation test.
     ledger, head : str
-        Where the plan stands, and the ledger's head then. Not part of the plan's id.
+        The ledger and its head when the plan was read. Like the name of the collection, no part of the plan's id.
     """
 
     project: str
@@ -54,6 +54,9 @@ class Plan:
     head: str = ""
 
     def __post_init__(self) -> None:
+        # Sorted, so that a plan has the same id and the same tables in whatever order its systems were given.
+        object.__setattr__(self, "systems", tuple(sorted(map(tuple, self.systems))))
+        object.__setattr__(self, "secondary", tuple(self.secondary))
         if not self.systems:
             raise InvalidInput("systems is empty: freeze at least one system")
         if self.baseline is not None and self.baseline not in self.names:
@@ -68,32 +71,23 @@ class Plan:
 
     @property
     def id(self) -> str:
-        """Hash over all that matters to the result: the same plan has the same id wherever it is made."""
+        """Hash over everything that decides the result: the same plan has the same id wherever it is made."""
         text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
     def family_key(self) -> str:
-        """What two plans must share to be corrected in one batch: baseline, measure, convention, level and test."""
-        outputs = dict(self.systems)
-        baseline = None if self.baseline is None else outputs[self.baseline]
+        """Text that two plans share if they are corrected in one batch: all but their systems and secondary measures.
+
+        Plans with a baseline share its ranking. A plan of all pairs is a batch of its own.
+        """
         shared = {key: value for key, value in self.content().items() if key not in {"systems", "secondary"}}
-        return json.dumps(shared | {"baseline": baseline or self.id}, sort_keys=True)
+        baseline = self.id if self.baseline is None else dict(self.systems)[self.baseline]
+        return json.dumps(shared | {"baseline": baseline}, sort_keys=True)
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it."""
-        return {
-            "project": self.project,
-            "digest": self.digest,
-            "systems": [list(system) for system in sorted(self.systems)],
-            "baseline": self.baseline,
-            "measure": self.measure,
-            "secondary": list(self.secondary),
-            "convention": self.convention.card(),
-            "alpha": self.alpha,
-            "n_resamples": self.n_resamples,
-            "rng": self.rng,
-        }
+        return {name: getattr(self, name) for name in _HASHED} | {"convention": self.convention.card()}
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any], *, collection: str, ledger: str, head: str) -> Plan:
@@ -102,27 +96,14 @@ class Plan:
         Parameters
         ----------
         content : mapping
-            What `content` returned.
+            The result of `content`.
         collection : str
             Name of the collection.
         ledger, head : str
-            Where it stands.
+            The ledger and its head.
         """
-        return cls(
-            project=content["project"],
-            collection=collection,
-            digest=content["digest"],
-            systems=tuple((name, output) for name, output in content["systems"]),
-            baseline=content["baseline"],
-            measure=content["measure"],
-            secondary=tuple(content["secondary"]),
-            convention=Convention.from_card(content["convention"]),
-            alpha=content["alpha"],
-            n_resamples=content["n_resamples"],
-            rng=content["rng"],
-            ledger=ledger,
-            head=head,
-        )
+        values = {name: content[name] for name in _HASHED} | {"convention": Convention.from_card(content["convention"])}
+        return cls(**values, collection=collection, ledger=ledger, head=head)
 
     def __repr__(self) -> str:
         against = f" against {self.baseline!r}" if self.baseline else ""
@@ -132,8 +113,13 @@ class Plan:
         )
 
     def _repr_html_(self) -> str:
+        shown = {"id": self.id, "collection": self.collection, **self.content(), "ledger": self.ledger}
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
-            for key, value in {"id": self.id, **asdict(self)}.items()
+            for key, value in {**shown, "head": self.head}.items()
         )
         return f"<table>{rows}</table>"
+
+
+_HASHED = tuple(field.name for field in fields(Plan) if field.name not in {"collection", "ledger", "head"})
+"""The fields that decide a result."""

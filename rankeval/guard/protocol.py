@@ -13,31 +13,33 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.contamination.register import Sealed, match, registration, sealed_from
+from rankeval.contamination.matching import match
+from rankeval.contamination.register import RegisteredContent, registration
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
-from rankeval.guard.collection import Content, RegisteredCollection, content_of
-from rankeval.guard.history import History, Standing
-from rankeval.guard.opening import Opening
+from rankeval.guard.checks import Registration, run_checks
+from rankeval.guard.collection import RegisteredCollection, content_of
 from rankeval.guard.plan import Plan
-from rankeval.guard.rankings import Known, output_digest
+from rankeval.guard.rankings import LoadedCollection, output_digest
 from rankeval.guard.records import Records
-from rankeval.guard.rules import Finding, Registration, findings
+from rankeval.guard.scored import ScoredPlan
 from rankeval.guard.status import Status, status_of
 from rankeval.ledger import discovery
 from rankeval.ledger.chain import HeadMovedError
+from rankeval.ledger.sql import Ledger
 from rankeval.measures import Measure
-from rankeval.measures import measure as find_measure
+from rankeval.measures import measure as parse_measure
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison.result import Comparison
+
+T = TypeVar("T")
 
 
 class Guard:
@@ -46,14 +48,14 @@ class Guard:
     Parameters
     ----------
     project : str
-        Under which looks are counted.
+        The project that looks are counted for.
     ledger : str or path, optional
-        A path or an SQLAlchemy URL; by default the project's (see `rankeval.ledger.discovery`).
+        A path or an SQLAlchemy URL; by default the project's ledger (see `rankeval.ledger.discovery`).
 
     Raises
     ------
     LedgerError
-        When there can be no ledger there, or it is switched off.
+        If nothing can be kept there, or ledgers are switched off.
     """
 
     def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None) -> None:
@@ -62,23 +64,25 @@ class Guard:
         url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
         if url is None:
             raise LedgerError(
-                f"the ledger is switched off ({discovery.VARIABLE}=off or [tool.rankeval] ledger): "
-                "switch it on, or say where it shall be with ledger="
+                f"the ledger is switched off ({discovery.VARIABLE}=off or [tool.rankeval] ledger): switch it on, or "
+                "name its place with ledger="
             )
         self.project = project
-        self._records = Records(project, url)
+        self._ledger = Ledger(url)
+        self._seen: str | None = None
         self._collections: dict[str, RegisteredCollection] = {}
         discovery.watch(url)
 
     @property
     def ledger(self) -> str:
-        """Where the ledger is."""
-        return self._records.where
+        """The path or URL of the ledger."""
+        return self._ledger.where
 
     @property
     def head(self) -> str:
-        """The hash of the ledger's last entry; note it elsewhere to find later whether entries were cut off."""
-        return self._records.head()
+        """The hash of the ledger's last entry. Note it elsewhere, to find later whether entries were cut off."""
+        self._seen = self._ledger.head()
+        return self._seen
 
     def register(
         self,
@@ -93,13 +97,14 @@ class Guard:
     ) -> RegisteredCollection:
         """Register a test collection; from now on its content is refused elsewhere.
 
-        Registering the same content under the same name again changes nothing, and returns it with the data at hand,
-        which is what opening a plan in a new process needs.
+        Registering the same content under the same name again records nothing. It returns the collection with its
+        data, which opening a plan in a new process needs. New registrations are checked: see
+        `rankeval.guard.list_checks`.
 
         Parameters
         ----------
         name : str
-            What to call it; one name a content within the project.
+            Name of the collection; a project has one name per content.
         X : array, sparse matrix or DataFrame of shape (n_rows, n_features), or RankingData
             The features.
         y, qid, docid : array of shape (n_rows,)
@@ -107,7 +112,7 @@ class Guard:
         qrels : Qrels, mapping, frame or path
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
-            The text of the queries.
+            The texts of the queries.
 
         Returns
         -------
@@ -116,34 +121,45 @@ class Guard:
         Raises
         ------
         InvalidInput
-            When the data is incomplete.
+            If the data is incomplete.
         LedgerError
-            When the name stands for other content, the content for another name, or it was retired.
+            If the name stands for other content, the content for another name, or it was retired.
         """
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"name is {name!r}; expected what to call the collection")
+            raise InvalidInput(f"name is {name!r}; expected a name for the collection")
         content = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
-        known = content.fingerprint()
-        if not known.n_queries:
+        data = content.fingerprint()
+        if not data.n_queries:
             raise InvalidInput("the collection has no rows")
-        body = {"name": name, **registration(known, content.X)}
-        sealed, found, new = self._record_registration(body, known, content)
-        for one in found if new else ():
-            if one.serious:
-                warnings.warn(f"{one.code} {name!r}: {one.message}", RankevalWarning, stacklevel=2)
-        collection = RegisteredCollection(
-            name=name,
-            project=self.project,
-            digest=sealed.digest,
-            n_queries=known.n_queries,
-            n_rows=len(known.codes),
-            n_identifiable=sealed.n_identifiable,
-            findings=found,
-            ledger=self.ledger,
-            head=self.head,
-            content=content,
-        )
-        self._collections[sealed.digest] = collection
+        body = {"name": name, **registration(data, content.X)}
+
+        def record(records: Records) -> RegisteredCollection:
+            before = records.same(name, data.digest)
+            registered = before or RegisteredContent.from_body(body, self.project)
+            others = tuple(match(one, data) for one in records.contents if one.digest != data.digest)
+            found = run_checks(Registration(data, registered, content.labels, others))
+            head = records.head
+            if before is None:
+                note = body | {"findings": [[one.code, one.message] for one in found]}
+                head = self._append(records, ("register", note))
+                for one in found:
+                    if one.severity == "warning":
+                        warnings.warn(f"{one.code} {name!r}: {one.message}", RankevalWarning, stacklevel=4)
+            return RegisteredCollection(
+                name=name,
+                project=self.project,
+                digest=data.digest,
+                n_queries=data.n_queries,
+                n_rows=len(data.codes),
+                n_identifiable=registered.n_identifiable,
+                findings=found,
+                ledger=self.ledger,
+                head=head,
+                content=content,
+            )
+
+        collection = self._decide(record)
+        self._collections[collection.digest] = collection
         return collection
 
     def freeze(
@@ -158,89 +174,90 @@ class Guard:
         alpha: float = 0.05,
         n_resamples: int = 9999,
         rng: int = 0,
-        folds: Any | None = None,
     ) -> Plan:
-        """Write down what will be opened, before any score of it is seen.
+        """Write down which systems will be opened and how, before any score of them is seen.
 
         Parameters
         ----------
         test : RegisteredCollection
-            What `register` returned.
+            The collection that `register` returned.
         systems : mapping of str to array, fitted model or Run
             Name -> scores in the order of the registered rows, a fitted model that predicts them (its ``predict`` is
             called now, with ``qid`` if it takes that), or a run for judgments.
         baseline : str, optional
-            The system that the others are compared with; all pairs without. The first baseline that a project
+            The system that the others are compared with; all pairs without one. The first baseline that a project
             declares is no look.
         measure : str or Measure
             The primary measure: the only one with adjusted p-values.
         secondary : sequence of str or Measure
             Measures that are shown besides.
         convention : str or Convention
-            How rankings are held against the labels.
+            The rules by which rankings are scored.
         alpha : float
             Level of the test.
         n_resamples, rng : int
-            Of the randomisation test.
-        folds : None
-            The benchmark by cross-validation as one look is not there yet.
+            Resamples and seed of the randomisation test.
 
         Returns
         -------
         Plan
-            On record, with the rankings.
+            The plan, which the ledger holds with its rankings.
 
         Raises
         ------
         InvalidInput
-            When a system gives no ranking of the collection, or the plan is not whole.
+            If a system gives no ranking of the collection, or the plan is incomplete.
         LedgerError
-            When the collection was retired, or belongs to another ledger.
+            If the collection was retired, or belongs to another ledger.
         """
-        if folds is not None:
-            raise InvalidInput("folds= is not there yet: fit the systems, and freeze their scores or the fitted models")
         if not isinstance(systems, Mapping) or len(systems) < 2:
             raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
         if not isinstance(test, RegisteredCollection):
-            raise InvalidInput(f"test is {test!r}; expected what guard.register returned")
-        self._records.in_use(test)
-        known = Known(test.content, test.fingerprint())
-        rankings = {str(name): known.ranking(str(name), system) for name, system in systems.items()}
-        primary = str(find_measure(measure, convention))
+            raise InvalidInput(f"test is {test!r}; expected the result of guard.register")
+        loaded = LoadedCollection.of(test)
+        rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
+        primary = str(parse_measure(measure, convention))
+        others = dict.fromkeys(str(parse_measure(one, convention)) for one in secondary)
         plan = Plan(
             project=self.project,
             collection=test.name,
             digest=test.digest,
-            systems=tuple((name, output_digest(known.outputs(ranking))) for name, ranking in rankings.items()),
+            systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
             baseline=baseline,
             measure=primary,
-            secondary=tuple(
-                one for one in dict.fromkeys(str(find_measure(m, convention)) for m in secondary) if one != primary
-            ),
+            secondary=tuple(one for one in others if one != primary),
             convention=get_convention(convention),
             alpha=float(alpha),
             n_resamples=int(n_resamples),
             rng=int(rng),
-            ledger=self.ledger,
         )
-        if not self._records.is_frozen(plan):
-            self._records.freeze(plan, {name: known.pack(ranking) for name, ranking in rankings.items()})
-        return self.plan(plan.id)
+        about = {"plan": plan.id, "digest": plan.digest, "collection": plan.collection}
+        stored = {name: loaded.stored(ranking) for name, ranking in rankings.items()}
+
+        def record(records: Records) -> str:
+            records.in_use(test)
+            if records.is_frozen(plan):
+                return records.head
+            # Rankings are entries of their own, so that reading plans stays cheap.
+            notes = ("rankings", about | {"rankings": stored}), ("freeze", about | {"content": plan.content()})
+            return self._append(records, *notes)
+
+        return replace(plan, ledger=self.ledger, head=self._decide(record))
 
     def plan(self, plan_id: str) -> Plan:
-        """Return a frozen plan of this project by its id.
+        """Return a frozen plan of this project.
 
         Parameters
         ----------
         plan_id : str
-            The id, or enough of its beginning.
+            Its id, or enough of the beginning.
 
         Raises
         ------
         LedgerError
-            When there is none, or there are several.
+            If no plan or more than one begins so.
         """
-        return self._records.plan(plan_id)
+        return self._read().plan(plan_id)
 
     def open(self, plan: Plan | str, test: RegisteredCollection | None = None) -> Comparison:
         """Score all systems of a plan in one batch, and record the looks.
@@ -257,51 +274,49 @@ class Guard:
         Returns
         -------
         Comparison
-            With its evaluations; its notes say what it is worth.
+            The comparison with its evaluations; its notes say how far it can be believed.
 
         Raises
         ------
         LedgerError
-            When the plan is not on record, its collection is not at hand or was retired, or scores changed.
+            If the plan is not on record, its collection is not at hand or was retired, or scores changed.
         """
         return self.open_counted(plan, test)[0]
 
     def open_counted(self, plan: Plan | str, test: RegisteredCollection | None = None) -> tuple[Comparison, int]:
-        """Open a plan, and return also how many looks this call recorded.
+        """Open a plan as `open` does, and return also the number of looks that this call recorded.
 
-        Another process may have opened the plan meanwhile: it then counted the looks, and this call none.
-
-        Parameters
-        ----------
-        plan, test
-            As of `open`.
+        If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
         """
-        plan = self.plan(plan.id if isinstance(plan, Plan) else plan)
+        records = self._read()
+        plan = records.plan(plan.id if isinstance(plan, Plan) else plan)
         test = test or self._collections.get(plan.digest)
         if test is None or test.digest != plan.digest:
             raise LedgerError(
                 f"plan {plan.id} is about {plan.collection!r} (digest {plan.digest[:12]}), which is not at hand: "
-                f"register it again, guard.register({plan.collection!r}, ...), and open the plan then"
+                f"register it again, guard.register({plan.collection!r}, ...), then open the plan"
             )
-        self._records.in_use(test)
-        known = Known(test.content, test.fingerprint())
-        opening = Opening.of(plan, known, self._records.rankings()[plan.id])
-        while True:
-            head = self.head
-            history = self._records.history(plan.digest)
-            standing = history.standing(plan)
-            before = history.opening_of(plan.id)
-            if before is not None:
-                opening.check_against(before.body)
-                return self._compare(opening, standing, history), 0
-            try:
-                self._records.append("open", opening.body(standing), expected=head)
-                return self._compare(opening, standing, history), len(standing.looks)
-            except HeadMovedError:  # somebody else opened or froze something: count again
-                continue
+        records.in_use(test)
+        loaded = LoadedCollection.of(test)
+        (scored,) = self._score([plan], loaded)
+
+        def record(records: Records) -> tuple[Comparison, int]:
+            records.in_use(test)
+            history = records.history(plan.digest)
+            status, before = history.status_of(plan), history.opening_of(plan.id)
+            if before is None:
+                head, n_new = self._append(records, ("open", scored.body(status))), len(status.looks)
+            else:
+                scored.check_against(before.body)
+                head, n_new = records.head, 0
+            others = [records.plan(one) for one in status.family if one != plan.id]
+            where = f"ledger {self.ledger} at {head[:12]}"
+            return scored.result(status, history, others, lambda plans: self._score(plans, loaded), where), n_new
+
+        return self._decide(record, records)
 
     def looks(self, test: RegisteredCollection | str) -> pd.DataFrame:
-        """Return the looks of this project at a collection, one row each, oldest first.
+        """Return the looks of this project at a collection, one row per look, oldest first.
 
         Parameters
         ----------
@@ -312,18 +327,19 @@ class Guard:
         -------
         DataFrame
             look, time, who, system, measure, value (the aggregate that was seen), status, plan, output. Its ``attrs``
-            name ledger, head, and the looks of other projects (``elsewhere``).
+            hold ledger, head, and the looks of other projects (``elsewhere``).
         """
-        history = self._records.history(self._records.sealed(test).digest)
+        records = self._read()
+        history = records.history(records.registered(test).digest)
         table: pd.DataFrame = history.table()
-        table.attrs = {"ledger": self.ledger, "head": self.head, "elsewhere": history.elsewhere}
+        table.attrs = {"ledger": self.ledger, "head": records.head, "elsewhere": history.elsewhere}
         return table
 
     def verify(self, head: str | None = None) -> bool:
-        """Whether the ledger is whole: no entry altered, none missing.
+        """Return whether the ledger is whole: no entry altered, none missing.
 
-        Entries cut off at the end are missed only against a head that was noted before: given here, or seen by this
-        guard.
+        Entries cut off at the end are missed only against a head that was noted before: one given here, or the last
+        one that this guard saw.
 
         Parameters
         ----------
@@ -333,14 +349,9 @@ class Guard:
         return not self.problems(head)
 
     def problems(self, head: str | None = None) -> list[str]:
-        """Return what is wrong with the ledger, in words.
-
-        Parameters
-        ----------
-        head : str, optional
-            A head from a report.
-        """
-        return self._records.problems(head)
+        """Return the faults of the ledger in words, as `verify` finds them."""
+        found = self._ledger.problems(head) + self._ledger.problems(self._seen)
+        return list(dict.fromkeys(found))
 
     def status(
         self,
@@ -357,71 +368,68 @@ class Guard:
         Parameters
         ----------
         X, y, qid, docid, qrels, queries
-            As of `register`; X may be left out.
+            The data, as in `register`; X may be left out.
 
         Returns
         -------
         Status
         """
-        content = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
-        head = self.head
-        found = [
-            match for _, match in ContaminationCheck(((self._records.ledger.url, head),)).matches(content.fingerprint())
-        ]
-        return status_of(found, ledger=self.ledger, head=head, off=discovery.default_url() is None)
+        data = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).fingerprint()
+        records = self._read()
+        found = [match(one, data) for one in records.contents if one.retired is None]
+        return status_of(found, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)
 
     def retire(self, test: RegisteredCollection | str, reason: str) -> None:
-        """Give a collection up as a test: it may be fitted on from now on, for good, and is never opened again.
+        """Give a collection up as a test, for good: it may be fitted on from now on, and is never opened again.
 
         Parameters
         ----------
         test : RegisteredCollection or str
             The collection or its name.
         reason : str
-            Why; goes on record.
+            The reason, which goes on record.
 
         Raises
         ------
         InvalidInput
-            Without a reason.
+            If there is no reason.
         LedgerError
-            When it is not registered, or was retired before.
+            If it is not registered, or was retired before.
         """
         if not isinstance(reason, str) or not reason.strip():
             raise InvalidInput("reason is missing: say why the collection is given up; it goes on record")
-        sealed = self._records.in_use(test)
-        self._records.append("retire", {"digest": sealed.digest, "name": sealed.name, "reason": reason})
+
+        def record(records: Records) -> str:
+            content = records.in_use(test)
+            return self._append(records, ("retire", {"digest": content.digest, "name": content.name, "reason": reason}))
+
+        self._decide(record)
 
     def __repr__(self) -> str:
         return f"Guard({self.project!r}, ledger={self.ledger!r})"
 
-    def _record_registration(
-        self, body: dict[str, Any], known: Fingerprint, content: Content
-    ) -> tuple[Sealed, tuple[Finding, ...], bool]:
-        """Append a registration unless it is on record; return it, what the rules found, and whether it is new."""
-        while True:
-            register, head = self._records.register_and_head()
-            before = self._records.same(register, body["name"], body["digest"])
-            sealed = before or sealed_from(body, self.project)
-            others = tuple(match(one, known) for one in register if one.digest != sealed.digest and not one.retired)
-            found = findings(Registration(known, sealed, content.labels, others))
-            if before is not None:
-                return sealed, found, False
-            try:
-                note = {"findings": [[one.code, one.message] for one in found]}
-                self._records.append("register", body | note, expected=head)
-            except HeadMovedError:  # somebody else registered something: look again
-                continue
-            return sealed, found, True
+    def _read(self) -> Records:
+        records = Records.read(self._ledger, self.project)
+        self._seen = records.head
+        return records
 
-    def _compare(self, opening: Opening, standing: Standing, history: History) -> Comparison:
-        """Compare over the family: plans that share all but their systems in one batch, the others by Bonferroni."""
-        plan = opening.plan
-        plans = [self.plan(one) for one in standing.family if one != plan.id]
-        together = [one for one in plans if one.family_key == plan.family_key]
-        n_groups = 1 + len({one.family_key for one in plans} - {plan.family_key})
-        rankings = self._records.rankings() if together else {}
-        family = [Opening.of(one, opening.known, rankings[one.id]) for one in together]
-        result = opening.compare(standing, family, n_groups)
-        where = f"ledger {self.ledger} at {self.head[:12]}"
-        return result.with_notes(*opening.notes(standing, history, family, n_groups, where))
+    def _append(self, records: Records, *notes: tuple[str, Mapping[str, Any]]) -> str:
+        """Append entries that were decided on these records, and return the new head."""
+        self._seen = self._ledger.append(self.project, *notes, expected=records.head).hash
+        return self._seen
+
+    def _decide(self, record: Callable[[Records], T], records: Records | None = None) -> T:
+        """Read, decide and append; again if somebody else appended in between."""
+        while True:
+            try:
+                return record(records or self._read())
+            except HeadMovedError:
+                records = None
+
+    def _score(self, plans: Sequence[Plan], loaded: LoadedCollection) -> list[ScoredPlan]:
+        """Score the systems of plans, whose rankings the ledger holds."""
+        rankings = {
+            entry.body["plan"]: entry.body["rankings"]
+            for entry in self._ledger.read(["rankings"], self.project).entries
+        }
+        return [ScoredPlan.of(plan, loaded, rankings[plan.id]) for plan in plans]

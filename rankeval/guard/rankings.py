@@ -1,7 +1,8 @@
-"""The rankings of frozen systems: made from scores, fitted models or runs, and kept so that they can be opened later.
+"""The rankings of frozen systems: made from scores, fitted models or runs, and stored until they are opened.
 
-They are stored in the order of the content, not of the rows: so a plan can be opened where the same collection was
-loaded with its rows in another order and its queries under other names.
+The ledger stores a ranking in the order of the content, not of the rows: its scores sorted as
+`Fingerprint.canonical_order` sorts the rows. So a plan can be opened where the same collection was loaded with its rows
+in another order and its queries under other ids.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.contamination.fingerprint import Fingerprint, run_outputs
 from rankeval.contamination.hashing import Hashes
-from rankeval.errors import InvalidInput
-from rankeval.guard.collection import Content
+from rankeval.errors import InvalidInput, LedgerError
+from rankeval.guard.collection import Content, RegisteredCollection
 from rankeval.io.columns import as_column, scores
-from rankeval.ledger.chain import pack, unpack
+from rankeval.ledger.arrays import decode_array, encode_array
 from rankeval.measures import measure
 
 if TYPE_CHECKING:
@@ -36,45 +37,67 @@ Ranking = NDArray[np.float64] | Run
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """A collection in hand with its fingerprint: what rankings are made for.
+class LoadedCollection:
+    """A collection at hand with its fingerprint, for which rankings are made.
 
     Attributes
     ----------
     content : Content
         The data.
     prints : Fingerprint
-        Of the data.
+        Its fingerprint.
     """
 
     content: Content
     prints: Fingerprint
 
+    @classmethod
+    def of(cls, test: RegisteredCollection) -> LoadedCollection:
+        """Fingerprint the data of a registered collection, which must still be the registered content.
+
+        Parameters
+        ----------
+        test : RegisteredCollection
+            The collection.
+
+        Raises
+        ------
+        LedgerError
+            If the data was changed in memory since.
+        """
+        prints = test.content.fingerprint()
+        if prints.digest != test.digest:
+            raise LedgerError(
+                f"the data of {test.name!r} was changed in memory after its registration (digest {prints.digest[:12]} "
+                f"now, {test.digest[:12]} then): load it again and register it under the same name"
+            )
+        return cls(test.content, prints)
+
     def ranking(self, name: str, system: Any) -> Ranking:
-        """Return the ranking of one system: its scores, what a fitted model predicts, or a run.
+        """Return the ranking of one system from its scores, its fitted model or its run.
 
         Parameters
         ----------
         name : str
-            What the system is called, for errors.
+            Name of the system, for errors.
         system : array, fitted model or Run
             The system.
 
         Raises
         ------
         InvalidInput
-            When it gives no ranking of this collection.
+            If it gives no ranking of this collection.
         """
         if self.content.qrels is not None:
             return as_run(system)
         if hasattr(system, "predict"):
             system = self._predict(name, system)
-        # Scores are put beside rows that were registered before, but are given for these.
+        # The scores must have the index of the rows, though these were given at the registration.
         check_rows(y=self.content, **{name: system})
         score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:
-            raise InvalidInput(f"{name!r} has {len(score)} scores for {n_rows} rows: give one a row, in their order")
+            raise InvalidInput(f"{name!r} has {len(score)} scores for {n_rows} rows: give one per row, in their order")
         if not np.isfinite(score).all():
             raise InvalidInput(
                 f"{name!r}: the score of row {int(np.argmin(np.isfinite(score)))} is not a finite number"
@@ -82,7 +105,7 @@ class Known:
         return score
 
     def outputs(self, ranking: Ranking) -> dict[str, Hashes]:
-        """Return what identifies the ranking output, query by query.
+        """Return the hashes of a ranking output, query by query.
 
         Parameters
         ----------
@@ -92,7 +115,7 @@ class Known:
         return run_outputs(self.prints, ranking) if isinstance(ranking, Run) else self.prints.outputs(ranking)
 
     def evaluate(self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any) -> Evaluation:
-        """Score a ranking; this is not refused.
+        """Score a ranking without asking whether the collection is registered.
 
         Parameters
         ----------
@@ -101,9 +124,9 @@ class Known:
         ranking : ndarray or Run
             The ranking.
         measures : sequence of str
-            What to compute, by canonical names: a convention may read such a name as another tool's.
+            Canonical names. A convention could read them as names of another tool, so they are parsed without it.
         convention : Convention
-            How.
+            The rules of scoring.
         """
         from rankeval.evaluation import score_arrays, score_collection
 
@@ -120,7 +143,7 @@ class Known:
             name=name,
         )
 
-    def pack(self, ranking: Ranking) -> dict[str, Any]:
+    def stored(self, ranking: Ranking) -> dict[str, Any]:
         """Return a ranking as JSON can hold it, in the order of the content.
 
         Parameters
@@ -129,49 +152,46 @@ class Known:
             The ranking.
         """
         if not isinstance(ranking, Run):
-            return {"score": pack(ranking[self.prints.canonical_order()])}
-        place = {name: place for place, name in enumerate(self._query_names().tolist())}
+            return {"score": encode_array(ranking[self.prints.canonical_order()])}
+        place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
         query = np.array([place.get(name, -1) for name in ranking.qid.to_pylist()], dtype=np.int64)
         judged = query >= 0
         return {
-            "query": pack(query[judged]),
-            "docid": _pack_ids(ranking.docid.filter(_mask(judged))),
-            "score": pack(ranking.score[judged]),
+            "query": encode_array(query[judged]),
+            "docid": _encode_ids(ranking.docid.filter(judged)),
+            "score": encode_array(ranking.score[judged]),
         }
 
-    def unpack(self, packed: Mapping[str, Any], name: str) -> Ranking:
-        """Return the ranking that was packed, for the rows or query names in hand.
+    def restored(self, stored: Mapping[str, Any], name: str) -> Ranking:
+        """Return a stored ranking for the rows or query ids at hand.
 
         Parameters
         ----------
-        packed : mapping
-            What `pack` returned.
+        stored : mapping
+            The result of `stored`.
         name : str
             Name of the system.
         """
-        score = unpack(packed["score"])
-        if "docid" not in packed:
+        score = decode_array(stored["score"])
+        if "docid" not in stored:
             rows = np.empty_like(score)
             rows[self.prints.canonical_order()] = score
             return rows
-        return Run(self._query_names()[unpack(packed["query"])], _unpack_ids(packed["docid"]), score, name)
+        qid = self.prints.names_by_content[decode_array(stored["query"])]
+        return Run(qid, _decode_ids(stored["docid"]), score, name)
 
     def by_content(self, evaluation: Evaluation) -> NDArray[np.float64]:
-        """Return the scores of an evaluation, a row per query in the order of the content; nan where left out.
+        """Return the scores of an evaluation, a row per query in the order of the content; nan if it lacks one.
 
         Parameters
         ----------
         evaluation : Evaluation
             Of this collection.
         """
-        place = {name: place for place, name in enumerate(self._query_names().tolist())}
+        place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
         scores = np.full((self.prints.n_queries, len(evaluation.measure_names)), np.nan)
         scores[[place[name] for name in evaluation.queries.tolist()]] = evaluation.scores
         return scores
-
-    def _query_names(self) -> NDArray[Any]:
-        names: NDArray[Any] = self.prints.names[np.argsort(self.prints.content, kind="stable")]
-        return names
 
     def _predict(self, name: str, model: Any) -> Any:
         X = self.content.X
@@ -181,13 +201,13 @@ class Known:
             X = X.drop(columns="qid")
         try:
             takes_ids = "qid" in inspect.signature(model.predict).parameters
-        except (TypeError, ValueError):  # compiled methods have no signature, and take no ids
+        except (TypeError, ValueError):  # a compiled method has no signature, and takes no ids
             takes_ids = False
         return model.predict(X, qid=self.content.qid) if takes_ids else model.predict(X)
 
 
 def output_digest(outputs: Mapping[str, Hashes]) -> str:
-    """Return one hash for a whole ranking output: the name under which its look is counted.
+    """Return one hash for a whole ranking output, under which its look is counted.
 
     Parameters
     ----------
@@ -198,14 +218,8 @@ def output_digest(outputs: Mapping[str, Hashes]) -> str:
     return hashlib.sha256(kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()).hexdigest()
 
 
-def _mask(rows: NDArray[np.bool_]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(rows)
-
-
-def _pack_ids(ids: Any) -> str:
-    """Return Arrow ids, which are strings or numbers, as text."""
+def _encode_ids(ids: Any) -> str:
+    """Return document ids, an Arrow array of strings or numbers, as text: a compressed Arrow stream in base64."""
     import pyarrow as pa
 
     table = pa.table({"docid": ids})
@@ -215,8 +229,8 @@ def _pack_ids(ids: Any) -> str:
     return base64.b64encode(zlib.compress(sink.getvalue().to_pybytes(), 1)).decode()
 
 
-def _unpack_ids(packed: str) -> Any:
+def _decode_ids(encoded: str) -> Any:
     import pyarrow as pa
 
-    with pa.ipc.open_stream(zlib.decompress(base64.b64decode(packed))) as reader:
+    with pa.ipc.open_stream(zlib.decompress(base64.b64decode(encoded))) as reader:
         return reader.read_all()["docid"].combine_chunks()

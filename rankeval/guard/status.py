@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rankeval.contamination.register import Match
+from rankeval.contamination.matching import Match
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,16 @@ class Status:
     Attributes
     ----------
     refused : bool
-        Whether it would be refused, but for rankings that were opened, and wherever the ledger is not switched off.
+        Whether it would be refused. Rankings that were opened are accepted all the same, and nothing is refused while
+        ledgers are switched off.
     collection, project : str, optional
-        The registered collection that it matches, if it does.
+        The registered collection that it matches, if any.
     why : str
-        The evidence, in words.
+        The evidence in words.
     n_matched, n_to_refuse : int
-        Identifiable queries that match the collection, and how many it takes.
+        Identifiable queries that match the collection, and how many are needed.
     ledger, head : str
-        Where that was looked up.
+        The ledger that was asked.
     """
 
     refused: bool
@@ -48,25 +49,23 @@ class Status:
 
 
 def status_of(found: Sequence[Match], *, ledger: str, head: str, off: bool) -> Status:
-    """Sum up what was matched.
+    """Sum up matches by the strongest of them.
 
     Parameters
     ----------
     found : sequence of Match
         One for each registered collection.
     ledger, head : str
-        Where that was looked up.
+        The ledger that was asked.
     off : bool
         Whether refusals are switched off in this process.
     """
-    ranked = sorted(found, key=lambda one: (one.by_content or one.by_labels, one.n_matched, one.same_labels))
-    best = ranked[-1] if ranked else None
-    if best is None or not (best.n_matched or best.by_labels or best.same_labels):
+    best = max(found, key=lambda one: (one.refused, one.n_matched, one.same_labels), default=None)
+    if best is None or not (best.refused or best.n_matched or best.same_labels):
         return Status(False, None, None, "nothing of it is registered", 0, 0, ledger, head)
-    sealed, matches = best.sealed, best.by_content or best.by_labels
-    why = f"it is {sealed.name!r} of project {sealed.project!r}: {best.why}"
-    if not matches:
-        why = f"it may have to do with {sealed.name!r} of project {sealed.project!r}, on weak evidence: {best.why}"
-    elif off:
+    content = best.registered
+    link = "it is" if best.refused else "there is weak evidence that it is"
+    why = f"{link} {content.name!r} of project {content.project!r}: {best.why}"
+    if best.refused and off:
         why += "; but the ledger is switched off in this process"
-    return Status(matches, sealed.name, sealed.project, why, best.n_matched, sealed.n_to_refuse, ledger, head)
+    return Status(best.refused, content.name, content.project, why, best.n_matched, content.n_to_refuse, ledger, head)

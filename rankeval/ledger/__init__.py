@@ -1,1 +1,1 @@
-"""An append-only chain of entries, where it is kept, and how a process finds it."""
+"""The ledger: an append-only chain of entries, the database that stores it, and how a process finds it."""

@@ -9,9 +9,8 @@ from scipy import sparse
 
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, evidence_bits
 from rankeval.contamination.fingerprint import (
-    IDENTIFIABLE_BITS,
-    evidence_bits,
     fingerprint,
     fingerprint_qrels,
     run_outputs,
@@ -20,7 +19,7 @@ from rankeval.contamination.fingerprint import (
 from rankeval.contamination.hashing import blocks, row_hashes, text_hashes
 from rankeval.contamination.register import registration
 from rankeval.errors import InvalidInput
-from rankeval.ledger.chain import unpack
+from rankeval.ledger.arrays import decode_array
 
 N_QUERIES, N_ROWS = 12, 96
 
@@ -221,7 +220,7 @@ class TestEvidence:
         known = fingerprint_qrels(Qrels(qid, np.arange(len(qid)), qid % 2))
         assert IDENTIFIABLE_BITS == 40
         assert evidence_bits(known, None)["documents"].tolist() == [np.log2(n_queries + 1) * n_documents] * n_queries
-        assert unpack(registration(known, None)["identifiable"]["documents"]).tolist() == [told] * n_queries
+        assert decode_array(registration(known, None)["identifiable"]["documents"]).tolist() == [told] * n_queries
 
     def test_a_text_identifies_its_query_if_no_other_has_it(self):
         """Case, width, ligatures and space make no difference."""

@@ -12,8 +12,9 @@ from rankeval.collection.run import Run
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.hashing import keys, text_hashes
 from rankeval.guard.rankings import output_digest
-from rankeval.ledger import chain as ledger_module
-from rankeval.ledger.chain import Ledger, pack
+from rankeval.ledger import sql as ledger_module
+from rankeval.ledger.arrays import encode_array
+from rankeval.ledger.sql import Ledger
 
 X = [
     [0.5, -1.25, 3.0, 0.0],
@@ -88,8 +89,8 @@ def test_an_entry_has_the_hash_that_the_next_one_names(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger_module, "_now", lambda: "2026-01-02T03:04:05+00:00")
     monkeypatch.setattr(ledger_module, "_who", lambda: "user@host")
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    first = ledger.append("note", "Projekt ä", {"n": 1, "text": "é", "list": [1.5, None]})
-    second = ledger.append("note", "p", {})
+    first = ledger.append("Projekt ä", ("note", {"n": 1, "text": "é", "list": [1.5, None]}))
+    second = ledger.append("p", ("note", {}))
     assert first.hash == "06fbaf9964e4d896ce7148ed17adc96ad27fc29953b6d3c506a222b036ffd75a"
     assert second.hash == "7d94027c136e68873c80a479a3f942b64ad6ee990ef1a6394c08b21c89e62cc8"
 
@@ -107,6 +108,6 @@ def test_arrays_are_packed_alike_on_every_machine(array, dtype, content):
     import base64
     import zlib
 
-    packed = pack(array)
+    packed = encode_array(array)
     assert packed["dtype"] == dtype
     assert zlib.decompress(base64.b64decode(packed["zlib"])).hex() == content

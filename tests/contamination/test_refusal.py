@@ -11,7 +11,7 @@ from rankeval.contamination import ContaminationCheck, forget
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import refusal_message, warning_message
 from rankeval.errors import GuardRefusal, LedgerError, RankevalWarning
-from rankeval.ledger.chain import Ledger
+from rankeval.ledger.sql import Ledger
 
 
 @pytest.fixture
@@ -48,10 +48,24 @@ def test_a_ledger_that_cannot_be_read_any_more_goes_on_by_its_state(ledger, data
         evaluate(data)
     spoil(ledger)
     with (
-        pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; going by its state of {head[:12]}"),
+        pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; using its last known state, head {head[:12]}"),
         pytest.raises(GuardRefusal),
     ):
         evaluate(data)
+
+
+def test_a_ledger_that_is_gone_goes_on_by_its_state_for_scorers(ledger, data):
+    """Deleting the file frees nothing for work that began before, and says so."""
+    check = ContaminationCheck.current()
+    ledger.unlink()
+    with (
+        pytest.warns(RankevalWarning, match=r"ledger\.db is gone.*using its last known state"),
+        pytest.raises(GuardRefusal),
+    ):
+        check.refuse(data.X, data.y, data.qid, action="fit")
+    forget()
+    with pytest.raises(LedgerError, match=r"ledger\.db is gone"):
+        check.refuse(data.X, data.y, data.qid, action="fit")
 
 
 def test_a_ledger_that_was_never_read_is_an_error(ledger, data):
@@ -71,7 +85,7 @@ def test_a_worker_with_a_newer_head_goes_on_by_the_register_it_knows(ledger, dat
     ((_, found),) = ContaminationCheck(((url, head),)).matches(known)
     assert found.by_content
     spoil(ledger)
-    with pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; going by its state of {head[:12]}"):
+    with pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; using its last known state, head {head[:12]}"):
         ((_, again),) = ContaminationCheck(((url, "f" * 64),)).matches(known)
     assert again.by_content
     forget()
@@ -113,11 +127,11 @@ def test_the_message_names_the_ledger_as_a_file_and_a_server_without_its_passwor
     assert "; ledger nosuchdb://me:***@host/x)" in warning_message("nosuchdb://me:secret@host/x", found, "evaluate")
 
 
-def test_the_head_is_looked_up_once_for_each_state_of_the_file(data, monkeypatch):
+def test_the_ledger_is_read_once_for_each_state_of_the_file(data, monkeypatch):
     """A scorer asks for every fold: what has not changed is not read again."""
     looked = []
-    head = Ledger.head
-    monkeypatch.setattr(Ledger, "head", lambda ledger: looked.append(ledger.url) or head(ledger))
+    read = Ledger.read
+    monkeypatch.setattr(Ledger, "read", lambda ledger, *given: looked.append(ledger.url) or read(ledger, *given))
     first = ContaminationCheck.current()
     assert ContaminationCheck.current() == first
     assert len(looked) == 1
@@ -128,15 +142,15 @@ def test_the_head_is_looked_up_once_for_each_state_of_the_file(data, monkeypatch
     assert len(looked) == 1
     with pytest.raises(GuardRefusal):
         evaluate(data)
-    monkeypatch.setattr(Ledger, "entries", None)
+    monkeypatch.setattr(Ledger, "read", None)
     with pytest.raises(GuardRefusal):
         evaluate(data)
 
 
 def test_without_a_ledger_or_without_content_nothing_is_fingerprinted(ledger, monkeypatch):
     """Where there is nothing to respect, it costs nothing; and what has no query ids cannot be told."""
-    monkeypatch.setattr("rankeval.contamination.fingerprint.fingerprint", None)
-    monkeypatch.setattr("rankeval.contamination.fingerprint.fingerprint_qrels", None)
+    monkeypatch.setattr("rankeval.contamination.refusal.fingerprint", None)
+    monkeypatch.setattr("rankeval.contamination.refusal.fingerprint_qrels", None)
     assert not ledger.exists()
     assert not ContaminationCheck.current().active
     ContaminationCheck.current().refuse([[1.0]], [1], [1], action="fit")
@@ -219,5 +233,7 @@ def test_queries_of_too_little_evidence_are_let_through_with_a_warning(data):
             with pytest.raises(GuardRefusal, match="3 of its 40 identifiable queries"):
                 ContaminationCheck.current().refuse(*rows, action="fit")
         else:
-            with pytest.warns(RankevalWarning, match=r"fit: .*\(2 of its 40 identifiable .* too little to refuse it"):
+            with pytest.warns(
+                RankevalWarning, match=r"fit goes on, but .*\(2 of its 40 identifiable .* too little to refuse it"
+            ):
                 ContaminationCheck.current().refuse(*rows, action="fit")

@@ -6,15 +6,17 @@ import pytest
 from rankeval.collection.qrels import Qrels
 from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_being_contained
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
-from rankeval.contamination.register import Match, Sealed, match, register_of, registration, sealed_from, was_opened
-from rankeval.ledger.chain import Entry, pack, unpack
+from rankeval.contamination.matching import Match, match, was_opened
+from rankeval.contamination.register import RegisteredContent, registered_contents, registration
+from rankeval.ledger.arrays import decode_array, encode_array
+from rankeval.ledger.chain import Entry
 
 
-def sealed(n_identifiable, n_queries=None, **found):
+def collection(n_identifiable, n_queries=None, **found):
     """Return a collection of which the first queries can be told from others."""
     n_queries = n_identifiable if n_queries is None else n_queries
     told = np.arange(n_queries) < n_identifiable
-    return Sealed(
+    return RegisteredContent(
         "p", "test", "0" * 64, {"features": np.arange(n_queries, dtype=np.uint64)}, {"features": told}, **found
     )
 
@@ -29,7 +31,7 @@ def found(of, n_matched, chance=1.0, same_labels=False, n_queries=4):
 )
 def test_so_many_identifiable_queries_must_match(n_identifiable, needed):
     """Five in a hundred, rounded up, and at least three; all of fewer; and never none."""
-    one = sealed(n_identifiable, n_identifiable + 7)
+    one = collection(n_identifiable, n_identifiable + 7)
     assert one.n_queries == n_identifiable + 7
     assert one.n_identifiable == n_identifiable
     assert one.n_to_refuse == needed
@@ -40,30 +42,28 @@ def test_so_many_identifiable_queries_must_match(n_identifiable, needed):
 
 def test_a_query_that_any_kind_of_content_tells_is_identifiable():
     kinds = {"features": np.array([True, False, False]), "judgments": np.array([True, True, False])}
-    one = Sealed("p", "n", "d", {kind: np.arange(3, dtype=np.uint64) for kind in kinds}, kinds)
+    one = RegisteredContent("p", "n", "d", {kind: np.arange(3, dtype=np.uint64) for kind in kinds}, kinds)
     assert one.n_identifiable == 2
-    assert {kind: hashes.tolist() for kind, hashes in one.telling.items()} == {"features": [0], "judgments": [0, 1]}
-    none = Sealed("p", "n", "d", {"labels": np.arange(3, dtype=np.uint64)}, {})
-    assert (none.n_identifiable, none.telling, none.n_to_refuse) == (0, {}, 0)
+    assert {kind: hashes.tolist() for kind, hashes in one.identifying.items()} == {"features": [0], "judgments": [0, 1]}
+    none = RegisteredContent("p", "n", "d", {"labels": np.arange(3, dtype=np.uint64)}, {})
+    assert (none.n_identifiable, none.identifying, none.n_to_refuse) == (0, {}, 0)
 
 
 def test_labels_refuse_below_one_in_ten_thousand():
-    one = sealed(5)
+    one = collection(5)
     assert REFUSAL_CHANCE == 1e-4
     assert not found(one, 0, chance=1e-4).by_labels
     assert found(one, 0, chance=0.99e-4).by_labels
 
 
 def test_the_evidence_is_said_in_words():
-    one = sealed(30, 40)
+    one = collection(30, 40)
     assert found(one, 7, chance=1e-9).why == "7 of its 30 identifiable queries are in the data"
     assert found(one, 0, chance=2e-9).why == "the labels are those of 4 of its 40 queries (chance 2e-09)"
     assert found(one, 0, chance=1e-12).why == "the labels are those of 4 of its 40 queries (chance 1e-12)"
     assert found(one, 0, chance=9e-13).why == "the labels are those of 4 of its 40 queries (chance under 1e-12)"
-    assert (
-        found(one, 0, same_labels=True).why == "the labels look like those of its 40 queries, as chance might have it"
-    )
-    assert found(one, 0).why == "nothing of it is in the data"
+    assert found(one, 0, same_labels=True).why == "the labels equal those of its 40 queries, which may be chance"
+    assert found(one, 0).why == "none of its queries are in the data"
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def data():
 
 
 def registered(X, y, qid, **found):
-    return sealed_from({"name": "test", **registration(fingerprint(X, y, qid), X)}, "p", **found)
+    return RegisteredContent.from_body({"name": "test", **registration(fingerprint(X, y, qid), X)}, "p", **found)
 
 
 def test_queries_are_found_by_their_rows_wherever_they_stand(data):
@@ -116,7 +116,7 @@ def test_labels_alone_are_weighed_for_the_whole_collection(data):
     rng = np.random.default_rng(2)
     y, qid = rng.integers(0, 3, 60 * 8), np.repeat(np.arange(60), 8)
     labels = fingerprint(None, y, qid)
-    one = sealed_from({"name": "test", **registration(labels, None)}, "p")
+    one = RegisteredContent.from_body({"name": "test", **registration(labels, None)}, "p")
     result = match(one, labels)
     times = np.unique(labels.queries["labels"], return_counts=True)[1]
     assert result.chance == chance_of_being_contained(times, 60)
@@ -161,14 +161,14 @@ def body_of(digest, name):
     return {
         "name": name,
         "digest": digest,
-        "signatures": {"labels": pack(np.ones(2, dtype=np.uint64))},
+        "signatures": {"labels": encode_array(np.ones(2, dtype=np.uint64))},
         "identifiable": {},
     }
 
 
 def test_the_register_is_what_the_entries_say():
     """A collection is retired by its own project alone; what was opened of a content was seen by all."""
-    output = {"labels": pack(np.array([5, 6], dtype=np.uint64))}
+    output = {"labels": encode_array(np.array([5, 6], dtype=np.uint64))}
     entries = [
         entry("register", "p", body_of("d1", "one")),
         entry("register", "p", body_of("d2", "two")),
@@ -177,7 +177,7 @@ def test_the_register_is_what_the_entries_say():
         entry("retire", "p", {"digest": "d1", "reason": "published"}),
         entry("note", "p", {"digest": "d2", "reason": "nothing"}),
     ]
-    one, two, theirs = register_of(entries)
+    one, two, theirs = registered_contents(entries)
     assert [(s.project, s.name, s.digest, s.retired, len(s.opened)) for s in (one, two, theirs)] == [
         ("p", "one", "d1", "published", 2),
         ("p", "two", "d2", None, 0),
@@ -198,10 +198,10 @@ def test_a_registration_keeps_signatures_in_an_order_that_says_nothing(data):
     )
     assert one == two
     assert (one["n_queries"], one["n_rows"]) == (12, 60)
-    told = unpack(one["identifiable"]["features"])
+    told = decode_array(one["identifiable"]["features"])
     assert told.sum() == 11
     known = fingerprint(X, y, qid)
     plain = known.queries["features"][4]
-    assert unpack(one["signatures"]["features"])[~told].tolist() == [plain]
+    assert decode_array(one["signatures"]["features"])[~told].tolist() == [plain]
     qrels = fingerprint_qrels(Qrels(["a", "b"], ["d", "d"], [1, 0]))
     assert set(registration(qrels, None)["signatures"]) == {"documents", "labels", "judgments"}

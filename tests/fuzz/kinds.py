@@ -21,9 +21,8 @@ import rankeval as rk
 from rankeval.datasets import load_letor
 from rankeval.experiment.cache import read_cached
 from rankeval.experiment.config import load_config
-from rankeval.guard.records import Records
 from rankeval.ledger import discovery
-from rankeval.ledger.chain import Ledger
+from rankeval.ledger.sql import Ledger
 from rankeval.trec_eval.zscores import read_zscores
 
 QRELS = b"".join(b"q%d 0 d%d %d\n" % (row // 4, row, row % 3) for row in range(24))
@@ -176,9 +175,9 @@ def read_plan(path: Path, ledger: bytes) -> Any:
     target = path.with_suffix(".db")
     target.write_bytes(ledger)
     altered_bodies(target, path.read_bytes())
-    records = Records("p", f"sqlite:///{target}")
-    for entry in Ledger(f"sqlite:///{target}").entries(kinds=["freeze"]):
-        return records.plan(entry.body["plan"])
+    guard = rk.Guard("p", ledger=f"sqlite:///{target}")
+    for entry in Ledger(f"sqlite:///{target}").read(["freeze"]).entries:
+        return guard.plan(entry.body["plan"])
     return None
 
 

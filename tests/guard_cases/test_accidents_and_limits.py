@@ -6,8 +6,8 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import forget
-from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_labels
-from rankeval.contamination.fingerprint import IDENTIFIABLE_BITS, evidence_bits, fingerprint
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, REFUSAL_CHANCE, chance_of_labels, evidence_bits
+from rankeval.contamination.fingerprint import fingerprint
 
 
 @pytest.mark.parametrize("docs", [3, 40])

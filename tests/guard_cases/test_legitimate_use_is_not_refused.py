@@ -260,7 +260,7 @@ def test_nothing_is_refused_where_the_ledger_is_switched_off(guard, monkeypatch)
 def test_labels_that_may_be_the_tests_by_chance_are_warned_about(guard):
     y, qid = np.tile([1] * 3 + [0] * 7, 60), np.arange(600) // 10
     guard.register("alike", np.random.default_rng(0).normal(size=(600, 4)), y, qid=qid)
-    with pytest.warns(RankevalWarning, match="as chance might have it.*too little to refuse"):
+    with pytest.warns(RankevalWarning, match="which may be chance.*too little to refuse"):
         rk.evaluate(y, np.random.default_rng(1).normal(size=600), qid=qid)
 
 

@@ -70,7 +70,7 @@ def test_settings_that_cannot_be_are_said(tmp_path):
         (tmp_path / "pyproject.toml").write_text(text)
         with pytest.raises(ConfigError, match=r"pyproject\.toml"):
             found()
-    for spec in ("mlflow", ":memory:", "sqlite://", "folder/"):
+    for spec in (":memory:", "sqlite://", "folder/"):
         with pytest.raises(LedgerError, match="give"):
             ledger_url(spec)
 

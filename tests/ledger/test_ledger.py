@@ -14,8 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from rankeval.errors import LedgerError
-from rankeval.ledger.chain import GENESIS, HeadMovedError, Ledger, pack, unpack
+from rankeval.ledger.arrays import decode_array, encode_array
+from rankeval.ledger.chain import GENESIS, HeadMovedError
 from rankeval.ledger.discovery import ledger_url
+from rankeval.ledger.sql import Ledger
 
 
 @pytest.fixture
@@ -34,17 +36,17 @@ def edit(ledger, statement, *values):
 
 
 def filled(ledger, n=8):
-    return [ledger.append("note", "p", {"n": n}) for n in range(n)]
+    return [ledger.append("p", ("note", {"n": n})) for n in range(n)]
 
 
 def append_some(url, worker, n):
     for number in range(n):
-        Ledger(url).append("note", f"worker {worker}", {"n": number})
+        Ledger(url).append(f"worker {worker}", ("note", {"n": number}))
 
 
 def test_entries_come_back_in_order_each_linked_to_the_one_before(ledger):
     written = filled(ledger, 3)
-    read = ledger.entries()
+    read = list(ledger.read().entries)
     assert read == written
     assert [entry.seq for entry in read] == [1, 2, 3]
     assert [entry.previous for entry in read] == [GENESIS, read[0].hash, read[1].hash]
@@ -53,17 +55,17 @@ def test_entries_come_back_in_order_each_linked_to_the_one_before(ledger):
 
 
 def test_reading_creates_nothing(ledger, tmp_path):
-    assert ledger.entries() == []
+    assert ledger.read().entries == ()
     assert ledger.head() == GENESIS
     assert list(tmp_path.iterdir()) == []
 
 
 def test_entries_are_chosen_by_kind_and_project(ledger):
-    ledger.append("register", "a", {})
-    ledger.append("open", "a", {})
-    ledger.append("open", "b", {})
-    assert [entry.project for entry in ledger.entries(kinds=["open"])] == ["a", "b"]
-    assert [entry.kind for entry in ledger.entries(project="a")] == ["register", "open"]
+    ledger.append("a", ("register", {}))
+    ledger.append("a", ("open", {}))
+    ledger.append("b", ("open", {}))
+    assert [entry.project for entry in ledger.read(kinds=["open"]).entries] == ["a", "b"]
+    assert [entry.kind for entry in ledger.read(project="a").entries] == ["register", "open"]
 
 
 def test_eight_processes_of_twenty_five_appends_lose_none(ledger):
@@ -73,7 +75,7 @@ def test_eight_processes_of_twenty_five_appends_lose_none(ledger):
         writer.start()
     for writer in writers:
         writer.join()
-    entries = ledger.entries()
+    entries = ledger.read().entries
     assert [writer.exitcode for writer in writers] == [0] * 8
     assert len({(entry.project, entry.body["n"]) for entry in entries}) == len(entries) == 200
     assert ledger.problems() == []
@@ -112,30 +114,30 @@ def test_a_deletion_at_the_end_shows_only_against_a_head_that_was_noted(ledger):
     edit(ledger, "DELETE FROM rankeval_ledger WHERE seq >= 6")
     assert ledger.problems() == []
     assert "deleted at the end" in ledger.problems(head)[0]
-    assert not ledger.holds(head)
+    assert not ledger.read().holds(head)
 
 
 def test_an_entry_made_for_another_head_is_not_written(ledger):
     first, second = filled(ledger, 2)
     with pytest.raises(HeadMovedError, match="grew"):
-        ledger.append("note", "p", {}, expected=first.hash)
-    ledger.append("note", "p", {}, expected=second.hash)
-    assert len(ledger.entries()) == 3
+        ledger.append("p", ("note", {}), expected=first.hash)
+    ledger.append("p", ("note", {}), expected=second.hash)
+    assert len(ledger.read().entries) == 3
 
 
 def test_what_is_no_database_is_an_error_of_the_ledger(tmp_path):
     (tmp_path / "notes.txt").write_text("some words, and enough of them to fill a page header" * 100)
     with pytest.raises(LedgerError, match="cannot be read"):
-        Ledger(ledger_url(tmp_path / "notes.txt")).entries()
+        Ledger(ledger_url(tmp_path / "notes.txt")).read()
     with pytest.raises(LedgerError, match="cannot be written"):
-        Ledger(ledger_url(tmp_path / "nowhere" / "x.db")).append("note", "p", {})
+        Ledger(ledger_url(tmp_path / "nowhere" / "x.db")).append("p", ("note", {}))
     with pytest.raises(LedgerError, match="nosuchdb"):
         Ledger("nosuchdb://somewhere/x").head()
 
 
 @pytest.mark.parametrize("array", [np.arange(5, dtype=np.uint64) << np.uint64(60), np.array([True, False]), np.ones(0)])
 def test_arrays_survive_packing(array):
-    back = unpack(pack(array))
+    back = decode_array(encode_array(array))
     assert back.dtype == array.dtype
     assert (back == array).all()
 
@@ -165,14 +167,14 @@ def test_a_writer_who_was_overtaken_appends_after_the_other(ledger, monkeypatch)
 
     def late(*entry):
         if len(overtaken) < 3:
-            overtaken.append(Ledger(ledger.url).append("other", "p", {}))
+            overtaken.append(Ledger(ledger.url).append("p", ("other", {})))
             raise sa.exc.IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
         return once(*entry)
 
     monkeypatch.setattr(ledger, "_append_once", late)
-    monkeypatch.setattr("rankeval.ledger.chain.time.sleep", lambda _: None)
-    assert ledger.append("note", "p", {"n": 1}).previous == overtaken[-1].hash
-    assert [entry.kind for entry in ledger.entries()] == ["other", "other", "other", "note"]
+    monkeypatch.setattr("rankeval.ledger.sql.time.sleep", lambda _: None)
+    assert ledger.append("p", ("note", {"n": 1})).previous == overtaken[-1].hash
+    assert [entry.kind for entry in ledger.read().entries] == ["other", "other", "other", "note"]
     assert ledger.problems() == []
 
 
@@ -184,18 +186,18 @@ def test_a_writer_who_is_always_overtaken_gives_up_after_a_minute(ledger, monkey
         raise sa.exc.IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
 
     monkeypatch.setattr(ledger, "_append_once", refused)
-    monkeypatch.setattr("rankeval.ledger.chain.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("rankeval.ledger.sql.time.monotonic", lambda: next(clock))
     with pytest.raises(LedgerError, match="gave up appending after 60 s"):
-        ledger.append("note", "p", {})
+        ledger.append("p", ("note", {}))
     assert list(clock) == []
 
 
 def test_no_password_is_shown():
     """Not in the name of a ledger, nor in what is said when it cannot be reached."""
     ledger = Ledger("nosuchdb://me:secret@somewhere/x")
-    assert ledger.shown == "nosuchdb://me:***@somewhere/x"
+    assert ledger.where == "nosuchdb://me:***@somewhere/x"
     assert repr(ledger) == "Ledger('nosuchdb://me:***@somewhere/x')"
-    for use in (ledger.head, ledger.problems, lambda: ledger.append("note", "p", {})):
+    for use in (ledger.head, ledger.problems, lambda: ledger.append("p", ("note", {}))):
         with pytest.raises(LedgerError) as caught:
             use()
         assert "me:***@somewhere" in str(caught.value)
@@ -204,7 +206,7 @@ def test_no_password_is_shown():
 
 def test_an_entry_says_who_made_it_and_when(ledger, monkeypatch):
     """The time in UTC to the second; a user without a name is unknown, and no reason to lose the entry."""
-    first = ledger.append("note", "p", {})
+    first = ledger.append("p", ("note", {}))
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", first.time)
     assert abs(datetime.fromisoformat(first.time) - datetime.now(UTC)) < timedelta(minutes=5)
     assert first.who == f"{getpass.getuser()}@{platform.node()}"
@@ -213,45 +215,45 @@ def test_an_entry_says_who_made_it_and_when(ledger, monkeypatch):
         raise KeyError("uid not found: 1234")
 
     monkeypatch.setattr("getpass.getuser", nameless)
-    assert ledger.append("note", "p", {}).who == f"unknown@{platform.node()}"
+    assert ledger.append("p", ("note", {})).who == f"unknown@{platform.node()}"
 
 
 def test_a_head_is_held_if_its_entry_is_there(ledger):
     """The head of an empty ledger always is."""
-    assert ledger.holds(GENESIS)
+    assert ledger.read().holds(GENESIS)
     first, second = filled(ledger, 2)
-    assert ledger.holds(GENESIS)
-    assert ledger.holds(first.hash)
+    assert ledger.read().holds(GENESIS)
+    assert ledger.read().holds(first.hash)
     assert ledger.problems(first.hash) == ledger.problems(second.hash) == ledger.problems(GENESIS) == []
-    assert not ledger.holds("f" * 64)
+    assert not ledger.read().holds("f" * 64)
 
 
 def test_nothing_that_json_does_not_know_is_written(ledger):
     with pytest.raises(ValueError, match="JSON"):
-        ledger.append("note", "p", {"n": float("nan")})
-    assert ledger.entries() == []
+        ledger.append("p", ("note", {"n": float("nan")}))
+    assert ledger.read().entries == ()
 
 
 def test_a_database_of_something_else_holds_no_entries(ledger):
     """And takes the first one beside what is there."""
     edit(ledger, "CREATE TABLE other (x INTEGER)")
-    assert ledger.entries() == []
+    assert ledger.read().entries == ()
     assert ledger.head() == GENESIS
-    assert ledger.append("note", "p", {}).seq == 1
+    assert ledger.append("p", ("note", {})).seq == 1
 
 
 def test_reading_waits_for_no_writer(tmp_path, monkeypatch):
     """A long opening elsewhere holds the lock of writers: scores go on being refused meanwhile."""
-    monkeypatch.setattr("rankeval.ledger.chain._PATIENCE", 0.2)
+    monkeypatch.setattr("rankeval.ledger.sql._PATIENCE", 0.2)
     ledger = Ledger(ledger_url(tmp_path / "ledger.db"))
     filled(ledger, 2)
     with contextlib.closing(sqlite3.connect(file_of(ledger), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert len(ledger.entries()) == 2
+        assert len(ledger.read().entries) == 2
         with pytest.raises(LedgerError, match=r"cannot be written: .*locked"):
-            ledger.append("note", "p", {})
+            ledger.append("p", ("note", {}))
         other.execute("ROLLBACK")
-    assert ledger.append("note", "p", {}).seq == 3
+    assert ledger.append("p", ("note", {})).seq == 3
 
 
 def test_the_table_stands_as_other_versions_know_it(ledger):
