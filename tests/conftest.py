@@ -1,51 +1,89 @@
-"""What every test stands on: the guard is off unless a test asks for it, and where the shared collections are."""
+"""Settings of every test: one thread, no ledger, a directory of its own; and what happens to tests left out."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 import pytest
 from hypothesis import settings
 
-# A slow machine is no failure: no test is timed. In CI the examples are the same in each run, elsewhere they are new.
-settings.register_profile("rankeval", deadline=None, derandomize=bool(os.environ.get("CI")))
-settings.load_profile("rankeval")
-
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-# "complete": whoever runs .ci/run promised all of it, and what would be left out is a failure.
-# "full": the slow forms as well.
-PROMISED = os.environ.get("RANKEVAL_TESTS", "")
+# Set before any test module loads NumPy or a booster. The tests run side by side, one process a core: threads of
+# their own would only wait for each other, and OpenMP's do so by spinning.
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 # Set before any test module is imported: the ledger is resolved once per process.
 os.environ["RANKEVAL_LEDGER"] = "off"
 
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+# "complete" (.ci/run): a test that is left out fails. "full" (.ci/run --full): the same, and the long fuzzing.
+# Tests of the shared collections are the exception: where the collections do not exist, they are left out and counted.
+PROMISED = os.environ.get("RANKEVAL_TESTS", "")
+
+# No example is timed, since a slow machine is no failure. Hypothesis draws the same examples in every run of .ci/run,
+# and new ones elsewhere.
+settings.register_profile("rankeval", deadline=None, derandomize=bool(PROMISED))
+settings.load_profile("rankeval")
+
 
 def _absent() -> dict[str, str]:
     """Return marker -> why its tests cannot run on this machine."""
-    from shutil import which
-
     why = {}
     if not SHARED.is_dir():
         why["shared"] = f"needs the shared collections at {SHARED}"
     if not (which("chromium") or which("chromium-browser") or which("google-chrome")):
         why["browser"] = "needs Chromium on the PATH"
-    if PROMISED != "full":
-        why["slow"] = "takes minutes: `.ci/run --full` runs it"
     return why
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out, with the reason, what this machine cannot run; fail instead where everything was promised."""
+    """Leave out, with the reason, the tests that cannot run on this machine."""
     why = _absent()
     for item in items:
         for marker in item.iter_markers():
             if marker.name in why:
-                if PROMISED and marker.name != "slow":
-                    raise pytest.UsageError(f"{item.nodeid} {why[marker.name]}, and RANKEVAL_TESTS={PROMISED}")
                 item.add_marker(pytest.mark.skip(reason=why[marker.name]))
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return why a test was left out; pytest stores (file, line, reason)."""
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+
+
+def _keep_promise(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Fail a test that is left out although it was promised."""
+    is_expected_failure = hasattr(report, "wasxfail")
+    if PROMISED and report.skipped and not is_expected_failure and str(SHARED) not in _reason(report):
+        report.outcome = "failed"
+        report.longrepr = f"left out, although RANKEVAL_TESTS={PROMISED}: {_reason(report)}"
+
+
+# Both hooks run in the workers of pytest-xdist too. An error during collection would end a worker without a word.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Fail a promised test that is left out."""
+    report = yield
+    _keep_promise(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """Fail a promised module that is left out."""
+    report = yield
+    _keep_promise(report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were left out, and why."""
+    counts = Counter(_reason(report).removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ()))
+    for reason, count in counts.items():
+        terminalreporter.write_line(f"left out: {count} tests: {reason}", yellow=True)
 
 
 @pytest.fixture(scope="session")
