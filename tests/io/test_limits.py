@@ -167,7 +167,7 @@ def test_a_line_is_measured_wherever_it_stands(tmp_path: Path, length, before):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("text", [b"q1 Q0 d 1 1 t\n", gzip.compress(b"q1 Q0 d 1 1 t\n")])
+@pytest.mark.parametrize("text", [b"q1 Q0 d 1 1 t\n", gzip.compress(b"q1 Q0 d 1 1 t\n")], ids=["plain", "gzip"])
 def test_a_pipe_is_read_to_its_end_and_no_further_than_the_limit(tmp_path: Path, text):
     os.mkfifo(tmp_path / "pipe")
 
