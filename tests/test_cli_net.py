@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_what_nobody_thought_of_is_one_line_with_the_file(rankeval, monkeypatch,
     def broken(*_):
         raise error
 
-    monkeypatch.setitem(formats._READERS, "trec", broken)
+    monkeypatch.setitem(formats.FORMATS, "trec", replace(formats.FORMATS["trec"], read=broken))
     hint = "(RANKEVAL_TRACEBACK=1 shows where)"
     assert rankeval("evaluate", "qrels", "run") == (2, "", f"error: {said}: while reading qrels {hint}\n")
     monkeypatch.setenv("RANKEVAL_TRACEBACK", "1")

@@ -15,8 +15,7 @@ from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.drawing import aggregate_errors
 from rankeval.evaluation.storage import pack, unpack
-from rankeval.io.opening import read_bytes
-from rankeval.io.writing import write_atomically
+from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.measures import Measure
 from rankeval.measures.aggregates import AGGREGATES
 

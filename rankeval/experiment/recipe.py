@@ -29,7 +29,7 @@ from rankeval.experiment.config import ExperimentConfig, check_config, load_conf
 from rankeval.experiment.final_test import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, load_parts, make_estimator
 from rankeval.experiment.tuning import TunedCandidate, tune
-from rankeval.io.writing import write_atomically
+from rankeval.io.opening import write_atomically
 from rankeval.measures import measure
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, report_for_experiment
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker

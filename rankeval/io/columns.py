@@ -1,13 +1,23 @@
-"""A column that a user gave, as a NumPy array that holds the same values: nothing wraps, nothing ignores a mask.
+"""One column that a user or a file gave, as an array that holds the same values: nothing wraps, no mask is ignored.
 
-Labels are held as int64 or float64, scores are compared as float64. What these cannot hold is refused by row and
-value: whole numbers must survive to the last unit, since rounding them makes ties, or a rank, that were not there;
-fractions are rounded to the nearest float64, as those of a text file are. `numpy.asarray` says nothing of any of this:
-it turns uint64 into negative int64, -1 beside 2**63 into floats, texts of digits into numbers, and drops masks.
+========  =============================================  =====================================
+column    held as                                        refused, with row and value
+========  =============================================  =====================================
+ids       Arrow string (large_string over 2 GB), int64   missing, empty, mixed, other types
+labels    NumPy int64 or float64                         missing, whole numbers beyond int64
+scores    NumPy float64                                  missing, whole numbers that it rounds
+========  =============================================  =====================================
+
+The text 1 and the number 1 are different ids, because nobody but the user knows whether they are the same query.
+Fractions are rounded to the nearest float64, as those of a text file are. Whole numbers survive to the last unit,
+because rounding them makes ties that were not there. The trap: `numpy.asarray` breaks each of these rules in silence.
+It turns uint64 into negative int64, -1 beside 2**63 into floats, and texts of digits into numbers, and drops masks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,29 +29,119 @@ from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
 
-_WHOLE = 2**53
-"""Up to here float64 holds every whole number."""
-
+_WHOLE = 2**53  # float64 holds every whole number up to here
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 
 
-def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInput) -> None:
-    """Refuse a masked array that masks anything, as a missing value is refused.
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Rows of (query, document, number) as a reader returns them, not yet checked.
+
+    ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file for messages.
+    """
+
+    qid: Any
+    docid: Any
+    value: Any
+    name: str | None = None
+    aspect: Any = None
+    subgroup: Any = None
+    source: Any = None
+
+
+def id_column(values: Any, name: str) -> pa.Array:
+    """Return ids as an Arrow array of string (large_string beyond 2 GB) or int64.
 
     Parameters
     ----------
-    values : object
-        Whatever was given.
+    values : array, list, Series or Arrow array
+        Strings or integers, not both.
     name : str
-        What messages call it.
-    error : type, optional
-        What is raised.
+        The column's name for messages.
 
     Raises
     ------
     InvalidInput
-        With the first row that is masked.
+        If an id is missing, empty, or neither text nor integer, or if types are mixed.
     """
+    refuse_masked(values, f"column {name}")
+    array = _as_arrow(values, name)
+    if len(array) == 0 and not pa.types.is_integer(array.type):  # libraries give any type to an empty column
+        return pa.array([], pa.string())
+    if array.null_count:
+        row = pc.index(pc.is_null(array), True).as_py()
+        raise InvalidInput(f"column {name} has no id in row {row} (counting from 0), {array.null_count} rows in all")
+    if pa.types.is_integer(array.type):
+        try:
+            return array.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(f"column {name} holds integers beyond 64 bits: give them as text") from error
+    if pa.types.is_floating(array.type) or pa.types.is_boolean(array.type):
+        raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers; cast it first")
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        try:
+            array = combined(array.cast(pa.string()))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers") from error
+    length = numbers_of(pc.binary_length(array))
+    if not length.min(initial=1):
+        raise InvalidInput(f"column {name} has an empty id in row {int(length.argmin())} (counting from 0)")
+    return array
+
+
+def _as_arrow(values: Any, name: str) -> pa.Array:
+    """Return one plain Arrow array: in one piece, without a dictionary, with pandas' NaN as null."""
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        try:
+            values = pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
+                raise InvalidInput(
+                    f"column {name}: expected one id for each row, found a {type(values).__name__}"
+                ) from None
+            kinds = sorted({type(value).__name__ for value in values})
+            raise InvalidInput(
+                f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"
+            ) from error
+    if pa.types.is_dictionary(values.type):
+        pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        kind = combined(pieces[0].dictionary).type if pieces else pa.string()
+        values = pa.chunked_array([combined(piece.dictionary).take(piece.indices) for piece in pieces], kind)
+    return combined(values)
+
+
+def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the column in one piece, text as string, or as large_string if string cannot hold it."""
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        fits = column.nbytes < _MOST_BYTES
+        column = column.cast(pa.string() if fits else pa.large_string())
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def places_of(rows: NDArray[np.int64]) -> pa.Array:
+    """Return row numbers as an Arrow array, copied only if they are strided; `pyarrow.array` would import pandas."""
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
+
+
+def value_column(values: Any, name: str, role: str = "relevance") -> NDArray[Any]:
+    """Return finite numbers as int64 or float64; ``role`` says whether `labels` or `scores` must hold them exactly."""
+    numbers = (scores if role == "score" else labels)(values, f"column {name}")
+    refuse_unbounded(numbers, f"column {name}")
+    return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64, copy=False)
+
+
+def whole(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers as int64 if none has a fraction, else as they are."""
+    if numbers.dtype.kind == "f" and (np.abs(numbers) < _WHOLE).all() and (numbers == np.floor(numbers)).all():
+        return numbers.astype(np.int64)
+    return numbers
+
+
+def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInput) -> None:
+    """Refuse a masked array that masks a row, because a masked value is a missing one."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         mask = np.ma.getmaskarray(values)
         rows = mask.reshape(len(mask), -1).any(axis=1) if mask.ndim else mask.reshape(1)
@@ -52,19 +152,19 @@ def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInp
 
 
 def labels(values: Any, name: str) -> NDArray[Any]:
-    """Return grades or weights as a NumPy array of whole numbers within int64, or of float64 or less.
+    """Return grades or weights as an array of whole numbers within int64, or of floats of at most 64 bits.
 
     Parameters
     ----------
     values : array-like of shape (n_rows,)
-        Numbers of any make; NaN and infinity are left for the caller to refuse.
+        Numbers of any make. NaN and infinity pass; `refuse_unbounded` refuses them.
     name : str
-        What messages call them.
+        The column's name for messages.
 
     Raises
     ------
     InvalidInput
-        For what is no number, missing, masked, not one a row or beyond int64, naming the row.
+        If a value is missing, masked, no number or beyond int64, or if the array is not one-dimensional.
     """
     column = _numbers(values, name)
     if column.dtype.kind == "u" and column.dtype.itemsize == 8:
@@ -76,19 +176,19 @@ def labels(values: Any, name: str) -> NDArray[Any]:
 
 
 def scores(values: Any, name: str) -> NDArray[Any]:
-    """Return numbers that float64 holds: whole numbers as they are or as float64, fractions to the nearest.
+    """Return numbers that float64 holds: whole numbers as they are or as float64, fractions rounded to the nearest.
 
     Parameters
     ----------
     values : array-like of shape (n_rows,)
-        Numbers of any make; NaN and infinity are left for the caller to refuse.
+        Numbers of any make. NaN and infinity pass; `refuse_unbounded` refuses them.
     name : str
-        What messages call them.
+        The column's name for messages.
 
     Raises
     ------
     InvalidInput
-        For what is no number, missing, masked, not one a row or beyond float64, naming the row.
+        If a value is missing, masked, no number or beyond float64, or if the array is not one-dimensional.
     """
     column = _numbers(values, name)
     if column.dtype.kind not in "iu" or column.dtype.itemsize < 8 or not len(column):
@@ -103,36 +203,17 @@ def scores(values: Any, name: str) -> NDArray[Any]:
 
 
 def as_column(values: Any) -> Any:
-    """Return a matrix of one column as that column, anything else as it is.
-
-    Parameters
-    ----------
-    values : array or frame
-        As models predict it, perhaps.
-    """
+    """Return a matrix of one column, as some models predict it, as that column; return anything else as it is."""
     if isinstance(values, (list, tuple)) and values and all(isinstance(row, list) and len(row) == 1 for row in values):
         return [row[0] for row in values]
     return np.asarray(values)[:, 0] if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 else values
 
 
 def refuse_unbounded(column: NDArray[Any], name: str) -> None:
-    """Refuse NaN and infinity.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,)
-        As `labels` and `scores` return it.
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    InvalidInput
-        With the first such row.
-    """
+    """Refuse NaN and infinity in a column that `labels` or `scores` returned, naming the first such row."""
     if column.dtype.kind != "f":
         return
-    # A sum is finite if every part is; only when it is not do we look closer.
+    # A sum is finite only if every part is, so that clean columns need no second array.
     with np.errstate(over="ignore", invalid="ignore"):
         total = column.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(column).all():
@@ -140,15 +221,24 @@ def refuse_unbounded(column: NDArray[Any], name: str) -> None:
         raise InvalidInput(f"{name}: row {row} is {column[row]}; expected finite numbers, mend or drop the row")
 
 
+def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return an Arrow column of numbers or booleans, without nulls, as an array; `to_numpy` would import pandas."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_boolean(values.type):
+        return np.from_dlpack(values.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(values)
+
+
 def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Return one number a row as an array of bool, whole numbers or floats of at most 64 bits."""
-    column = _array(values, name)
+    column = _as_array(values, name)
     if column.ndim != 1:
         raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
     if column.dtype.kind in "OUS" or _may_be_rounded(values, column):
         column = _from_objects(values if isinstance(values, (list, tuple)) else column.tolist(), name)
     if column.dtype.kind not in "biuf":
-        # In the words that scikit-learn's checks of estimators look for.
+        # scikit-learn's checks of estimators look for these words.
         said = ". Complex data not supported" if column.dtype.kind == "c" else ""
         raise InvalidInput(f"{name}: expected numbers, found {column.dtype}{said}")
     if column.dtype.kind == "f" and column.dtype.itemsize > 8:
@@ -156,7 +246,7 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     return column
 
 
-def _array(values: Any, name: str) -> NDArray[Any]:
+def _as_array(values: Any, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray:
         return values
     refuse_masked(values, name)
@@ -182,24 +272,9 @@ def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
         column = np.empty(len(values), dtype=object)
         column[:] = values.to_pylist()
         return column
-    if not len(values):  # whatever type a library gives to nothing
+    if not len(values):  # libraries give any type to an empty column
         return np.empty(0, dtype=np.int64)
     raise InvalidInput(f"{name}: expected numbers, found {values[0].as_py()!r} of type {values.type}")
-
-
-def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Return an Arrow column of numbers or booleans, without nulls, as an array; `to_numpy` would import pandas.
-
-    Parameters
-    ----------
-    values : Arrow array
-        Not copied if it is one piece of numbers.
-    """
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if pa.types.is_boolean(values.type):
-        return np.from_dlpack(values.cast(pa.uint8())).view(np.bool_)
-    return np.from_dlpack(values)
 
 
 def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
@@ -211,9 +286,8 @@ def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
 
 
 def _from_objects(cells: Any, name: str) -> NDArray[Any]:
-    """Return Python's own numbers as the narrowest of bool, int64, uint64 and float64 that holds each of them."""
-    kinds = set(map(type, cells))
-    if kinds == {float}:
+    """Return Python's own numbers as the narrowest of int64, uint64 and float64 that holds each of them."""
+    if set(map(type, cells)) == {float}:
         return np.array(cells, dtype=np.float64)
     found = [_number(cell, row, name) for row, cell in enumerate(cells)]
     if all(type(one) is int for one in found):
@@ -229,7 +303,7 @@ def _from_objects(cells: Any, name: str) -> NDArray[Any]:
 
 
 def _number(cell: Any, row: int, name: str) -> int | float:
-    """Return a whole number as int, another as the nearest float."""
+    """Return a whole number as int, another number as the nearest float."""
     if isinstance(cell, (bool, int, np.bool_, np.integer)):
         return int(cell)
     if isinstance(cell, (float, np.floating)):
@@ -248,11 +322,11 @@ def _number(cell: Any, row: int, name: str) -> int | float:
 
 
 def _narrowed(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return floats wider than 64 bits as float64."""
+    """Return floats wider than 64 bits as float64; refuse whole numbers that would change."""
     with np.errstate(over="ignore"):
         narrow = column.astype(np.float64)
-    whole = column == np.floor(column)
-    odd = np.isfinite(column) & (np.isinf(narrow) | (whole & (narrow != column)))
+    is_whole = column == np.floor(column)
+    odd = np.isfinite(column) & (np.isinf(narrow) | (is_whole & (narrow != column)))
     if odd.any():
         _refuse_beyond(name, int(np.argmax(odd)), column[np.argmax(odd)], "a 64-bit float")
     return narrow

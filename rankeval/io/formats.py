@@ -1,82 +1,111 @@
-"""Files of judgments and rankings: which format, compressed or not, and replacing a file in one step.
+"""Formats of files with judgments or rankings: one declaration each, and reading and writing by it.
 
-A reader is one entry of `_READERS`: it takes the uncompressed file, the layout (judgments or ranking) and what to
-call it, and returns columns. The format is read off the content first and the name second, since ``.tsv`` may be
-a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and ``qrels`` has no suffix at all.
+::
+
+    file -> opening.reading -> plain bytes -> Format.sniff -> Format.read -> Columns -> Qrels or Run
+                                                                                |  a cell is refused:
+                                                   "run.csv, line 5, column score" <- Format.row_lines
+
+`add_format` adds a declaration to `FORMATS`; readers, writers, suffixes, errors and help are looked up there and
+nowhere else. A file is told by ``format=``, else by its content, else by its suffix, else it is TREC text. The trap is
+the suffix: a ``.tsv`` may be a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and many judgments are
+in a file ``qrels`` without one.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io import lines
-from rankeval.io.frames import Columns, from_frame, spelled
+from rankeval.io.bad_cells import wrong_cell
+from rankeval.io.columns import Columns
 from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.opening import PARQUET, read_bytes, reading
-from rankeval.io.text import BOM, check_text
-from rankeval.io.trec import Layout, number_of, read_trec
-from rankeval.io.writing import COMPRESSION, write_atomically
+from rankeval.io.opening import COMPRESSION, read_bytes, reading, write_atomically
+from rankeval.io.text import number_of
 
 _SNIFFED = 1 << 14
-_LONG = 1 << 12
-_NUL = r"\x00"
-_OBJECT = re.compile(rb"\{\s*[\"}]")
+_Rows = TypeVar("_Rows")
 
 
-_Reader = Callable[[pa.NativeFile, Layout, str, Limits], Columns]
-
-
-def read_columns(
-    path: str | os.PathLike[str],
-    layout: Layout,
-    format: str | None = None,  # noqa: A002
-    limits: Limits = DEFAULT,
-) -> Columns:
-    """Read a file of judgments or a ranking.
+@dataclass(frozen=True)
+class Format:
+    r"""A format of files, declared once.
 
     Parameters
     ----------
-    path : path
-        The file; gzip and zstd are recognised by content.
-    layout : Layout
-        `trec.QRELS` or `trec.RUN`.
-    format : {"trec", "csv", "tsv", "jsonl", "parquet"}, optional
-        By default read off the content and the name.
-    limits : Limits
-        What the file may hold.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If its content is not what the format asks for, or changed while it was read.
-    LimitExceeded
-        If it is larger than a limit allows.
-    UnknownName
-        If there is no such format.
+    name : str
+        The value of ``format=``.
+    words : str
+        The format in a few words, for help and errors: "CSV with a header".
+    read : callable
+        ``read(file, value, where, limits)`` returns `Columns`. ``file`` is an Arrow file without compression that can
+        be read from its start again, ``value`` is "relevance" or "score", ``where`` is the path for messages. The
+        columns may be lists, with numbers as text; they are checked afterwards.
+    write : callable, optional
+        ``write(table)`` returns the pieces of the file. The Arrow table has columns qid, docid and relevance, perhaps
+        aspect and subgroup; or qid, docid and score, perhaps run.
+    suffixes : tuple of str
+        Such as ``(".csv",)``.
+    sniff : callable, optional
+        ``sniff(start)`` says whether the first bytes of a file are of this format.
+    row_lines : callable, optional
+        ``row_lines(data)`` returns the line of each row, from 1. A format without it counts rows in messages.
+    unfit : str
+        Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
+    values : tuple of str
+        ``("relevance",)`` if the format is for judgments only.
+    is_told_by_suffix : bool
+        Whether a file with this suffix is read as this format if no format claims its content.
     """
-    where = Path(path)
-    if format is not None and format not in _READERS:
-        raise unknown("format", format, _READERS)
-    with reading(where, limits) as source:
-        kind = format or _sniff(source.read(_SNIFFED), where)
-        source.seek(0)
-        columns = _READERS[kind](source, layout, str(where), limits)
-    return replace(columns, source=Source(str(where), kind, limits))
+
+    name: str
+    words: str
+    read: Callable[[pa.NativeFile, str, str, Limits], Columns]
+    write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
+    suffixes: tuple[str, ...] = ()
+    sniff: Callable[[bytes], bool] | None = None
+    row_lines: Callable[[bytes], Sequence[int]] | None = None
+    unfit: str = r"\x00"
+    values: tuple[str, ...] = ("relevance", "score")
+    is_told_by_suffix: bool = True
+
+
+FORMATS: dict[str, Format] = {}
+"""All formats by name. The format declared last is asked first whether it knows a file."""
+
+
+def add_format(declared: Format) -> Format:
+    """Add a format, or replace the one of this name.
+
+    Parameters
+    ----------
+    declared : Format
+        The declaration.
+
+    Examples
+    --------
+    >>> def read(file, value, where, limits):
+    ...     rows = [line.split(b"|") for line in file.read().decode().splitlines()]
+    ...     return Columns(*map(list, zip(*rows)))
+    >>> add_format(Format("bars", "rows with bars", read, suffixes=(".bars",))).name
+    'bars'
+    >>> del FORMATS["bars"]
+    """
+    FORMATS[declared.name] = declared
+    return declared
+
+
+def format_list(value: str) -> str:
+    """Return the formats that hold relevance or score, as help and guides list them."""
+    return ", ".join(f"{one.name} ({one.words})" for one in FORMATS.values() if value in one.values)
 
 
 @dataclass(frozen=True)
@@ -84,284 +113,126 @@ class Source:
     """The file that rows were read from, for messages."""
 
     path: str
-    format: str
+    format: Format
     limits: Limits = DEFAULT
 
     def place(self, rows: Iterable[int]) -> str:
-        """Say in which lines of the file these rows are.
-
-        Parameters
-        ----------
-        rows : iterable of int
-            Rows, counting from 0.
-        """
-        numbers = [row + 1 for row in rows]
-        if self.format != "parquet" and Path(self.path).is_file():  # a pipe is gone
-            found = lines.line_numbers(read_bytes(self.path, self.limits), self.format)
-            if max(numbers) <= len(found):
-                return f"{self.path}, lines {' and '.join(str(found[number - 1]) for number in numbers)}"
-        return f"{self.path}, rows {' and '.join(map(str, numbers))}"
+        """Return the file and the lines of rows that are counted from 0; rows, if the format or a pipe has no lines."""
+        numbers = list(rows)
+        if self.format.row_lines and Path(self.path).is_file():
+            lines = self.format.row_lines(read_bytes(self.path, self.limits))
+            if max(numbers) < len(lines):
+                return f"{self.path}, lines {' and '.join(str(lines[row]) for row in numbers)}"
+        return f"{self.path}, rows {' and '.join(str(row + 1) for row in numbers)}"
 
 
-def _sniff(start: bytes, where: Path) -> str:
-    """Return the format: by magic bytes and first line, then by suffix."""
-    if start.startswith(PARQUET):
-        return "parquet"
-    start = start.removeprefix(BOM).lstrip()
-    first = start.split(b"\n", 1)[0].rstrip()
-    # A query may be called "{" too, and a broken object is still to be told as one.
-    if _OBJECT.match(first) and (first.endswith(b"}") or len(first) > _LONG or len(first.split()) < 4):
-        return "jsonl"
-    for name, delimiter in (("tsv", b"\t"), ("csv", b",")):
-        heads = [head.strip().strip(b'"').decode(errors="replace") for head in first.split(delimiter)]
-        if spelled(heads, "qid") and spelled(heads, "docid"):
-            return name
-    suffixes = [suffix for suffix in where.suffixes if suffix not in COMPRESSION]
-    return {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(suffixes[-1] if suffixes else "", "trec")
-
-
-def _read_delimited(kind: str) -> _Reader:
-    delimiter = lines.DELIMITERS[kind]
-
-    def read(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
-        check_text(source, where, limits)
-        if wrong := lines.wrong_quotes(source.read(), delimiter, where):
-            raise wrong
-        source.seek(0)
-        names = _header(source, delimiter, limits)
-        try:
-            table = pacsv.read_csv(
-                source,
-                read_options=pacsv.ReadOptions(use_threads=False),
-                parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[]),
-            )
-            table.column_names  # noqa: B018 - decodes the header
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            source.seek(0)
-            data = source.read()
-            if not data.strip():
-                raise _empty(layout, where) from None
-            wrong = lines.wrong_record(data, delimiter, where)
-            raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
-
-        def rows() -> list[str]:
-            source.seek(0)
-            return [f"line {number}" for number in lines.line_numbers(source.read(), kind)]
-
-        return _from_table(table, layout, f"{where}, line 1", where, rows, _swallowing(delimiter))
-
-    return read
-
-
-def _header(source: pa.NativeFile, delimiter: str, limits: Limits) -> list[str]:
-    """Return the names of all columns: those that Arrow is not told to be text it would read as numbers."""
-    start = source.read(limits.line).removeprefix(BOM).lstrip(b"\r\n").decode(errors="replace")
-    source.seek(0)
-    try:
-        return next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
-    except csv.Error:  # a name of more than 128 KB
-        return []
-
-
-def _read_jsonl(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
-    import json
-
-    check_text(source, where, limits)
-
-    rows: list[dict[str, Any]] = []
-    numbers: list[str] = []
-    for number, line in enumerate(io.BytesIO(source.read().removeprefix(BOM)), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line.decode())
-        except (ValueError, RecursionError) as error:  # of the text, its encoding, or thousands of brackets
-            raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}") from error
-        if not isinstance(row, dict):
-            raise FileFormatError(f"{where}, line {number}: expected one JSON object, found {line[:80]!r}")
-        rows.append(row)
-        numbers.append(f"line {number}")
-    if not rows:
-        raise _empty(layout, where)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    parts = _parts(names, layout, where)
-    wanted = [*parts.values(), *(name for name in _FURTHER[layout.value] if name in names)]
-    cells = {name: [row.get(name) for row in rows] for name in wanted}
-    for name in _FURTHER["score"]:  # read off the first row; nobody asks what stands in others
-        if name in cells:
-            cells[name] = [str(cells[name][0] or "")] * len(rows)
-    try:
-        table = pa.table({name: pa.array(column) for name, column in cells.items()})
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-        wrong = lines.wrong_cell(*_split(cells, parts, layout), numbers, where)
-        raise wrong or FileFormatError(f"{where}: the values of one key have different types ({error})") from error
-    return _from_table(table, layout, where, where, lambda: numbers)
-
-
-def _read_parquet(source: pa.NativeFile, layout: Layout, where: str, limits: Limits) -> Columns:
-    from rankeval.io.parquet import parquet_names, parquet_table
-
-    try:
-        names = parquet_names(source)
-        parts = _parts(names, layout, where)
-        further = [name for name in _FURTHER[layout.value] if names.count(name) == 1]
-        table = parquet_table(source, where, limits, list(dict.fromkeys([*parts.values(), *further])))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
-    return _from_table(table, layout, where, where, lambda: [f"row {row}" for row in range(1, len(table) + 1)])
-
-
-_FURTHER = {"relevance": ("aspect", "subgroup"), "score": ("run", "tag")}
-"""Columns that are taken where they are there: parts of judgments; what the system is called."""
-
-
-def _from_table(
-    table: pa.Table, layout: Layout, header: str, where: str, rows: Callable[[], list[str]], bad: str = _NUL
-) -> Columns:
-    """Take the columns of a table that came from a file; text numbers are parsed as in TREC files."""
-    parts = _parts(table.column_names, layout, header)
-    if table.num_rows == 0:
-        raise _empty(layout, where)
-    name = parts[layout.value]
-    aspect = "aspect" if layout.value == "relevance" else None
-    taken = table
-    try:
-        if pa.types.is_string(table.column(name).type):
-            numbers = [number_of(text, "") for text in table.column(name).to_pylist()]
-            taken = table.set_column(table.column_names.index(name), name, pa.array(numbers, pa.float64()))
-        columns = from_frame(
-            taken, qid=parts["qid"], docid=parts["docid"], value=name, role=layout.value, aspect=aspect
-        )
-    except (InvalidInput, TypeError) as error:
-        cells = {one: table.column(one).to_pylist() for one in parts.values()}
-        wrong = lines.wrong_cell(*_split(cells, parts, layout), rows(), where)
-        raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
-    _check_ids(columns, rows, where, bad)
-    return columns if aspect else replace(columns, name=_name(table))
-
-
-def _swallowing(delimiter: str) -> str:
-    """Return a pattern of ids that no table of text holds: with NUL, or rows between two stray quotes."""
-    return rf"(?s){_NUL}|\n.*{delimiter}|{delimiter}.*\n"
-
-
-def _check_ids(columns: Columns, rows: Callable[[], list[str]], where: str, bad: str) -> None:
-    """Refuse ids with NUL, as in TREC files, and those that are rows which a stray quote swallowed."""
-    for name in ("qid", "docid", "aspect", "subgroup"):
-        ids = getattr(columns, name)
-        if ids is None or pa.types.is_integer(ids.type):
-            continue
-        row = pc.index(pc.match_substring_regex(ids, bad), True).as_py()
-        if row >= 0:
-            places = rows()
-            place = places[row] if row < len(places) else f"row {row + 1}"
-            raise FileFormatError(
-                f"{where}, {place}, column {name}: found {ids[row].as_py()!r}; ids hold no NUL, and no rows between "
-                "two quotes: is a quote too many?"
-            )
-
-
-def _parts(names: list[str], layout: Layout, where: str) -> dict[str, str]:
-    """Return which column is the query, the document and the value, or say which is missing or there twice."""
-    parts = {}
-    for part in ("qid", "docid", layout.value):
-        found = spelled(names, part)
-        if len(found) == 1 and names.count(found[0]) > 1:
-            raise FileFormatError(f"{where}: the column {found[0]!r} is there {names.count(found[0])} times: keep one")
-        if len(found) != 1:
-            could = f"columns {', '.join(map(repr, found))} could be it" if found else f"found {names}"
-            raise FileFormatError(
-                f"{where}: expected columns called qid, docid and {layout.value}, but there is no {part!r}: {could}; "
-                f"rename it, or read the file as a frame and say {part}= in {layout.kind.capitalize()}.from_frame"
-            )
-        parts[part] = found[0]
-    return parts
-
-
-def _split(
-    cells: dict[str, list[Any]], parts: dict[str, str], layout: Layout
-) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-    """Return the columns of ids, and the one of numbers."""
-    value = parts[layout.value]
-    return {name: column for name, column in cells.items() if name != value}, {value: cells[value]}
-
-
-def _name(table: pa.Table) -> str | None:
-    """Return what a table calls the system: its first row, as in TREC files."""
-    named = [one for one in _FURTHER["score"] if table.column_names.count(one) == 1]
-    value = table.column(named[0])[0].as_py() if named else None
-    return value if isinstance(value, str) and value else None
-
-
-def _empty(layout: Layout, where: str) -> FileFormatError:
-    return FileFormatError(f"{where} is empty: expected rows with qid, docid and {layout.value}")
-
-
-_READERS: dict[str, _Reader] = {
-    "trec": read_trec,
-    "csv": _read_delimited("csv"),
-    "tsv": _read_delimited("tsv"),
-    "jsonl": _read_jsonl,
-    "parquet": _read_parquet,
-}
-
-
-_WRITERS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-
-
-def write_format(path: str | os.PathLike[str], format: str | None) -> str:  # noqa: A002
-    """Return the format to write: the one asked for, else by the name, TREC text where that says nothing.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such format.
-    """
-    if format is not None:
-        if format not in _READERS:
-            raise unknown("format", format, _READERS)
-        return format
-    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSION]
-    return _WRITERS.get(suffixes[-1] if suffixes else "", "trec")
-
-
-def write_table(path: str | os.PathLike[str], table: pa.Table, format: str) -> None:  # noqa: A002
-    """Write a table as CSV, TSV, JSON lines or Parquet, replacing the file in one step.
+def read_rows(
+    path: str | os.PathLike[str],
+    value: str,
+    make: Callable[[Columns], _Rows],
+    format: str | None = None,  # noqa: A002
+    limits: Limits = DEFAULT,
+) -> _Rows:
+    """Read a file of judgments or a ranking, and name the line of a cell that is refused.
 
     Parameters
     ----------
     path : path
-        Where to; ``.gz`` and ``.zst`` are compressed.
-    table : pyarrow.Table
-        The columns.
-    format : {"csv", "tsv", "jsonl", "parquet"}
-        How to write them.
+        The file; gzip and zstd are recognised by content.
+    value : {"relevance", "score"}
+        The number of each row.
+    make : callable
+        Makes Qrels or a Run of the columns, and refuses bad cells.
+    format : str, optional
+        The name of a format, by default recognised by content, then by suffix.
+    limits : Limits
+        How large the file and its parts may be.
 
     Raises
     ------
     InvalidInput
-        For ids that would not be read again: with NUL; in CSV and TSV also with CR, or with LF and the delimiter.
+        If the file does not exist or cannot be read.
+    FileFormatError
+        If its content does not follow the format, or changed while it was read.
+    LimitExceeded
+        If it exceeds a limit.
+    UnknownName
+        If there is no such format for judgments, or for rankings.
     """
-    bad = rf"{_swallowing(lines.DELIMITERS[format])}|\r" if format in lines.DELIMITERS else _NUL
+    where = Path(path)
+    if format is not None:
+        chosen("format", format, [one.name for one in FORMATS.values() if value in one.values])
+    with reading(where, limits) as file:
+        how = FORMATS[format] if format else _told(file.read(_SNIFFED), where, value)
+        file.seek(0)
+        columns = how.read(file, value, str(where), limits)
+        if not len(columns.value):
+            raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
+        try:
+            return make(replace(columns, value=_parsed(columns.value), source=Source(str(where), how, limits)))
+        except (InvalidInput, TypeError) as error:
+            places = [f"row {row}" for row in range(1, len(columns.value) + 1)]
+            if how.row_lines:
+                file.seek(0)
+                places = [f"line {line}" for line in how.row_lines(file.read())]
+            wrong = wrong_cell(columns, value, places, str(where))
+            raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
+
+
+def _parsed(numbers: object) -> object:
+    """Parse a column of text by the rule of TREC files; a mixed column stays, to be refused."""
+    if isinstance(numbers, list) and all(isinstance(number, str) for number in numbers):
+        return [number_of(number, "") for number in numbers]
+    return numbers
+
+
+def _told(start: bytes, where: Path, value: str) -> Format:
+    """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
+    known = [one for one in reversed(FORMATS.values()) if value in one.values]
+    by_content = [one for one in known if one.sniff and one.sniff(start)]
+    by_suffix = [one for one in known if one.is_told_by_suffix and _suffix(where) in one.suffixes]
+    return [*by_content, *by_suffix, FORMATS["trec"]][0]
+
+
+def _suffix(where: Path) -> str:
+    suffixes = [suffix for suffix in where.suffixes if suffix not in COMPRESSION]
+    return suffixes[-1] if suffixes else ""
+
+
+def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None = None) -> None:  # noqa: A002
+    """Write rows, replacing the file in one step.
+
+    Parameters
+    ----------
+    path : path
+        The file; with ``.gz`` or ``.zst`` it is compressed.
+    table : pyarrow.Table
+        Columns as `Format.write` takes them.
+    format : str, optional
+        The name of a format, by default the one of the suffix, or TREC text.
+
+    Raises
+    ------
+    InvalidInput
+        If the format cannot hold an id, or the file cannot be written.
+    UnknownName
+        If no format of this name can be written.
+    """
+    writable = {one.name: one for one in FORMATS.values() if one.write}
+    by_suffix = [name for name, one in writable.items() if _suffix(Path(path)) in one.suffixes]
+    how = writable[chosen("format", format or [*by_suffix, "trec"][0], writable)]
     for name in table.column_names:
-        ids = table.column(name)
-        row = pc.index(pc.match_substring_regex(ids, bad), True).as_py() if pa.types.is_string(ids.type) else -1
-        if row >= 0:
-            raise InvalidInput(
-                f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in a {format} file"
-            )
-    if format == "jsonl":
-        import json
+        check_fit(table.column(name), name, how.unfit, how.words)
+    if how.write:
+        write_atomically(path, how.write(table))
 
-        write_atomically(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist()))
-        return
-    sink = pa.BufferOutputStream()
-    if format == "parquet":
-        import pyarrow.parquet as pq
 
-        pq.write_table(table, sink)
-    else:
-        options = pacsv.WriteOptions(delimiter="\t" if format == "tsv" else ",", quoting_style="needed")
-        pacsv.write_csv(table, sink, options)
-    write_atomically(path, [sink.getvalue()])
+def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
+    """Refuse ids that a format cannot hold, because another id or another row would be read back."""
+    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    row = pc.index(pc.match_substring_regex(ids, unfit), True).as_py() if is_text else -1
+    if row >= 0:
+        raise InvalidInput(
+            f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}: rename it, or write "
+            "another format, such as a .parquet file"
+        )

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.frames import whole
+from rankeval.io.columns import whole
 from rankeval.io.limits import Limits
-from rankeval.io.opening import read_bytes, read_text
+from rankeval.io.opening import COMPRESSION, read_bytes, read_text
 from rankeval.io.svmlight import SparseRows, check_feature, read_svmlight
 
-_COMPRESSED = (".gz", ".zst")
 _SIZES = (".query", ".group")
 _PART_OF = {
     "train": "train",
@@ -106,7 +105,7 @@ def _rows(file: Path, limits: Limits, prefix: str = "") -> tuple[SparseRows, NDA
 
 
 def _uncompressed(name: str) -> str:
-    for suffix in _COMPRESSED:
+    for suffix in COMPRESSION:
         name = name.removesuffix(suffix)
     return name
 
@@ -116,7 +115,7 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     stem = _uncompressed(file.name)
     stems = dict.fromkeys((stem, Path(stem).stem))
     candidates = [
-        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *_COMPRESSED)
+        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *COMPRESSION)
     ]
     beside = next((candidate for candidate in candidates if candidate.is_file()), None)
     if beside is None:
@@ -162,38 +161,21 @@ def _assemble(
     limits: Limits,
 ) -> list[LetorRows]:
     """Make data sets with the same columns."""
-    cells = [rows.index for _, rows, _ in loaded if len(rows.index)]
-    base = min((int(index.min()) for index in cells), default=1)
-    base = min(base, 1)  # features count from 1, unless there is a feature 0
+    cells = [rows.X.indices for _, rows, _ in loaded if rows.X.nnz]
+    base = min([1, *(int(index.min()) for index in cells)])  # features count from 1, unless there is a feature 0
     titles = _feature_names(loaded[0][0].parent, limits)
-    n_features = max([int(index.max()) + 1 - base for index in cells] + [max(titles, default=base - 1) + 1 - base])
+    last = max([base - 1, *titles, *(int(index.max()) for index in cells)])
+    shape = (sum(len(rows.label) for _, rows, _ in loaded), last + 1 - base)
     if sparse is None:
-        given = sum(map(len, cells))
-        whole_size = sum(len(rows.label) for _, rows, _ in loaded) * n_features
-        sparse = given < _DENSE_SHARE * whole_size and whole_size * 8 > _DENSE_BYTES
-    columns = tuple(titles.get(index, f"f{index}") for index in range(base, base + n_features))
-    return [
-        LetorRows(
-            _matrix(rows, base, n_features, sparse=sparse),
-            whole(rows.label),
-            qid,
-            docid=rows.docid,
-            feature_names=columns,
-            name=name,
-        )
-        for (_, rows, qid), name in zip(loaded, names, strict=True)
-    ]
-
-
-def _matrix(rows: SparseRows, base: int, n_features: int, *, sparse: bool) -> Any:
-    n_rows = len(rows.label)
-    if not sparse:
-        X = np.zeros((n_rows, n_features))
-        X[np.repeat(np.arange(n_rows), np.diff(rows.start)), rows.index - base] = rows.value
-        return X
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix((rows.value, rows.index - base, rows.start), shape=(n_rows, n_features))
+        n_cells = shape[0] * shape[1]
+        sparse = sum(map(len, cells)) < _DENSE_SHARE * n_cells and n_cells * 8 > _DENSE_BYTES
+    columns = tuple(titles.get(index, f"f{index}") for index in range(base, last + 1))
+    parts = []
+    for (_, rows, qid), name in zip(loaded, names, strict=True):
+        rows.X.resize(len(rows.label), last + 1)
+        X = rows.X[:, base:]
+        parts.append(LetorRows(X if sparse else X.toarray(), whole(rows.label), qid, rows.docid, columns, name))
+    return parts
 
 
 def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:

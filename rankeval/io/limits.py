@@ -1,6 +1,6 @@
-"""How large what a file holds may be, before reading it would exhaust the machine.
+"""Limits on the size of a file and of its parts, so that no file exhausts the machine.
 
-A file is refused once it is beyond a limit, with the limit's name; a caller who knows the file to be sound raises it:
+A file beyond a limit is refused by the limit's name. A caller who knows the file raises it:
 ``Run.read(path, limits=Limits(expansion=1000))``.
 """
 
@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields, replace
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, LimitExceeded
 
-ALWAYS = 1 << 24
-"""Bytes that any compressed file may expand to: what is small does no harm, however well it was packed."""
+ALWAYS = 1 << 24  # bytes that any compressed file may expand to, because so few do no harm
 
 
 @dataclass(frozen=True)
@@ -23,19 +22,24 @@ class Limits:
     Parameters
     ----------
     expansion : int
-        How many times as large as itself a compressed file may become (gzip, zstd, and the rows of Parquet), from
-        16 MB on. Rankings and features pack 3 to 20 times.
+        How many times its size a compressed file (gzip, zstd, Parquet) may expand to, from 16 MB on. Rankings and
+        features usually expand 3 to 20 times.
     stream : int
-        Bytes that are read from a pipe or a device, whose end nobody knows.
+        Bytes that are read from a pipe or a device, whose size nobody knows.
     line : int
         Bytes of one line of text.
     feature : int
-        The largest feature index of a learning-to-rank file: each feature up to it becomes a column.
+        The largest feature index of a learning-to-rank file, because each feature up to it becomes a column.
 
     Raises
     ------
     InvalidInput
-        For a limit that is no whole number above 0.
+        If a limit is no whole number above 0.
+
+    Examples
+    --------
+    >>> Limits(expansion=1000).expansion
+    1000
     """
 
     expansion: int = 100
@@ -50,17 +54,7 @@ class Limits:
                 raise InvalidInput(f"the limit {one.name} is {value!r}: expected a whole number above 0")
 
     def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
-        """Make the error for a file that is beyond a limit.
-
-        Parameters
-        ----------
-        name : str
-            The limit.
-        where : str
-            What messages call the file, with the line if it is known.
-        found : str
-            What is too large.
-        """
+        """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
         limit = getattr(self, name)
         return LimitExceeded(
             f"{where}: {found}, beyond the limit of {limit:,}; if the file is sound, raise it: "
@@ -72,17 +66,17 @@ DEFAULT = Limits()
 
 
 def limits_of(settings: Iterable[str]) -> Limits:
-    """Return the limits with some of them set anew.
+    """Return the default limits with some replaced by ``"name=value"``.
 
     Parameters
     ----------
     settings : iterable of str
-        ``"name=value"``.
+        One limit each.
 
     Raises
     ------
     InvalidInput
-        For another form, a limit that does not exist, or a value that is no whole number.
+        If a limit does not exist, or its value is no whole number.
     """
     known = [one.name for one in fields(Limits)]
     given = {}
@@ -91,6 +85,8 @@ def limits_of(settings: Iterable[str]) -> Limits:
         if equals and name not in known:
             raise unknown("limit", name, known)
         if not (equals and value.isascii() and value.isdigit() and len(value) < 19):
-            raise InvalidInput(f"the limit {setting!r} should be name=value, the value a whole number; {known}")
+            raise InvalidInput(
+                f"the limit {setting!r} is not name=value with a whole number; the limits are: {', '.join(known)}"
+            )
         given[name] = int(value)
     return replace(DEFAULT, **given)

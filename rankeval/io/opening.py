@@ -1,13 +1,22 @@
-"""Opening files: plain, gzip or zstd, from a pipe or a device, within limits.
+"""Open and replace files: plain, gzip or zstd, from a pipe or a device, within limits.
 
-Whatever goes wrong while a file is read says which file it was.
+::
+
+    path -> plain on disk ------------------------------> pa.OSFile, read in blocks by the reader
+         -> gzip or zstd --> unpacked piece by piece ---> pa.BufferReader in memory
+         -> pipe or device -> read to its end, once ----> pa.BufferReader in memory
+
+What a small file unpacks to, and what a pipe gives, is unknown before it is read. Both are counted on the way and
+refused at the limit, before memory is exhausted. An error that nobody foresaw gets a note with the path. The trap is a
+file that somebody is still writing: its last row may be half of one, so its size is compared before and after.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,103 +26,15 @@ from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io.limits import ALWAYS, DEFAULT, Limits
 from rankeval.io.text import BLOCK, BOM, TextCheck, check_text
 
-GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-"""How files of these kinds begin."""
-
+COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+PARQUET = b"PAR1"
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _NOT_READ = {b"BZh91AY&SY": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
-"""How packed files begin that are not read."""
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[pa.NativeFile]:
-    """Open a file as `open_source` does, and see to it that what goes wrong says which file it was.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    limits : Limits
-        What it may hold.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If it is compressed and damaged, or changed while it was read.
-    LimitExceeded
-        If it is larger than a limit allows.
-    """
-    where = Path(path)
-    try:
-        with open_source(where, limits) as source:
-            before = _size(where)
-            yield source
-            _check_unchanged(where, before)
-    except RankevalError:
-        raise
-    except Exception as error:
-        error.add_note(f"while reading {where}")
-        raise
-
-
-def _check_unchanged(where: Path, before: int | None) -> None:
-    """Refuse what somebody was writing: its last row may be half of one."""
-    if (after := _size(where)) != before:
-        raise FileFormatError(
-            f"{where} changed while it was read, from {before} to {after} bytes: read it when it is whole"
-        )
-
-
-def _size(where: Path) -> int | None:
-    return where.stat().st_size if where.is_file() else None
-
-
-def read_bytes(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
-    """Return the content of a file, uncompressed.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    limits : Limits
-        What it may hold.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If it is compressed and damaged, or changed while it was read.
-    LimitExceeded
-        If it is larger than a limit allows.
-    """
-    with reading(path, limits) as source:
-        return bytes(source.read())
-
-
-def read_text(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
-    """Return the bytes of a text, uncompressed: no NUL in it, and no CR within a line.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    limits : Limits
-        What it may hold.
-
-    Raises
-    ------
-    InvalidInput, FileFormatError, LimitExceeded
-        As `read_bytes`, and for what is no text.
-    """
-    with reading(path, limits) as source:
-        check_text(source, str(path), limits)
-        return bytes(source.read()).removeprefix(BOM)
-
-
-def open_source(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> pa.NativeFile:
-    """Open a file to be read, uncompressed, as often as needed; what is not plain on disk is read into memory.
+    """Open a file uncompressed, to be read as often as needed; errors while it is open name it.
 
     Parameters
     ----------
@@ -127,60 +48,92 @@ def open_source(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> pa.Na
     InvalidInput
         If the file does not exist or cannot be read.
     FileFormatError
-        If it is compressed and damaged, or by a program whose files are not read.
+        If it is damaged, compressed by another program, or changed while it was read.
     LimitExceeded
-        If it is larger than a limit allows.
+        If it exceeds a limit.
     """
     where = Path(path)
     try:
-        # A pipe can be read once only.
+        with _open(where, limits) as source:
+            before = _size(where)
+            yield source
+            _check_unchanged(where, before)
+    except RankevalError:
+        raise
+    except Exception as error:
+        error.add_note(f"while reading {where}")
+        raise
+
+
+def _check_unchanged(where: Path, before: int | None) -> None:
+    if (after := _size(where)) != before:
+        raise FileFormatError(
+            f"{where} changed while it was read, from {before} to {after} bytes: read it when it is whole"
+        )
+
+
+def _size(where: Path) -> int | None:
+    return where.stat().st_size if where.is_file() else None
+
+
+def read_bytes(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
+    """Return the content of a file, uncompressed; raises as `reading` does."""
+    with reading(path, limits) as source:
+        return bytes(source.read())
+
+
+def read_text(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
+    """Return the bytes of a text, uncompressed; raises as `reading` and `check_text` do."""
+    with reading(path, limits) as source:
+        check_text(source, str(path), limits)
+        return bytes(source.read()).removeprefix(BOM)
+
+
+def _open(where: Path, limits: Limits) -> pa.NativeFile:
+    try:
+        # A pipe can be read only once.
         source = pa.OSFile(os.fsencode(where)) if where.is_file() else pa.BufferReader(_streamed(where, limits))
         start = source.read(max(map(len, _NOT_READ)))
         source.seek(0)
         for magic, name in _NOT_READ.items():
             if start.startswith(magic):
                 raise FileFormatError(f"{where} is a {name} file, which is not read: unpack it first")
-        for magic, name in ((GZIP, "gzip"), (ZSTD, "zstd")):
+        for magic, name in _PACKED.items():
             if start.startswith(magic):
                 with source:
-                    return pa.BufferReader(_decompressed(source, name, where, limits))
+                    return pa.BufferReader(_unpacked(source, name, where, limits))
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {str(where)!r}{with_folder(where)}") from error
+        raise InvalidInput(f"there is no file {str(where)!r}{_with_folder(where)}") from error
     except IsADirectoryError as error:
         raise InvalidInput(f"{str(where)!r} is a folder: name a file") from error
     except OSError as error:
         raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror or error}") from error
-    except ValueError as error:
-        if isinstance(error, RankevalError):
-            raise
-        raise InvalidInput(f"{str(where)!r} cannot be the name of a file: {error}") from error  # NUL in it
+    except RankevalError:
+        raise
+    except ValueError as error:  # NUL in it
+        raise InvalidInput(f"{str(where)!r} cannot be the name of a file: {error}") from error
     return source
 
 
 def _streamed(where: Path, limits: Limits) -> pa.Buffer:
-    """Read a pipe or a device to its end; what is no text, such as /dev/zero, is refused before."""
+    """Read a pipe or a device to its end; text is checked on the way, so that /dev/zero is refused at once."""
     sink, total = pa.BufferOutputStream(), 0
     check = TextCheck(str(where), limits)
-    packed = None
+    is_binary = None
     with where.open("rb") as file:
         while block := file.read(BLOCK):
-            packed = block.startswith((GZIP, ZSTD, PARQUET)) if packed is None else packed
+            is_binary = block.startswith((*_PACKED, PARQUET)) if is_binary is None else is_binary
             total += len(block)
             if total > limits.stream:
                 raise limits.exceeded("stream", str(where), "more bytes come out of it")
-            if not packed:
+            if not is_binary:
                 check.see(block, 0, len(block))
             sink.write(block)
     return sink.getvalue()
 
 
-def with_folder(where: Path) -> str:
-    """Say from which folder a relative path was meant."""
-    return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"
-
-
-def _decompressed(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> pa.Buffer:
-    """Expand a file piece by piece, so that one that expands without end is found out early."""
+def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> pa.Buffer:
+    """Unpack a file piece by piece, so that one without end is refused early."""
     sink, total = pa.BufferOutputStream(), 0
     try:
         with pa.CompressedInputStream(source, name) as stream:
@@ -193,3 +146,46 @@ def _decompressed(source: pa.NativeFile, name: str, where: Path, limits: Limits)
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"{where} is damaged: it starts as {name} but does not decompress ({error})") from error
     return sink.getvalue()
+
+
+def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.Buffer]) -> None:
+    """Write a file under a temporary name and rename it, so that nobody sees half of it.
+
+    Parameters
+    ----------
+    path : path
+        The file; with ``.gz`` or ``.zst`` it is compressed.
+    pieces : iterable of bytes-like
+        The content.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such folder, or nothing may be written there.
+    """
+    where = Path(path)
+    # Not by mkstemp: only their owner may read its files, and a result is for everybody whom the umask lets read it.
+    temporary = where.with_name(f".{where.name}.{os.getpid()}.{threading.get_ident()}.part")
+    try:
+        file = temporary.open("wb")
+    except OSError as error:
+        folder = where.parent
+        reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
+        raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
+    try:
+        with file:
+            compression = COMPRESSION.get(where.suffix)
+            sink = pa.PythonFile(file, mode="w")
+            stream = pa.CompressedOutputStream(sink, compression) if compression else sink
+            for piece in pieces:
+                stream.write(piece)
+            stream.close()
+        temporary.replace(where)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _with_folder(where: Path) -> str:
+    """Return the current folder for messages, if the path is relative."""
+    return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"

@@ -1,11 +1,23 @@
-"""Refuse bytes that no text format has: NUL, a carriage return within a line, a byte order mark after the start.
+r"""Refuse bytes that no text format has, and parse the numbers of a text.
 
-Each of them means that the file is another one than it seems, and each would cost rows in silence: a reader that
-splits at LF sees one line where an old Mac saw a thousand. Lines beyond the limit are refused here too. All of it is
-looked for in blocks of bytes by `bytes.find`, which costs a few per cent of the reading.
+Refused are NUL, a carriage return within a line, a byte order mark after the start, and lines beyond the limit. Each
+means that the file is not the one that it seems to be, and each would cost rows in silence: a reader that splits at LF
+sees one line where an old Mac saw a thousand. Bytes are searched in blocks by `bytes.find`, which costs a few per cent
+of the reading::
+
+    block 1                     block 2
+    |q1 0 d1 1\nq1 0 d|         |2 0\nq2 0 d1 1\n|
+                 <--->           <->
+                 _open: bytes of the line that the block leaves unfinished
+
+The trap is the edge of a block: CR may be its last byte and LF the first of the next, and a line may begin in one
+block and grow too long in the third.
 """
 
 from __future__ import annotations
+
+import math
+import re
 
 import pyarrow as pa
 
@@ -14,20 +26,32 @@ from rankeval.io.limits import Limits
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 20
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _LF, _CR = b"\n", b"\r"
 
 
+def number_of(text: str, where: str) -> float:
+    """Return a finite decimal number, or raise the error that says where it is none; nan, 0x10 and 1_0 are none."""
+    if not NUMBER.fullmatch(text):
+        hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else ""
+        raise FileFormatError(f"{where}: expected a finite number, found {text!r}{hint}")
+    value = float(text)
+    if not math.isfinite(value):
+        raise FileFormatError(f"{where}: expected a finite number, found {text!r}, which is beyond 64-bit floats")
+    return value
+
+
 class TextCheck:
-    """Looks at a text block by block, from its start, and raises where it is none.
+    """Checks a text block by block, from its start.
 
     Parameters
     ----------
     where : str
-        What messages call the file.
+        The file's name for messages.
     limits : Limits
         The longest line.
     source : Arrow file, optional
-        The text, to be read again for the line of an error; without it, lines are counted on the way.
+        The text, to be read again for the line of an error. Without it, lines are counted on the way.
     """
 
     def __init__(self, where: str, limits: Limits, source: pa.NativeFile | None = None) -> None:
@@ -35,37 +59,25 @@ class TextCheck:
         self.limits = limits
         self._source = source
         self._seen = 0  # bytes of earlier blocks
-        self._counted = 0  # lines that ended in them, where there is no source
+        self._counted = 0  # lines that ended in them, if there is no source
         self._open = 0  # bytes of the line that the last block left unfinished
         self._cr = False  # whether the last block ended in CR
-        self._begun = False
 
     def see(self, block: bytes | bytearray, start: int, end: int) -> bool:
-        """Look at the next block of the text, which stands in ``block[start:end]``.
-
-        Parameters
-        ----------
-        block : bytes
-            The memory.
-        start, end : int
-            The part of it.
-
-        Returns
-        -------
-        bool
-            Whether there is a CR in it.
+        """Check the next block of the text, ``block[start:end]``, and return whether it holds CR.
 
         Raises
         ------
         FileFormatError
-            For NUL, CR without LF, a byte order mark at the start of a later line, and a line beyond the limit.
+            For NUL, CR without LF, and a byte order mark at the start of a later line.
+        LimitExceeded
+            For a line beyond the limit.
         """
         if start == end:
             return False
         if (at := block.find(b"\0", start, end)) >= 0:
-            hint = (
-                "; is it UTF-16?" if not self._begun and block[start : start + 2] in (b"\xff\xfe", b"\xfe\xff") else ""
-            )
+            is_utf16 = not self._seen and block[start : start + 2] in (b"\xff\xfe", b"\xfe\xff")
+            hint = "; is it UTF-16?" if is_utf16 else ""
             raise self._wrong(block, start, at, f"found a NUL byte; expected text{hint}")
         has_return = self._check_returns(block, start, end)
         if block.find(BOM[:1], start, end) >= 0:
@@ -74,17 +86,10 @@ class TextCheck:
         if self._source is None:
             self._counted += block.count(_LF, start, end)
         self._seen += end - start
-        self._begun = True
         return has_return
 
     def end(self) -> None:
-        """Say that the text is over.
-
-        Raises
-        ------
-        FileFormatError
-            For a CR as the last byte.
-        """
+        """Refuse CR as the last byte of the text."""
         if self._cr:
             raise self._lone_return(self._lines() + 1)
 
@@ -107,7 +112,7 @@ class TextCheck:
 
     def _check_marks(self, block: bytes | bytearray, start: int, end: int) -> None:
         # One mark may begin the text, but no later line.
-        begins = BOM if self._begun else BOM + BOM
+        begins = BOM if self._seen else BOM + BOM
         at = block.find(_LF + BOM, start, end) + 1
         if at or (not self._open and block[start : start + len(begins)] == begins):
             raise self._wrong(block, start, at or start, "found a byte order mark; were several files joined into one?")
@@ -126,7 +131,7 @@ class TextCheck:
         self._open = end - 1 - last if last >= 0 else self._open + end - start
 
     def _lines(self) -> int:
-        """Return how many lines ended in earlier blocks."""
+        """Return the number of lines that ended in earlier blocks."""
         if self._source is None:
             return self._counted
         self._source.seek(0)
@@ -142,22 +147,7 @@ class TextCheck:
 
 
 def check_text(source: pa.NativeFile, where: str, limits: Limits) -> None:
-    """Refuse a file that is no text, and leave it at its start.
-
-    Parameters
-    ----------
-    source : Arrow file that can be read from its start again
-        The text, uncompressed.
-    where : str
-        What messages call the file.
-    limits : Limits
-        The longest line.
-
-    Raises
-    ------
-    FileFormatError
-        As `TextCheck.see`.
-    """
+    """Refuse a file that is no text, as `TextCheck.see` does, and go back to its start."""
     check = TextCheck(where, limits, source)
     source.seek(0)
     while block := source.read(BLOCK):

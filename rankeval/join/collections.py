@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import numbers_of
-from rankeval.io.frames import places_of
+from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
 from rankeval.join.flat import Ints
 from rankeval.join.grouping import order_of

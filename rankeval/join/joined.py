@@ -19,7 +19,7 @@ from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import columns
-from rankeval.io.frames import places_of
+from rankeval.io.columns import places_of
 from rankeval.io.ids import as_typed, comparable
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.flat import Ints

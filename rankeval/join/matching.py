@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import numbers_of
-from rankeval.io.frames import places_of
+from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.flat import Ints
 from rankeval.join.ranking import sort_within
 

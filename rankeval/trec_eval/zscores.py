@@ -13,7 +13,7 @@ from rankeval.errors import FileFormatError
 from rankeval.evaluation import Evaluation
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.opening import read_text
-from rankeval.io.trec import number_of
+from rankeval.io.text import number_of
 
 MISSING = -1e6
 """What trec_eval gives where the reference has no mean, or no deviation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import rankeval as rk
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import as_run
 from rankeval.errors import InvalidInput
+from rankeval.io.formats import FORMATS
 
 # From the notes that came with the collections: lines, topics, number of lines with each label.
 QRELS = {
@@ -169,7 +171,7 @@ def test_ranks_in_a_written_run_follow_the_scores(tmp_path: Path):
 @pytest.mark.parametrize("query", ["a b", "a\tb", "#a", "a\n", "\ufeffa"])
 def test_ids_that_text_cannot_hold_are_not_written(tmp_path: Path, query):
     """An id with a blank, or a query that would read as a comment, is refused, and no file is left."""
-    with pytest.raises(InvalidInput, match=r"row 1 .* cannot stand in a TREC file"):
+    with pytest.raises(InvalidInput, match=r"row 1 .* cannot stand in TREC text"):
         rk.Qrels(["ok", query], ["d", "d"], [1, 1]).write(tmp_path / "qrels")
     assert not list(tmp_path.iterdir())
 
@@ -183,7 +185,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch):
         yield b"half"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankeval.io.trec.trec_text", interrupted)
+    monkeypatch.setitem(FORMATS, "trec", replace(FORMATS["trec"], write=interrupted))
     with pytest.raises(KeyboardInterrupt):
         rk.Run.from_dict(SCORES).write(path)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("run", "old")]

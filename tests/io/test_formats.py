@@ -16,8 +16,7 @@ import rankeval as rk
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
-from rankeval.io.formats import read_columns
-from rankeval.io.trec import QRELS, RUN, _fast, _line_by_line, _made_regular, read_trec
+from rankeval.io.trec import QRELS, RUN, _made_regular, _read_lines, _read_regular, read_trec
 
 TREC = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n"
 ROWS = [("q1", "d1", 2), ("q1", "d2", 0), ("q2", "d1", 1)]
@@ -92,9 +91,9 @@ def test_the_fast_reader_agrees_with_the_exact_one(lines, run):
     layout = RUN if run else QRELS
     text = "\n".join("".join(word + space for word, space in line) for line in lines).encode()
     text = text.removeprefix(b"\xef\xbb\xbf")
-    fast = _fast(pa.BufferReader(text), layout) or _fast(pa.BufferReader(_made_regular(text)), layout)
+    fast = _read_regular(pa.BufferReader(text), layout) or _read_regular(pa.BufferReader(_made_regular(text)), layout)
     try:
-        exact = _line_by_line(text, layout, "file")
+        exact = _read_lines(text, layout, "file")
     except FileFormatError:
         assert fast is None
     else:
@@ -239,7 +238,7 @@ def test_a_format_can_be_asked_for(tmp_path: Path):
     """What is said by name goes before what the content looks like."""
     path = tmp_path / "qrels.csv"
     path.write_bytes(TREC)
-    assert rows(read_columns(path, QRELS, "trec")) == ROWS
+    assert rows(Qrels.read(path, "trec")) == ROWS
     with pytest.raises(UnknownName, match=r"unknown format 'trek'; did you mean 'trec'\?"):
         Qrels.read(path, format="trek")
 
@@ -286,17 +285,17 @@ def test_the_odd_inputs_are_read_or_refused(shared: Path):
 def test_a_regular_million_lines_take_the_fast_way():
     """The regular forms are read without going line by line, else reading would take ten times as long."""
     for text in (TREC, TREC.replace(b" ", b"\t"), TREC.rstrip()):
-        assert _fast(pa.BufferReader(text), QRELS) is not None
+        assert _read_regular(pa.BufferReader(text), QRELS) is not None
     for text in (TREC.replace(b"\n", b"\r\n"), TREC.replace(b" ", b"  ")):
-        assert _fast(pa.BufferReader(_made_regular(text)), QRELS) is not None
+        assert _read_regular(pa.BufferReader(_made_regular(text)), QRELS) is not None
 
 
 def test_a_long_file_is_checked_to_its_end():
     """A double blank behind the first megabyte is seen."""
     line = b"q1 0 d1 2\n"
     text = line * 200_000
-    assert _fast(pa.BufferReader(text), QRELS) is not None
-    assert _fast(pa.BufferReader(text + b"q1  d1 2\n"), QRELS) is None
+    assert _read_regular(pa.BufferReader(text), QRELS) is not None
+    assert _read_regular(pa.BufferReader(text + b"q1  d1 2\n"), QRELS) is None
     with pytest.raises(FileFormatError, match="line 200001: expected 4 columns"):
         read_trec(text + b"q1  d1 2\n", QRELS, "file")
 

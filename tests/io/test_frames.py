@@ -13,7 +13,7 @@ import pytest
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
-from rankeval.io.frames import combined, id_column
+from rankeval.io.columns import combined, id_column
 
 ROWS = {"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"], "relevance": [2, 0, 1]}
 FRAME = pd.DataFrame(ROWS)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_svmlight_file
 from rankeval.datasets import load_letor, load_letor_parts
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io import svmlight
+from rankeval.io.limits import Limits
 from rankeval.io.svmlight import read_svmlight
 
 FILE = """\
@@ -61,41 +62,42 @@ cells = st.dictionaries(st.integers(1, 30), st.floats(-1e6, 1e6), max_size=6)
 lines = st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 10**12), cells), min_size=1, max_size=20)
 
 
-@given(lines, st.booleans(), st.integers(1, 200))
-def test_the_fast_reader_agrees_with_the_exact_one(rows, with_qid, piece):
-    """In pieces of any size the plain form gives, to the last bit, what reading line by line gives."""
+def same(fast, exact):
+    """Say whether two readings have equal rows, to the last bit."""
+    (X, label, qid), (other_X, other_label, other_qid) = fast, exact
+    cells = [getattr(X, part).tolist() == getattr(other_X, part).tolist() for part in ("indptr", "indices", "data")]
+    queries = [qid if qid is None else qid.tolist() for qid in (qid, other_qid)]
+    return all(cells) and label.tolist() == other_label.tolist() and queries[0] == queries[1]
+
+
+@given(lines, st.booleans())
+def test_scikit_learn_agrees_with_the_exact_reader(rows, with_qid):
+    """The plain form is left to scikit-learn, which gives the rows that reading line by line gives."""
     text = "".join(
         f"{label}{f' qid:{qid}' if with_qid else ''}"
         + "".join(f" {index}:{value!r}" for index, value in sorted(row.items()))
         + "\n"
         for label, qid, row in rows
     ).encode()
-    exact = svmlight._line_by_line(text, "file")
-    assert svmlight._fast(text) is not None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svmlight, "_PIECE", piece)
-        fast = read_svmlight(text, "file")
-    for part in ("label", "start", "index", "value"):
-        assert getattr(fast, part).tolist() == getattr(exact, part).tolist()
-    assert (fast.qid is None) == (exact.qid is None) == (not with_qid)
-    assert not with_qid or fast.qid.tolist() == exact.qid.tolist() == [qid for _, qid, _ in rows]
+    fast = svmlight._by_sklearn(text, Limits())
+    assert fast is not None
+    assert same(fast, svmlight._line_by_line(text, "file"))
+    found = read_svmlight(text, "file").qid
+    assert (found is None) == (not with_qid)
+    assert not with_qid or found.tolist() == [qid for _, qid, _ in rows]
 
 
-tokens = st.sampled_from(
-    ["1", "qid:1", "qid:x", "1:2", "2:3", "1:", ":1", "3:nan", "4:0x1", "#", ":", "a", "1:2:3", "-1:2", "\t"]
-)
+WORDS = """1 qid:1 qid:x 1:2 2:3 1: :1 3:nan 4:0x1 # : a 1:2:3 -1:2 1_0 1_0:5 1:1_0 +1:5 -0:1 01:2 1:+.5 nan 1e999 1,5
+qid:007 qid:+7 qid:-0 qid:-7 qid:0 qid:999999999999999999 qid:9999999999999999999 qid:1_0"""
+tokens = st.sampled_from([*WORDS.split(), "\t"])
 
 
 @given(st.lists(st.lists(tokens, max_size=5), max_size=4))
-def test_the_fast_reader_takes_nothing_that_the_exact_one_refuses(rows):
-    """Whatever is put together, the fast reader gives up or agrees."""
-    text = "\n".join(" ".join(row) for row in rows).encode()
-    fast = svmlight._fast(text)
-    if fast is None:
-        return
-    exact = svmlight._line_by_line(text, "file")
-    for part in ("label", "start", "index", "value"):
-        assert getattr(fast, part).tolist() == getattr(exact, part).tolist()
+def test_scikit_learn_reads_nothing_that_the_exact_reader_refuses(rows):
+    """Whatever is put together, it is not left to scikit-learn, or both agree."""
+    text = "\n".join(" ".join(row).partition("#")[0] for row in rows).encode()
+    fast = svmlight._by_sklearn(text, Limits())
+    assert fast is None or same(fast, svmlight._line_by_line(text, "file"))
 
 
 @pytest.mark.shared

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -199,15 +200,15 @@ def test_a_file_that_grows_meanwhile_is_named(tmp_path: Path, monkeypatch):
 
     path = tmp_path / "run"
     path.write_text("q1 Q0 d1 1 9 t\n")
-    reader = formats._READERS["trec"]
+    declared = formats.FORMATS["trec"]
 
     def slow(*arguments):
-        columns = reader(*arguments)
+        columns = declared.read(*arguments)
         with path.open("a") as file:
             file.write("q1 Q0 d2 2 8 t\n")
         return columns
 
-    monkeypatch.setitem(formats._READERS, "trec", slow)
+    monkeypatch.setitem(formats.FORMATS, "trec", replace(declared, read=slow))
     with pytest.raises(FileFormatError, match="run changed while it was read, from 15 to 30 bytes"):
         rk.Run.read(path)
 

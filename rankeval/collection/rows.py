@@ -1,0 +1,157 @@
+"""The base of `Qrels` and `Run`: rows of (query, document, number) as columns, checked when they are made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rankeval.collection.alignment import check_rows
+from rankeval.errors import InvalidInput
+from rankeval.io import formats, frames
+from rankeval.io.columns import Columns, id_column, value_column
+from rankeval.io.limits import DEFAULT, Limits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Rows:
+    """Rows of a query, a document and a number each, in the order in which they were given."""
+
+    qid: pa.Array
+    docid: pa.Array
+
+    _ids: ClassVar[tuple[str, ...]] = ("qid", "docid")
+    _value: ClassVar[str]
+    _words: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_rows(**{name: getattr(self, name) for name in (*self._ids, self._value)})
+        columns: dict[str, Any] = {
+            name: id_column(getattr(self, name), name) for name in self._ids if getattr(self, name) is not None
+        }
+        columns[self._value] = self._numbers(value_column(getattr(self, self._value), self._value, self._value))
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
+            if len(column) != len(self.qid):
+                raise InvalidInput(f"{name} has {len(column)} rows, but qid has {len(self.qid)}: give one {name} a row")
+
+    @staticmethod
+    def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
+        return numbers
+
+    @classmethod
+    def _of(cls, columns: Columns) -> Self:
+        raise NotImplementedError
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002
+        *,
+        limits: Limits = DEFAULT,
+    ) -> Self:
+        """Read a file: TREC text, CSV or TSV with a header, JSON lines, Parquet, or a format of your own.
+
+        Parameters
+        ----------
+        path : path
+            The file, also as ``.gz`` or ``.zst``.
+        format : str, optional
+            The name of a format, such as "trec". By default it is recognised by content, then by suffix. Two formats
+            of judgments must be named: "ndeval" is TREC text whose second column is the subtopic or the judge, kept as
+            ``aspect``; "prefs" has the five columns of trec_eval's preferences: query, group, sub-group, document and
+            grade.
+        limits : Limits
+            How far a compressed file may expand, and how long a line may be. Raise them for a file that you know.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file.
+        FileFormatError
+            If a line does not follow the format; the message has the line and what was found.
+        LimitExceeded
+            If the file exceeds a limit; the message names it.
+        UnknownName
+            If there is no such format.
+        """
+        return formats.read_rows(path, cls._value, cls._of, format, limits)
+
+    @classmethod
+    def take(cls, given: Any) -> Self:
+        """Return rows given as such, as dict, frame, path or records of ir_datasets.
+
+        Raises
+        ------
+        InvalidInput
+            If they are given as anything else.
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, (str, os.PathLike)):
+            return cls.read(given)
+        if isinstance(given, Mapping):
+            return cls._of(frames.from_dict(given, cls._value))
+        if frames.is_frame(given):
+            return cls._of(frames.from_frame(given, cls._value))
+        if frames.is_records(given):
+            return cls._of(frames.from_records(given, cls._value))
+        raise InvalidInput(
+            f"expected {cls._words} as {cls.__name__}, {{qid: {{docid: {cls._value}}}}}, a frame or a path, "
+            f"found a {type(given).__name__}"
+        )
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the rows, replacing the file in one step; they read back to the last bit.
+
+        TREC text of judgments is ``qid iter docid relevance``, with the aspect or 0 in the second column; with
+        sub-groups it has the five columns of format "prefs". TREC text of a run is ``qid Q0 docid rank score tag``, the
+        tag being the name or ``run``. Tables have one column for each part, and hold ids with blanks too. Runs are
+        written query by query, each by descending score; equal scores stay in the order of their rows.
+
+        Parameters
+        ----------
+        path : path
+            The file; with ``.gz`` or ``.zst`` it is compressed.
+        format : str, optional
+            The name of a format, by default the one of the suffix, or "trec".
+
+        Raises
+        ------
+        InvalidInput
+            If the format cannot hold an id, there is no such folder, or there are no rows: a file without rows cannot
+            be read.
+        UnknownName
+            If there is no such format to write.
+        """
+        if not len(self):
+            raise InvalidInput(f"there are no rows to write to {str(path)!r}: a file without rows cannot be read")
+        formats.write_rows(path, self._table(), format)
+
+    def _table(self) -> pa.Table:
+        return pa.table({name: pa.array(column) for name, column in self._parts().items()})
+
+    def _parts(self) -> dict[str, Any]:
+        """Return the columns that are there, in the order of frames and tables."""
+        parts = {name: getattr(self, name) for name in ("qid", "docid", self._value, *self._ids[2:])}
+        return {name: column for name, column in parts.items() if column is not None}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with the columns qid, docid and relevance (perhaps aspect, subgroup) or score."""
+        import pandas as pd
+
+        parts = self._parts().items()
+        return pd.DataFrame({name: part.to_pandas() if isinstance(part, pa.Array) else part for name, part in parts})
+
+    def __len__(self) -> int:
+        return len(self.qid)
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"

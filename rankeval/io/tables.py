@@ -1,0 +1,239 @@
+"""Tables with named columns: CSV, TSV, JSON lines and Parquet.
+
+The columns are found under our names or the usual ones of other tools (`frames.SPELLINGS`). Ids of CSV are text;
+JSON lines and Parquet say whether an id is text or an integer. CSV is read by Python's own reader in strict mode,
+because Arrow's reads on after a stray quote, through other rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from io import BytesIO, StringIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from rankeval.errors import FileFormatError
+from rankeval.io.bad_cells import text_lines
+from rankeval.io.columns import Columns
+from rankeval.io.formats import Format, add_format
+from rankeval.io.frames import spelled
+from rankeval.io.limits import Limits
+from rankeval.io.opening import PARQUET as MAGIC
+from rankeval.io.text import BOM, check_text
+
+_LONG = 1 << 12
+_NUL = r"\x00"
+_OBJECT = re.compile(rb"\{\s*[\"}]")
+
+
+def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
+    """Return part -> column: query, document and number, or which of them is missing; other parts if they are there."""
+    parts = {}
+    for part in ("qid", "docid", value):
+        found = spelled(names, part)
+        if len(found) != 1:
+            could = f"columns {', '.join(map(repr, found))} could be it" if found else f"found {list(names)}"
+            maker = "Run" if value == "score" else "Qrels"
+            raise FileFormatError(
+                f"{where}: expected columns called qid, docid and {value}, but there is no {part!r}: {could}; "
+                f"rename it, or read the file as a frame and say {part}= in {maker}.from_frame"
+            )
+        parts[part] = found[0]
+    further = {"aspect": "aspect", "subgroup": "subgroup"} if value == "relevance" else {"tag": "name", "run": "name"}
+    parts |= {part: name for name, part in further.items() if name in names}
+    for name in parts.values():
+        if names.count(name) > 1:
+            raise FileFormatError(f"{where}: the column {name!r} is there {names.count(name)} times: keep one")
+    return parts
+
+
+def _columns(cells: dict[str, Any], value: str, where: str, bad: str, place: Callable[[int], str]) -> Columns:
+    """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
+    for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
+        row = _first_match(cells[part], bad)
+        if row >= 0:
+            raise FileFormatError(
+                f"{where}, {place(row)}, column {part}: found {str(cells[part][row])!r}; ids hold no NUL, and no rows "
+                "between two quotes: is a quote too many?"
+            )
+    # The first row names the system, as in TREC files.
+    name = next(iter(cells.pop("name", ())), None)
+    return Columns(value=cells.pop(value), name=name if isinstance(name, str) and name else None, **cells)
+
+
+def _first_match(cells: Any, pattern: str) -> int:
+    """Return the first row whose text matches, or -1; cells may be a list or an Arrow column."""
+    if isinstance(cells, list):
+        search = re.compile(pattern).search
+        return next((row for row, cell in enumerate(cells) if isinstance(cell, str) and search(cell)), -1)
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    if kind not in (pa.string(), pa.large_string(), pa.binary()):
+        return -1
+    return int(pc.index(pc.match_substring_regex(cells.cast(pa.large_string()), pattern), True).as_py())
+
+
+def _swallowed(delimiter: str) -> str:
+    """Return a pattern for ids that hold NUL, or rows between two stray quotes."""
+    return rf"(?s){_NUL}|\n.*{delimiter}|{delimiter}.*\n"
+
+
+def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and fields of each record; a field in quotes may hold line breaks."""
+    data = data.removeprefix(BOM)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start)
+        found = data.split(b"\n")[line][:80]
+        raise FileFormatError(f"{where}, line {line + 1}: expected UTF-8 text, found {found!r}") from error
+    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    begin = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield begin, fields
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise FileFormatError(f"{where}, line {reader.line_num}: a quote stands where none can: {error}") from error
+
+
+def _read_csv(delimiter: str, file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
+    check_text(file, where, limits)
+    records = _records(file.read(), delimiter, where)
+    _, header = next(records, (1, []))
+    if not header:
+        return Columns([], [], [])
+    parts = _parts(header, value, f"{where}, line 1")
+    cells: dict[str, list[str]] = {part: [] for part in parts}
+    taken = [(cells[part], header.index(name)) for part, name in parts.items()]
+    lines = []
+    for line, fields in records:
+        if len(fields) != len(header):
+            raise FileFormatError(
+                f"{where}, line {line}: expected {len(header)} columns ({', '.join(header)[:80]}), "
+                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
+            )
+        lines.append(line)
+        for column, place in taken:
+            column.append(fields[place])
+    return _columns(cells, value, where, _swallowed(delimiter), lambda row: f"line {lines[row]}")
+
+
+def _csv_lines(delimiter: str, data: bytes) -> list[int]:
+    return [line for line, _ in _records(data, delimiter, "")][1:]
+
+
+def _is_csv(delimiter: str, start: bytes) -> bool:
+    """Say whether the first line is a header with names for query and document."""
+    first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
+    names = [name.strip().strip(b'"').decode(errors="replace") for name in first.split(delimiter.encode())]
+    return bool(spelled(names, "qid") and spelled(names, "docid"))
+
+
+def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(table, sink, pacsv.WriteOptions(delimiter=delimiter, quoting_style="needed"))
+    return [sink.getvalue()]
+
+
+def _read_jsonl(file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
+    check_text(file, where, limits)
+    rows, lines = [], []
+    for line, text in enumerate(BytesIO(file.read().removeprefix(BOM)), start=1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text.decode())
+        except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
+            row = None
+        if not isinstance(row, dict):
+            raise FileFormatError(f"{where}, line {line}: expected one JSON object, found {text[:80]!r}")
+        rows.append(row)
+        lines.append(line)
+    if not rows:
+        return Columns([], [], [])
+    parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), value, where)
+    cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
+    return _columns(cells, value, where, _NUL, lambda row: f"line {lines[row]}")
+
+
+def _is_jsonl(start: bytes) -> bool:
+    """Say whether the first line is a JSON object, perhaps a broken one; a query of TREC text may be called { too."""
+    first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0].rstrip()
+    is_object = first.endswith(b"}") or len(first) > _LONG or len(first.split()) < 4
+    return is_object and _OBJECT.match(first) is not None
+
+
+def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
+    return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
+
+
+def _read_parquet(file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
+    from rankeval.io.parquet import parquet_names, parquet_table
+
+    try:
+        parts = _parts(parquet_names(file), value, where)
+        table = parquet_table(file, where, limits, list(parts.values()))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+    cells = {part: table.column(name) for part, name in parts.items()}
+    if "name" in cells:
+        cells["name"] = cells["name"].slice(0, 1).to_pylist()
+    if pa.types.is_string(cells[value].type):
+        cells[value] = cells[value].to_pylist()
+    return _columns(cells, value, where, _NUL, lambda row: f"row {row + 1}")
+
+
+def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return [sink.getvalue()]
+
+
+def _delimited(name: str, words: str, delimiter: str, *, is_told_by_suffix: bool = True) -> Format:
+    return Format(
+        name,
+        words,
+        read=partial(_read_csv, delimiter),
+        write=partial(_write_csv, delimiter),
+        suffixes=(f".{name}",),
+        sniff=partial(_is_csv, delimiter),
+        row_lines=partial(_csv_lines, delimiter),
+        unfit=rf"{_swallowed(delimiter)}|\r",
+        is_told_by_suffix=is_told_by_suffix,
+    )
+
+
+CSV = add_format(_delimited("csv", "CSV with a header", ","))
+# TREC files with tabs are called .tsv too, so that only a header tells.
+TSV = add_format(_delimited("tsv", "TSV with a header", "\t", is_told_by_suffix=False))
+JSONL = add_format(
+    Format(
+        "jsonl",
+        "JSON lines",
+        read=_read_jsonl,
+        write=_write_jsonl,
+        suffixes=(".jsonl", ".ndjson"),
+        sniff=_is_jsonl,
+        row_lines=text_lines,
+    )
+)
+PARQUET = add_format(
+    Format(
+        "parquet",
+        "Parquet",
+        read=_read_parquet,
+        write=_write_parquet,
+        suffixes=(".parquet",),
+        sniff=lambda start: start.startswith(MAGIC),
+    )
+)
