@@ -16,10 +16,15 @@ def list_measures() -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        Index ``name``; columns title, parameters, formula, bounds, aggregate, greater_is_better, needs (of the
-        judgments), monotone (the bounds that it has), ties (whether the mean over the orders of tied rows is exact, or
-        up to where), source, doi, description and spellings (of other tools).
+    DataFrame of shape (n_measures, 13)
+        Index ``name``; columns title, parameters (with their defaults), formula, bounds, aggregate, greater_is_better,
+        needs (the judgments that it reads), monotone (the bounds that it has), ties (up to where the mean over the
+        orders of tied rows is exact), source, doi, description and spellings (the names that other tools have for it).
+
+    Examples
+    --------
+    >>> list_measures().loc["gm_AP", "spellings"]
+    'trec_eval: gm_map, gm_ap; ir_measures: GMAP'
     """
     import pandas as pd
 

@@ -50,8 +50,7 @@ CHOICES: dict[str, Collection[str]] = {
 """The words that a declaration knows."""
 
 
-FAMILIES: dict[str, Family] = {}
-"""Every declared family by name."""
+FAMILIES: dict[str, Family] = {}  # every declared family by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +146,10 @@ class Family:
 
     def __call__(self, kernel: Kernel) -> Kernel:
         """Declare the measure with its kernel, which is given back as it is, so that it still pickles by its name."""
-        known = FAMILIES.get(self.name)
-        if known is not None and _place(known.kernel) != _place(kernel):  # a cell run twice declares the same again
-            raise InvalidInput(f"a measure {self.name!r} is already declared, in {known.kernel.__module__}")
+        known = FAMILIES[self.name].kernel if self.name in FAMILIES else kernel
+        # The same function may declare it again: a cell of a notebook is run twice.
+        if (known.__module__, known.__qualname__) != (kernel.__module__, kernel.__qualname__):
+            raise InvalidInput(f"a measure {self.name!r} is already declared, in {known.__module__}")
         object.__setattr__(self, "kernel", kernel)
         FAMILIES[self.name] = self
         return kernel
@@ -199,12 +199,8 @@ class Family:
         return bool(self.defaults[name] == value)
 
 
-def _place(kernel: Kernel) -> tuple[str, str]:
-    return kernel.__module__, kernel.__qualname__
-
-
 family = Family
-"""`Family` under the name by which a declaration reads well: ``@family("P", ...)``."""
+"""`Family` as a decorator: ``@family("P", ...)``."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +210,7 @@ class Measure:
     Parameters
     ----------
     family : Family
-        What is computed.
+        The measure without its parameters.
     parameters : tuple of (str, value)
         Those that were given and differ from the defaults, sorted by name.
     """
@@ -239,7 +235,7 @@ class Measure:
     def __reduce__(self) -> tuple[Any, ...]:
         if FAMILIES.get(self.family.name) is self.family and self.family.kernel.__module__.startswith("rankeval."):
             return _restore, (self.family.name, self.parameters)
-        # A measure that a notebook declared is not known elsewhere: its function travels along.
+        # Another process does not know a measure that a notebook declared, so its function travels along.
         return Measure, (self.family, self.parameters)
 
     @property
@@ -255,12 +251,12 @@ class Measure:
 
     @property
     def monotone(self) -> str:
-        """As of the family, but for parameters with which a better order may have a lower value."""
+        """The family's, or less with parameters that give a better order a lower value."""
         given = dict(self.parameters)
-        mapped = isinstance(given.get("gain"), tuple)  # a map from grades need not rise with them
-        if given.get("gain") == "scaled" and self.family.monotone:  # by the query's greatest grade, which may rise too
-            return "order"
-        return "" if mapped or given.get("normalizer") == "hits" else self.family.monotone
+        if isinstance(given.get("gain"), tuple) or given.get("normalizer") == "hits":
+            return ""  # a map from grades to gains need not rise with the grades
+        # Scaled gains are shares of the query's greatest grade, which may rise too.
+        return "order" if given.get("gain") == "scaled" and self.family.monotone else self.family.monotone
 
     def refuse_bounds(self, ties: str, unjudged: str) -> None:
         """Refuse a convention that asks for the best or worst case of a measure that has no such bound."""
@@ -301,5 +297,4 @@ class Measure:
 
 
 def _restore(name: str, parameters: grammar.Parameters) -> Measure:
-    # The package has declared its measures by the time that this module is found.
     return Measure(FAMILIES[name], parameters)

@@ -7,9 +7,10 @@ has a key::
     key     nDCG__gain.exp_at_10      P__rel.2_at_5     nDCG__gain.-7b1-3a-203-7d
 
 A key writes ``__parameter.value`` for each parameter and ``_at_k`` for the cut-off. In a value, letters, digits and
-dots stay, and every other byte is ``-`` and its two hex digits. The trap: text and numbers must not meet. ``exp`` is
-the text ``'exp'`` without its quotes, so quotes are left out for plain letters alone, and ``inf`` or ``True`` is never
-read as text. Text with digits keeps its quotes, as ``-27`` on either side.
+dots stay, and every other byte is ``-`` and its two hex digits.
+
+The trap: text must not be read back as a number or a word of Python. So ``exp`` is ``'exp'`` without its quotes only
+because letters alone are no number; ``'True'`` and text with digits keep their quotes, as ``-27`` on either side.
 """
 
 from __future__ import annotations
@@ -123,16 +124,20 @@ def _literal(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    if re.fullmatch(r"'[A-Za-z]+'", text):
+    if _is_word(text[1:-1]) and text[0] == "'":
         return text[1:-1]
     return re.sub(r"[^A-Za-z0-9.]", lambda found: "".join(f"-{byte:02x}" for byte in found[0].encode()), text)
 
 
 def _unescaped(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z]+", text) and text not in ("True", "False", "None", "inf", "nan"):
+    if _is_word(text):
         return repr(text)
     raw = re.sub(r"-([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), text)
     return raw.encode("latin-1").decode(errors="replace")
+
+
+def _is_word(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z]+", text) is not None and text not in ("True", "False", "None")
 
 
 class _Kind(NamedTuple):

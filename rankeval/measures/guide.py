@@ -1,4 +1,4 @@
-"""The guide to the measures and conventions, made from what is declared: who uses what, under which name."""
+"""The guide to measures and conventions, made from their declarations: who uses what, under which name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>
 
 
 class Choice(NamedTuple):
-    """One answer to a question on which tools part: how it is written here, and who gives it."""
+    """One answer to a question that tools answer differently: how to write it here, and who gives it."""
 
     question: str
     ours: str
@@ -71,21 +71,21 @@ CHOICES = (
     Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
     Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "the lectures"),
 )
-"""Where definitions part. What is written here is a measure or a rule of a convention."""
+"""The questions that tools answer differently; each answer is a measure or a rule of a convention."""
 
 OPENING = """\
 # Measures and conventions: who uses what
 
-Made from the declarations by `rankeval measures --format markdown`; a test holds it to them. Names are
-`Family(parameter=value)@cutoff`; what another tool calls a measure is understood too, and where tools mean different
-things by one name it is read under the convention, or refused with the choices.
+`rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
+measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too; if tools mean different things by
+one name, the convention decides, or the name is refused with the choices.
 
 `{cutoff}` and the like stand for values. Parentheses behind a tool's name hold the parameters that the tool sets
 without saying so. trec_eval's names are those that it prints; those of its `-m`, with a dot (`P.5`), are understood
 too. A parameter without a default must be given.
 
-Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says where it
-is exact; beyond, orders are drawn, by a seed that depends on the query's id, and the standard error is shown
+Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says up to
+where it is exact. Beyond, orders are drawn with a seed that depends on the query's id, and the standard error is shown
 (`ev.standard_errors` by query, `ev.aggregate_errors()`).
 """
 
@@ -96,15 +96,15 @@ def measures_markdown() -> str:
     Returns
     -------
     str
-        A table of conventions, one of the questions on which tools part, and the measures chapter by chapter: formula,
-        parameters, range, what the mean over tied rows is, source, and the spellings of other tools.
+        A table of conventions, one of the questions that tools answer differently, and the measures chapter by
+        chapter: formula, parameters, range, how exact the mean over tied rows is, source, and other tools' names.
     """
     chapters: dict[str, list[Family]] = {}
     for family in FAMILIES.values():
         chapters.setdefault(_chapter(family), []).append(family)
-    parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where definitions part\n"]
+    parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n"]
     parts.append(_table(("question and answer", "here", "who"), ((c.question, _code(c.ours), c.who) for c in CHOICES)))
-    for title, families in sorted(chapters.items()):  # not in the order of imports, which says nothing
+    for title, families in sorted(chapters.items()):  # the order of imports means nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
 

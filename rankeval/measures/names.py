@@ -186,13 +186,9 @@ def _says_all(own: Family, written: Written) -> bool:
 
 def _ours(name: str, written: Written | None) -> Measure:
     """Return the measure of a name in our grammar."""
-    if written is None or "." in written.at:
-        _refuse_levels_of_ranx(name)
-        raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
-    alike = [known for known in FAMILIES if known.lower() == written.head.lower()]
-    if written.head not in FAMILIES and len(alike) != 1:
-        _refuse_unknown(name, written)
-    found = FAMILIES[written.head if written.head in FAMILIES else alike[0]]
+    found = _family(written.head) if written else None
+    if written is None or found is None or "." in written.at:
+        _refuse(name, written)
     if not written.at:
         return found.with_parameters(**written.given)
     if "cutoff" not in found.defaults:
@@ -202,17 +198,29 @@ def _ours(name: str, written: Written | None) -> Measure:
     return found.with_parameters(**written.given, cutoff=int(written.at))
 
 
-def _refuse_unknown(name: str, written: Written) -> NoReturn:
-    """Refuse a name that nothing has, with the nearest names and how to write what another tool calls so."""
+def _family(head: str) -> Family | None:
+    """Return the family of this name, or the only one that has it in other capitals."""
+    alike = [known for known in FAMILIES if known.lower() == head.lower()]
+    return FAMILIES.get(head) or (FAMILIES[alike[0]] if len(alike) == 1 else None)
+
+
+def _refuse(name: str, written: Written | None) -> NoReturn:
+    """Refuse a name that no measure has, with our way to write it or the nearest names."""
+    head, _, grade = name.rpartition("-l")  # of ranx: the lowest grade that is relevant
+    for _, one in aliased(head) if grade.isdecimal() else ():
+        given = {"rel": int(grade)} if "rel" in one.family.defaults else {"gain": {1: 0}}
+        here = one.family.with_parameters(**{**dict(one.parameters), **given})
+        raise InvalidInput(f"{name!r}: ranx' lowest relevant grade is a parameter here, such as {str(here)!r}")
+    if written is None or "." in written.at:
+        raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
     if written.head.startswith(PRINTED):
         raise InvalidInput(f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out")
-    _refuse_levels_of_ranx(name)
     suffix = f"@{written.at}" if written.at else ""
     for spelling in (written.head + suffix, written.head):
         for tool, one in aliased(spelling) if written.at or written.given else ():
             raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool}); add the rest to that")
     plain = plain_aliases()
-    ours = {known.lower() for known in FAMILIES}  # of a family and its alias, the family is suggested
+    ours = {known.lower() for known in FAMILIES}  # if a family and an alias are spelled alike, suggest the family
     error = unknown("measure", written.head, [*FAMILIES, *(one for one in plain if one.lower() not in ours)])
 
     def with_cutoff(quoted: re.Match[str]) -> str:
@@ -220,15 +228,6 @@ def _refuse_unknown(name: str, written: Written) -> NoReturn:
         return repr(quoted[1] + suffix) if takes else quoted[0]
 
     raise UnknownName(re.sub(r"'([^']+)'", with_cutoff, str(error)))
-
-
-def _refuse_levels_of_ranx(name: str) -> None:
-    """Refuse ranx' ``-l2``, the lowest relevant grade, with our way to write it."""
-    match = re.fullmatch(r"(.+)-l([0-9]+)", name)
-    for _, one in aliased(match[1]) if match else ():
-        given = {"rel": int(name.rpartition("-l")[2])} if "rel" in one.family.defaults else {"gain": {1: 0}}
-        ours = one.family.with_parameters(**{**dict(one.parameters), **given})
-        raise InvalidInput(f"{name!r}: ranx' lowest relevant grade is a parameter here, such as {str(ours)!r}")
 
 
 def _chosen(name: str, rules: Convention | None) -> Measure:

@@ -1,4 +1,4 @@
-"""What a declaration must say, and what it may not; what follows from one is in tests/drills."""
+"""A declaration is complete, or it is refused. The drill shows everything that follows from one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_decorator_gives_the_function_back():
 
 
 def test_a_measure_must_say_what_ties_do_to_it():
-    """Neither linear nor expected: refused, since a tie would be scored by accident."""
+    """A measure that is neither linear nor has an expected form is refused: ties would be scored by accident."""
     with pytest.raises(InvalidInput, match="linear=True"):
         family("Careless", title="", formula="", source="")
 
@@ -43,7 +43,7 @@ def test_a_name_is_declared_once():
 
 
 def test_every_measure_is_documented():
-    """Title, formula, source, bounds and a description with range and value without relevant documents."""
+    """Every measure has a title, a formula, a source and a description."""
     table = rk.list_measures()
     assert (table[["title", "formula", "source", "description"]] != "").all().all()
     assert {

@@ -1,4 +1,4 @@
-"""The guide to the measures is what the declarations say."""
+"""The guide to the measures is made from the declarations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_guide_is_what_the_command_prints():
 
 
 def test_every_measure_preset_and_spelling_is_in_it():
-    """Nothing that is declared is missing, and rows have as many cells as their heads."""
+    """No measure, preset or spelling is missing, and every row has as many cells as its head."""
     text = measures_markdown()
     for name in PRESETS:
         assert f"| `{name}` |" in text
@@ -45,7 +45,7 @@ def test_every_measure_preset_and_spelling_is_in_it():
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.question)
-def test_what_stands_for_a_choice_is_a_measure_or_a_rule(choice):
+def test_each_answer_is_a_measure_or_a_rule(choice):
     """Each answer can be written as the table says."""
     rule, _, value = choice.ours.partition("='")
     if rule in RULES:
@@ -55,7 +55,7 @@ def test_what_stands_for_a_choice_is_a_measure_or_a_rule(choice):
 
 
 def test_presets_do_what_the_table_says_of_their_tools():
-    """Where a tool has a preset, its rule is the one under which the table names it."""
+    """If a tool has a preset, the preset has the rule under which the table names the tool."""
     for choice in CHOICES:
         rule, _, value = choice.ours.partition("='")
         for preset, tool in {"sklearn": "scikit-learn", "gdeval": "gdeval", "ranx": "ranx", "lightgbm": "LightGBM",

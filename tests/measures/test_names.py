@@ -1,4 +1,4 @@
-"""One grammar, the spellings of other tools, errors that help."""
+"""One grammar, other tools' names, errors that help."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
-from rankeval.measures import measure, measure_from_key, measures
+from rankeval.measures import aliases, family, measure, measure_from_key, measures
 from rankeval.measures.aliases import ROOTS
+from rankeval.measures.family import FAMILIES
 
 TREC_EVAL = [name for name in PRESETS if name.startswith("trec_eval")]
 
@@ -117,7 +118,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
     ],
 )
 def test_wrong_names_are_refused_with_help(wrong, error, says):
-    """What cannot be meant is said, with what could."""
+    """The message names the mistake and a name that would be read."""
     with pytest.raises(error, match=says):
         rk.measure(wrong)
 
@@ -144,7 +145,7 @@ def test_wrong_names_are_refused_with_help(wrong, error, says):
     ],
 )
 def test_a_convention_decides_what_a_name_means_where_tools_differ(spelling, convention, canonical):
-    """What one spelling means in several tools is read as the convention's tool does, and prints what it is."""
+    """A name with several meanings is read as the convention's tool reads it, and prints in full."""
     assert str(measure(spelling, convention)) == canonical
 
 
@@ -203,7 +204,7 @@ def test_a_convention_binds_what_a_name_leaves_open():
 
 
 def test_measures_takes_the_names_that_stand_for_several():
-    """Where one measure is expected such a name is refused; a list of measures holds what trec_eval would print."""
+    """`measures` expands such a name to the lines that trec_eval prints; `measure` refuses it."""
     qrels, run = {"1": {"a": 1, "b": 0}}, {"1": {"a": 1.0, "b": 2.0}}
     both = rk.evaluate(qrels, run, measures=["P.1, 2", "map"])
     assert both.per_query.loc["1"].to_dict() == {"P_1": 0.0, "P_2": 0.5, "map": 0.5}
@@ -228,7 +229,7 @@ def test_a_root_is_what_trec_eval_prints_for_it(root, convention):
 
 
 def test_a_root_without_a_convention_is_what_it_can_be():
-    """Expanded where only trec_eval has the name, ours where it is, refused where another tool has it."""
+    """It is expanded if only trec_eval has the name, ours if it is ours, and refused if another tool has it."""
     assert [str(one) for _, one in measures(["success", "P_avgjg_5, 10", "ndcg_cut.3,11"])] == [
         *("Success@1", "Success@5", "Success@10", "AvgJG(of='P')@5", "AvgJG(of='P')@10", "nDCG@3", "nDCG@11")
     ]
@@ -251,12 +252,45 @@ def test_a_key_that_is_none_is_refused(key):
 
 
 def test_no_measures_is_one_line():
-    """None is no list of measures, and the message says what is."""
+    """None is no list of measures, and the message shows one."""
     with pytest.raises(InvalidInput, match=r"such as 'nDCG@10'; found None"):
         rk.evaluate([1], [1.0], qid=[1], measures=None)
 
 
 def test_text_without_quotes_is_shown_as_it_was_written():
-    """A forgotten quote is the likeliest slip in a parameter."""
+    """Forgetting the quotes is the likeliest mistake in a parameter."""
     with pytest.raises(InvalidInput, match=r"text in quotes; found gain=exp"):
         measure("nDCG(gain=exp)@10")
+
+
+def test_measures_that_are_read_pass_through_with_their_names():
+    """A function reads names once and hands the result on, under the names that were asked for."""
+    once = measures(["ndcg_cut_10", " map", measure("RR@10")])
+    assert [label for label, _ in once] == ["ndcg_cut_10", "map", "RR@10"]
+    assert measures(once) == once
+    assert measures(once, "trec_eval-10") == once
+    assert measures(once[0]) == once[:1]
+    with pytest.raises(InvalidInput, match="'ndcg_cut_10' and 'nDCG@10' are the same measure"):
+        measures([once[0], "nDCG@10"])
+
+
+def test_our_own_names_need_no_table_of_aliases():
+    """The first name of a process makes no table and compiles no template."""
+    aliases._table.cache_clear()
+    assert str(measure("nDCG@10")) == "nDCG@10"
+    assert aliases._table.cache_info().currsize == 0
+    assert str(measure("ndcg_cut_10")) == "nDCG@10"
+    assert aliases._table.cache_info().currsize == 1
+
+
+def test_the_name_of_a_family_is_stronger_than_another_tool_s():
+    """A canonical name parses back, also if a new family takes the name that another tool has for something else."""
+    assert str(measure("mrr@10")) == "RR@10"
+    family("mrr", title="-", formula="-", source="-", linear=True)(
+        lambda judged, *, cutoff=None: judged.hits(1, cutoff)
+    )
+    try:
+        assert measure("mrr@10").family is FAMILIES["mrr"]
+    finally:
+        del FAMILIES["mrr"]
+    assert str(measure("mrr@10")) == "RR@10"

@@ -1,13 +1,17 @@
-"""What a parameter may be follows from the type that its kernel declares."""
+"""The values that a parameter may have follow from the type that its kernel declares."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.measures import measure
+from rankeval.measures import measure, measure_from_key
 from rankeval.measures.family import FAMILIES, family
 
 
@@ -37,7 +41,7 @@ from rankeval.measures.family import FAMILIES, family
     ],
 )
 def test_a_value_of_another_type_is_refused_where_the_name_is_read(name, says):
-    """One line: the parameter, what was found and what was expected."""
+    """One line names the parameter, the value and the kind of value that is expected."""
     with pytest.raises(InvalidInput, match=says) as caught:
         measure(name)
     assert "\n" not in str(caught.value)
@@ -45,7 +49,7 @@ def test_a_value_of_another_type_is_refused_where_the_name_is_read(name, says):
 
 @pytest.mark.parametrize("one", FAMILIES.values(), ids=lambda one: one.name)
 def test_every_parameter_of_every_family_refuses_what_it_cannot_be(one):
-    """No parameter that there is takes an object of no kind, or nan."""
+    """No parameter takes an arbitrary object, nan or infinity."""
     for name in one.defaults:
         for wrong in (object(), float("nan"), float("inf")):
             with pytest.raises(InvalidInput):
@@ -53,7 +57,7 @@ def test_every_parameter_of_every_family_refuses_what_it_cannot_be(one):
 
 
 def test_numbers_of_numpy_are_numbers():
-    """They come out of arrays, and print as plain ones."""
+    """Numbers out of arrays print as plain ones."""
     ndcg, average = FAMILIES["nDCG"], FAMILIES["IAP11"]
     assert str(ndcg.with_parameters(cutoff=np.int64(10), gain={np.int64(1): np.float64(2)})) == "nDCG(gain={1: 2})@10"
     assert str(average.with_parameters(levels=np.array([0.25, 1.0]))) == "IAP11(levels=(0.25, 1))"
@@ -62,11 +66,11 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_a_measure_of_ones_own_is_checked_by_its_defaults():
-    """Without annotations a default that is a number asks for numbers."""
+    """Without annotations, a default that is a number asks for numbers."""
 
     @family("OwnHit", title="-", formula="-", source="-", linear=True)
     def own_hit(judged, *, rel=1, strict=False, kind=None, cutoff=None):  # noqa: ARG001 - only declared
-        """Whether it is."""
+        """Say whether the first row is relevant."""
         return judged.hits(rel, 1)
 
     try:
@@ -80,14 +84,14 @@ def test_a_measure_of_ones_own_is_checked_by_its_defaults():
 
 @pytest.mark.parametrize("name", ["nDCG(gain='exp')", "DCG(gain='exp')@1", "NCG(gain='exp')", "G(gain='exp')"])
 def test_a_grade_too_great_for_exponential_gain_is_named(name):
-    """2^1024 is beyond floats: it is said, instead of 0 or infinity."""
+    """2^1024 is beyond floats: the message says so, instead of a value of 0 or infinity."""
     with pytest.raises(InvalidInput, match="a document has grade 1024"):
         rk.evaluate([1024, 0], [1, 2], qid=[1, 1], measures=name)
     assert np.isfinite(rk.evaluate([1000, 1000], [1, 2], qid=[1, 1], measures=name).scores).all()
 
 
 def test_a_greatest_grade_too_great_for_exponential_gain_is_named():
-    """As of max_rel in cascades."""
+    """The same holds for max_rel in cascades."""
     with pytest.raises(InvalidInput, match="max_rel is 2000"):
         rk.evaluate([1, 0], [1, 2], qid=[1, 1], measures="ERR(max_rel=2000)")
 
@@ -95,10 +99,35 @@ def test_a_greatest_grade_too_great_for_exponential_gain_is_named():
 @pytest.mark.parametrize("name", ["DCG", "nDCG", "IdealDCG"])
 @pytest.mark.parametrize("base", [1, 0.5, 0, -2])
 def test_the_base_of_a_logarithm_is_greater_than_one(name, base):
-    """To base 1 every discount would be 0/0."""
+    """With base 1 every discount would be 0/0."""
     for discount in ("log2", "log_rank"):
         one = f"{name}(base={base}, discount='{discount}')"
         with pytest.raises(InvalidInput, match=f"greater than 1 \\(found {base}"):
             rk.evaluate([1, 0], [2, 1], qid=[0, 0], measures=one)
     for base_of in (1.5, 2, 10):
         assert np.isfinite(rk.evaluate([1, 0], [2, 1], qid=[0, 0], measures=f"nDCG(base={base_of})").scores).all()
+
+
+NUMBERS = st.one_of(st.integers(-(10**6), 10**6), st.floats(allow_nan=False, allow_infinity=False))
+GAINS = st.dictionaries(NUMBERS, st.floats(0, 1e6), min_size=1, max_size=3)
+TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
+
+
+@given(st.one_of(TEXT, GAINS), NUMBERS, st.one_of(st.none(), st.integers(1, 10**7)))
+@example("True", 2, None)
+@example("inf", 2, None)
+@example("1", 2, None)
+def test_any_parameters_parse_back_from_names_and_keys(gain, base, cutoff):
+    """A name and a key give back the measure that printed them, and a key has only characters that MLflow takes."""
+    one = FAMILIES["nDCG"].with_parameters(gain=gain, base=base, cutoff=cutoff)
+    assert measure(str(one)) == one
+    assert measure_from_key(one.key) == one
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", one.key)
+
+
+@given(NUMBERS, st.lists(NUMBERS, min_size=1, max_size=3), st.sampled_from(["exact", "trec_eval-9", "trec_eval-10"]))
+def test_keys_of_different_parameters_differ(recall, levels, rule):
+    """Two measures have one key only if they are equal."""
+    some = [FAMILIES["IPrec"].with_parameters(recall=one, rule=rule) for one in (recall, *levels)]
+    some += [FAMILIES["IAP11"].with_parameters(levels=levels[:n], rule=rule) for n in range(1, len(levels) + 1)]
+    assert len({one.key for one in some}) == len({str(one) for one in some}) == len(set(some))
