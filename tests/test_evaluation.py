@@ -335,7 +335,7 @@ def test_a_document_stands_once_in_a_query(docid):
     """The card says duplicates='error'; the same document in two queries is no duplicate."""
     assert rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 1, 2], docid=docid, measures="RR").n_queries == 2
     for qid, rows in (([1, 2, 1], "rows 0 and 2"), ([1, 1, 1], "rows 0 and 2")):
-        with pytest.raises(InvalidInput, match=f"stands twice in query '1', in {rows}"):
+        with pytest.raises(InvalidInput, match=f"stands twice in query '1' \\({rows}, counting from 0"):
             rk.evaluate([1, 0, 1], [1, 2, 3], qid=qid, docid=docid, measures="RR")
 
 

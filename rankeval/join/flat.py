@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,7 +19,7 @@ def ratio(part: ArrayLike, whole: ArrayLike, *, otherwise: ArrayLike = np.nan) -
     return quotient
 
 
-def offsets_of(sizes: Ints) -> Ints:
+def offsets_of(sizes: NDArray[Any]) -> Ints:
     """Return where each of several consecutive runs begins, with the total behind."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])

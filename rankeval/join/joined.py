@@ -14,21 +14,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import shown
 from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.io.columns import places_of
-from rankeval.io.ids import as_typed, comparable
+from rankeval.io.ids import comparable
 from rankeval.join.aspects import JoinedAspects
-from rankeval.join.flat import Ints
-from rankeval.join.grouping import Grouping, group_rows
+from rankeval.join.flat import Ints, offsets_of
+from rankeval.join.grouping import Grouping, group_rows, refuse_repeats
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
-from rankeval.join.ranking import rank_rows
+from rankeval.join.ranking import order_tied, rank_rows
 
 CHUNK = 2**18
 """Rows in a chunk: large enough that calls cost little, small enough that memory does not count."""
+
+_FEW_LABELS = 64
+"""Whole labels over so short a range are counted off from the lowest, and not sorted."""
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -101,153 +103,131 @@ class Joined:
         while first < self.n_queries:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + CHUNK, side="right")) - 1
             last = min(max(last, first + 1), self.n_queries, first + CHUNK)
-            yield slice(first, last), *self._chunk(first, last)
+            queries = slice(first, last)
+            yield queries, *self._chunk(queries)
             first = last
 
-    def _chunk(self, first: int, last: int) -> tuple[Judged, Groups]:
-        begin, end = int(self.offsets[first]), int(self.offsets[last])
+    def _chunk(self, queries: slice) -> tuple[Judged, Groups]:
+        begin, end = self.offsets[queries.start], self.offsets[queries.stop]
         rows = slice(begin, end) if self.order is None else self.order[begin:end]
-        offsets = self.offsets[first : last + 1] - begin
+        offsets = self.offsets[queries.start : queries.stop + 1] - begin
         judged = None if self.judged is None else self.judged[rows]
-
-        score = self._checked_scores(rows)
-        labels, rest, rest_query = self.relevance[rows], _NONE, _NONE
-        if self.unretrieved_offsets is not None:
-            upto = self.unretrieved_offsets[first : last + 1]
-            rest = self.unretrieved[upto[0] : upto[-1]]
-            rest_query = np.repeat(np.arange(last - first), np.diff(upto))
-        levels, code, rest_code = self._coded(labels, rest, rows)
-        if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
-            levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
-            code = np.where(judged | (labels < 0), code + 1, 0)  # below zero: pooled, which some measures count
-
-        counts = _count_labels(code, offsets, len(levels), judged)
-        if len(rest_code):
-            cells = rest_query * len(levels) + rest_code
-            counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-
-        ties = self.convention.ties
-        depth, keep = self.convention.depth, None
-        ranking = rank_rows(
-            score,
-            code,
-            offsets,
-            n_levels=len(levels),
-            by_position=ties in ("docid", "stable"),
-            with_rows=ties == "docid" or judged is not None,
-        )
-        ranked, row = ranking.code, ranking.row
-        if ties == "docid" and len(ranking.ties.start):
-            row = self._by_docid(row, ranking.ties, rows)
-            ranked = code[row]
-        if ties == "best":  # they stand by label, the lowest first
-            turned = _turned(len(ranked), ranking.ties)
-            ranked, row = ranked[turned], None if row is None else row[turned]
+        levels, code, counts = self._labels(queries, rows, offsets, judged)
+        ranked, row, ties = self._ranked(rows, code, offsets, len(levels))
         if judged is not None:
             judged = judged[row]
-        mixed = with_unlike_labels(ranking.ties, ranked)
-        self._count("ties", int((mixed.end - mixed.start).sum()))
-        if depth is not None:
-            keep = np.arange(len(ranked)) - np.repeat(offsets[:-1], np.diff(offsets)) < depth
-            self._count("depth", int(len(keep) - keep.sum()))
-            if judged is not None and self.convention.unjudged == "skip":
-                keep &= judged
-            ranked = ranked[keep]
-            judged = None if judged is None else judged[keep]
-            offsets = np.concatenate(([0], np.cumsum(keep)))[offsets]
+        unlike = with_unlike_labels(ties, ranked)
+        self._count("ties", int((unlike.end - unlike.start).sum()))
+        keep = self._kept(offsets, judged)
+        open_ties = self.convention.ties == "expected"
         chunk = Judged(
-            offsets=offsets,
+            offsets=offsets if keep is None else offsets_of(keep)[offsets],
             levels=levels,
-            code=ranked,
+            code=ranked if keep is None else ranked[keep],
             counts=counts,
-            groups=mixed if ties == "expected" else NO_GROUPS,
-            judged=judged,
-            ties=ranking.ties if ties == "expected" else NO_GROUPS,
-            aspects=None
-            if self.aspects is None
-            else self.aspects.block(rows, row, keep, self.offsets[first : last + 1], slice(first, last)),
-            queries=self.queries[first:last],
+            groups=unlike if open_ties else NO_GROUPS,
+            judged=judged if judged is None or keep is None else judged[keep],
+            ties=ties if open_ties else NO_GROUPS,
+            aspects=None if self.aspects is None else self.aspects.block(rows, row, keep, offsets, queries),
+            queries=self.queries[queries],
         )
-        return chunk, ranking.ties
+        return chunk, ties
+
+    def _labels(
+        self, queries: slice, rows: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[Any], Ints, Ints]:
+        """Return the distinct labels, each row's label as an index into them, and their counts by query."""
+        labels, rest, rest_query = self.relevance[rows], _NONE, _NONE
+        if self.unretrieved_offsets is not None:
+            upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
+            rest = self.unretrieved[upto[0] : upto[-1]]
+            rest_query = np.repeat(np.arange(len(upto) - 1), np.diff(upto))
+        levels, codes = self._coded(np.concatenate([labels, rest]) if len(rest) else labels)
+        code, rest_code = codes[: len(labels)], codes[len(labels) :]
+        if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
+            levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
+            # A label below zero without a judgment marks a pooled document, which some measures count.
+            code = np.where(judged | (labels < 0), code + 1, 0)
+        counts = _count_labels(code, offsets, len(levels), judged)
+        if len(rest):
+            cells = rest_query * len(levels) + rest_code
+            counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+        return levels, code, counts
+
+    def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
+        """Return the distinct labels, zero among them, and each label as an index into them."""
+        whole = _whole(labels)
+        if whole:
+            labels = labels.astype(np.int64, copy=False)
+        lowest, highest = labels.min(initial=0), labels.max(initial=0)
+        if lowest < 0:
+            if self.convention.negative == "error":
+                raise InvalidInput(
+                    f"relevance: found {int((labels < 0).sum())} labels below zero (down to {lowest}), which the "
+                    f"convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
+                    "negative='zero'"
+                )
+            self._count("negative", int((labels < 0).sum()))
+        if whole and int(highest) - int(lowest) < _FEW_LABELS:  # far quicker than sorting them (bench_arrays A)
+            return np.arange(lowest, highest + 1), labels - lowest if lowest else labels
+        levels, code = np.unique(np.append(labels, labels.dtype.type(0)), return_inverse=True)
+        return levels, code[:-1]
+
+    def _ranked(
+        self, rows: slice | Ints, code: Ints, offsets: Ints, n_levels: int
+    ) -> tuple[NDArray[Any], Ints | None, Groups]:
+        """Return the codes in rank order, the row of the chunk at each rank if needed, and the tied rows."""
+        ties = self.convention.ties
+        score = np.asarray(self.score[rows], dtype=np.float64)
+        if self.convention.score_dtype == "float32":
+            with np.errstate(over="ignore"):  # beyond float32 all are infinite and tied, as in C
+                score = score.astype(np.float32).astype(np.float64)
+        best_first = n_levels - 1 if ties == "best" else 0  # tied rows are ranked lowest code first: turn the codes
+        ranked = rank_rows(
+            score,
+            best_first - code if best_first else code,
+            offsets,
+            n_levels=n_levels,
+            by_position=ties in ("docid", "stable"),
+            with_rows=ties == "docid" or self.judged is not None,
+        )
+        if ties == "docid" and len(ranked.ties.start):
+            if self.docid is None:
+                raise InvalidInput(
+                    "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
+                )
+            assert ranked.row is not None
+            order_tied(ranked.row, ranked.ties, lambda tied: self._byte_ranks(rows, tied))
+            return code[ranked.row], ranked.row, ranked.ties
+        return best_first - ranked.code if best_first else ranked.code, ranked.row, ranked.ties
+
+    def _kept(self, offsets: Ints, judged: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+        """Return which ranks the convention's depth leaves; None if it leaves all."""
+        if self.convention.depth is None:
+            return None
+        keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)) < self.convention.depth
+        self._count("depth", int(len(keep) - keep.sum()))
+        return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep
 
     def _count(self, rule: str, number: int) -> None:
         self.rule_counts[rule] = self.rule_counts.get(rule, 0) + number
 
-    def _checked_scores(self, rows: slice | Ints) -> NDArray[np.float64]:
-        score = np.asarray(self.score[rows], dtype=np.float64)
-        # A sum is finite if every part is; only when it is not do we look closer.
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = score.sum()
-        if not np.isfinite(total) and not np.isfinite(score).all():
-            at = int(np.argmin(np.isfinite(score)))
-            row = rows.start + at if isinstance(rows, slice) else int(rows[at])
-            raise InvalidInput(
-                f"y_score: row {row} is {score[at]}; scores must be finite numbers, mend or drop the row"
-            )
-        if self.convention.score_dtype == "float32":
-            with np.errstate(over="ignore"):  # beyond its range all are infinite, and tied, as in C
-                score = score.astype(np.float32).astype(np.float64)
-        return score
-
-    def _coded(self, labels: NDArray[Any], rest: NDArray[Any], rows: slice | Ints) -> tuple[NDArray[Any], Ints, Ints]:
-        """Return the distinct labels, and the labels of rows and of unretrieved documents as indices into them."""
-        if labels.dtype.kind == "f" and not _whole(labels):
-            at = int(np.argmin(np.isfinite(labels)))
-            if not np.isfinite(labels[at]):
-                row = rows.start + at if isinstance(rows, slice) else int(rows[at])
-                raise InvalidInput(f"y_true: row {row} is {labels[at]}; relevance must be a finite number")
-            return self._coded_by_value(labels, rest)
-        if not _whole(rest):
-            return self._coded_by_value(labels, rest)
-        code, rest_code = labels.astype(np.int64, copy=False), rest.astype(np.int64, copy=False)
-        lowest = min(int(code.min(initial=0)), int(rest_code.min(initial=0)))
-        if lowest < 0:
-            self._negative(lowest, int((code < 0).sum() + (rest_code < 0).sum()))
-        highest = max(int(code.max(initial=0)), int(rest_code.max(initial=0)))
-        if highest - lowest > 63:
-            return self._coded_by_value(code, rest_code)
-        if lowest < 0:
-            code, rest_code = code - lowest, rest_code - lowest
-        return np.arange(lowest, highest + 1), code, rest_code
-
-    def _coded_by_value(self, labels: NDArray[Any], rest: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
-        both = np.concatenate([labels, rest])
-        below = both < 0
-        if below.any():
-            self._negative(both.min(), int(below.sum()))
-        levels, code = np.unique(np.append(both, both.dtype.type(0)), return_inverse=True)
-        return levels, code[: len(labels)], code[len(labels) : -1]
-
-    def _negative(self, lowest: float, number: int) -> None:
-        if self.convention.negative == "error":
-            raise InvalidInput(
-                f"relevance: found {number} labels below zero (down to {lowest}), which the convention "
-                f"{self.convention.name!r} refuses; set them to 0 or choose a convention with negative='zero'"
-            )
-        self._count("negative", number)
-
-    def _by_docid(self, row: Ints | None, ties: Groups, rows: slice | Ints) -> Ints:
-        """Return the rows with tied ones by their document ids, compared as bytes: descending, unless `ascending`."""
-        if self.docid is None:
-            raise InvalidInput(
-                "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
-            )
-        assert row is not None
-        size = ties.end - ties.start
-        group = np.repeat(np.arange(len(size)), size)
-        place = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]
-        inside = row[place]
-        names = _byte_ranks(self.docid, inside + rows.start if isinstance(rows, slice) else rows[inside])
-        row[place] = inside[np.lexsort((names if self.ascending else -names, group))]
-        return row
+    def _byte_ranks(self, rows: slice | Ints, tied: Ints) -> Ints:
+        """Return the place of each tied row's document id by its bytes: descending, unless `ascending`."""
+        at = tied + rows.start if isinstance(rows, slice) else rows[tied]
+        if isinstance(self.docid, (pa.Array, pa.ChunkedArray)):
+            names = self.docid.take(places_of(at)).to_pylist()
+        else:
+            names = np.asarray(self.docid)[at].tolist()
+        _, place = np.unique(np.array([str(name).encode() for name in names], dtype=object), return_inverse=True)
+        return place if self.ascending else -place
 
     def digest_of_queries(self) -> Any:
-        """Return a SHA-256 that has been fed with the query ids, for digests over them."""
+        """Return a SHA-256 fed with the query ids, for digests over them."""
         ids = self.queries
-        text = (
-            "\x00".join(map(str, ids.tolist())) if ids.dtype.kind in "OU" else ids.astype(ids.dtype.newbyteorder("<"))
-        )
-        return hashlib.sha256(text.encode() if isinstance(text, str) else text.tobytes())
+        if ids.dtype.kind in "OU":
+            return hashlib.sha256("\x00".join(map(str, ids.tolist())).encode())
+        return hashlib.sha256(ids.astype(ids.dtype.newbyteorder("<")).tobytes())
 
 
 def _count_labels(code: Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None) -> Ints:
@@ -255,7 +235,7 @@ def _count_labels(code: Ints, offsets: Ints, n_levels: int, judged: NDArray[np.b
     lengths = np.diff(offsets)
     bits = int(lengths.max(initial=0)).bit_length()
     if judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
-        # One sum counts all labels, each in bits of its own: half the time of counting cells.
+        # One sum counts all labels, each in bits of its own: half the time of counting cells (bench_arrays A).
         place = np.arange(n_levels) * bits
         packed = np.add.reduceat((np.int64(1) << place).take(code), offsets[:-1])
         counts: Ints = packed[:, None] >> place & np.int64((1 << bits) - 1)
@@ -272,27 +252,8 @@ def _whole(values: NDArray[Any]) -> bool:
     """Say whether all values are whole numbers that fit an int64."""
     if values.dtype.kind in "iub":
         return True
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # beyond int64 the conversion gives another number, which is what is asked
         return bool((values.astype(np.int64) == values).all())
-
-
-def _turned(n_rows: int, ties: Groups) -> Ints:
-    """Return the rows with each tie group turned round."""
-    size = ties.end - ties.start
-    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size - ties.start, size)
-    order = np.arange(n_rows)
-    order[place] = np.repeat(ties.start + ties.end - 1, size) - place
-    return order
-
-
-def _byte_ranks(docid: Any, rows: Ints) -> Ints:
-    """Return the place of each row's document id in ascending order of bytes."""
-    if isinstance(docid, (pa.Array, pa.ChunkedArray)):
-        names = docid.take(places_of(rows)).to_pylist()
-    else:
-        names = np.asarray(docid)[rows].tolist()
-    _, place = np.unique(np.array([str(name).encode() for name in names], dtype=object), return_inverse=True)
-    return place
 
 
 def join_arrays(
@@ -305,65 +266,53 @@ def join_arrays(
     y, score, qid : array of shape (n_rows,)
         Relevance, score and query of each row.
     docid : array of shape (n_rows,), optional
-        Document of each row; needed by ``ties="docid"`` only, and checked: none stands twice in a query.
+        Document of each row. Only ``ties="docid"`` reads it, but no document may stand twice in a query.
     convention : Convention
         The rules.
 
     Raises
     ------
     InvalidInput
-        When the columns are empty, differ in length or are no numbers, ids are missing or of several types, or a
-        document stands twice in a query.
+        If the columns are empty, differ in length or hold no finite numbers, an id is missing, ids are of several
+        types, or a document stands twice in a query.
     """
     check_rows(y_true=y, y_score=score, qid=qid, docid=docid)
     relevance, scores = columns.labels(y, "y_true"), columns.scores(score, "y_score")
-    ids = qid if isinstance(qid, (pa.Array, pa.ChunkedArray)) else as_typed(qid)
-    if not isinstance(ids, (pa.Array, pa.ChunkedArray)) and ids.ndim != 1:
-        raise QueryIdError(f"qid: expected one id for each row, found an array of shape {np.shape(ids)}")
-    lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": len(ids)}
-    if docid is not None:
-        if not hasattr(docid, "__len__"):
-            raise InvalidInput(f"docid: expected one id for each row, found {shown(docid)}")
-        lengths["docid"] = len(docid)  # type: ignore[arg-type] # as was asked just now
+    grouping = group_rows(qid)
+    lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": int(grouping.offsets[-1])}
+    documents, names = (None, None) if docid is None else comparable(docid, "docid")
+    if documents is not None:
+        lengths["docid"] = len(documents)
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
     if not len(relevance):
         raise InvalidInput("y_true, y_score and qid are empty: give a row for each ranked document")
-    grouping = group_rows(ids)
-    if docid is not None:
-        _refuse_twice(docid, grouping)
-    marks = convention.negative == "unjudged" and bool((relevance < 0).any())
+    columns.refuse_unbounded(relevance, "y_true")
+    columns.refuse_unbounded(scores, "y_score")
+    if documents is not None:
+        _refuse_repeats(documents, names, grouping)
+    pooled = convention.negative == "unjudged" and bool((relevance < 0).any())
     return Joined(
         queries=grouping.queries,
         offsets=grouping.offsets,
         order=grouping.order,
         score=scores,
         relevance=relevance,
-        # The ranked rows are all the judgments that arrays hold.
-        convention=convention.resolved("rows"),
-        judged=relevance >= 0 if marks else None,
+        convention=convention.resolved("rows"),  # arrays hold no judgments but those of the ranked rows
+        judged=relevance >= 0 if pooled else None,
         docid=docid,
     )
 
 
-def _refuse_twice(docid: ArrayLike, grouping: Grouping) -> None:
-    """Refuse a document that stands twice in a query, as in the files of a collection."""
-    ids, names = comparable(docid, "docid")
-    if not len(ids):
-        return
-    narrow = ids.dtype.kind in "iu" and int(ids.max()) - int(ids.min()) < 2**31
-    number = (ids - ids.min()).astype(np.int64) if narrow else np.unique(ids, return_inverse=True)[1]
-    number = number if grouping.order is None else number[grouping.order]
-    query = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
-    key = query * (int(number.max()) + 1) + number
-    ordered = np.sort(key)
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if len(twice):
-        places = np.flatnonzero(key == ordered[twice[0]])[:2]
-        rows = places if grouping.order is None else grouping.order[places]
-        document = ids[rows[0]] if names is None else names[ids[rows[0]]]
-        raise InvalidInput(
-            f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[places[0]]])!r}, in "
-            f"rows {rows[0]} and {rows[1]} ({len(twice)} such rows in all); keep one row for each document of a query"
-        )
+def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, grouping: Grouping) -> None:
+    """Raise if a document stands twice in a query, as for the files of a collection."""
+    rows = np.arange(len(documents)) if grouping.order is None else grouping.order
+    query = np.empty(len(rows), dtype=np.int64)
+    query[rows] = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
+
+    def says(row: int) -> str:
+        document = documents[row] if names is None else names[documents[row]]
+        return f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[row]])!r}"
+
+    refuse_repeats(query, documents, np.arange(len(documents)), says)

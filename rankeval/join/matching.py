@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.flat import Ints
-from rankeval.join.ranking import sort_within
+from rankeval.join.grouping import refuse_repeats
 
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
@@ -86,9 +85,7 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
     for place in range(0, most, _WORD):
         left = length - place
         longer = slice(None) if place < least else np.flatnonzero(left > 0)
-        # Ids of one length stand at even steps, which spares the look-up.
-        even = least == most
-        word = words[begin[0] + place :: most][: len(begin)].copy() if even else words[begin[longer] + place]
+        word = words[begin[longer] + place]
         if least < place + _WORD:
             word &= _MASKS[np.minimum(left[longer], _WORD)]
         word ^= found[longer]
@@ -128,8 +125,19 @@ class Side:
     name: str
     source: Source | None = None
 
+    def part(self, queries: slice) -> tuple[Ints, Ints, Hashes]:
+        """Return the rows of these queries, the query of each, counted from the first, and their hashes."""
+        upto = self.offsets[queries.start : queries.stop + 1]
+        rows = self.rows[upto[0] : upto[-1]]
+        return rows, np.repeat(np.arange(len(upto) - 1), np.diff(upto)), self.hashes[rows]
+
+    def says(self, row: int) -> str:
+        """Return what is wrong with a repeated row, for the message."""
+        return f"{self.name}: document {self.docid[row].as_py()!r} stands twice in query {self.qid[row].as_py()!r}"
+
+    @property
     def query(self) -> Ints:
-        """Return the query number of each row that takes part."""
+        """The query number of each row that takes part."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
@@ -152,54 +160,37 @@ def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
         When a document stands twice in the judgments or in the ranking of a query.
     """
     together = truth.offsets + ranked.offsets
-    first, n_queries, exact = 0, len(together) - 1, True
     none = np.empty(0, dtype=np.int64)
-    found = [(none, none)]
-    while first < n_queries and exact:
+    first, found = 0, [(none, none)]
+    while first < len(together) - 1:
         last = max(int(np.searchsorted(together, together[first] + _ROWS, side="right")) - 1, first + 1)
-        exact = _match_block(truth, ranked, first, last, found)
+        pairs = _match_block(truth, ranked, slice(first, last))
+        if pairs is None:
+            return _match_by_number(truth, ranked)
+        found.append(pairs)
         first = last
     truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
-    if not exact or not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
+    if not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
         return _match_by_number(truth, ranked)
     return truth_row, ranked_row
 
 
-def _match_block(truth: Side, ranked: Side, first: int, last: int, found: list[tuple[Ints, Ints]]) -> bool:
-    """Append the rows whose hashes agree within these queries; return False where two of one side agree."""
-    offsets = [side.offsets[first : last + 1] - side.offsets[first] for side in (truth, ranked)]
-    query_bits = max(last - first - 1, 1).bit_length()
-    place_bits = int(max(np.diff(one).max() for one in offsets)).bit_length()
-    judged = _sorted_keys(truth, first, offsets[0], query_bits, place_bits)
-    ranks = _sorted_keys(ranked, first, offsets[1], query_bits, place_bits)
-    if not len(judged) or not len(ranks):
-        return True
-    wanted, held = judged >> np.uint64(place_bits), ranks >> np.uint64(place_bits)
-    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-    both = np.flatnonzero(held[at] == wanted)
-    pairs = ((truth, offsets[0], judged[both]), (ranked, offsets[1], ranks[at[both]]))
-    rows = []
-    for side, begins, keys in pairs:
-        place = (keys & np.uint64((1 << place_bits) - 1)).view(np.int64)
-        query = (keys >> np.uint64(64 - query_bits)).view(np.int64)
-        rows.append(side.rows[side.offsets[first] + begins[query] + place])
-    found.append((rows[0], rows[1]))
-    return not ((wanted[1:] == wanted[:-1]).any() or (held[1:] == held[:-1]).any())
-
-
-def _sorted_keys(side: Side, first: int, offsets: Ints, query_bits: int, place_bits: int) -> Hashes:
-    """Return a key of each row in order: the query, as much of the hash as there is room for, the place in the query.
-
-    The place is sorted along in the low bits, and says afterwards which row it was.
-    """
-    begin = side.offsets[first]
-    lengths = np.diff(offsets)
-    hashed = side.hashes[side.rows[begin : begin + offsets[-1]]]
-    hashed >>= np.uint64(query_bits)  # no sign: they are sorted as signed numbers
-    hashed &= ~np.uint64((1 << place_bits) - 1)
-    key = sort_within(hashed.view(np.int64), offsets, int(lengths.max(initial=0)), shift=0).view(np.uint64)
-    key |= np.repeat(np.arange(len(lengths), dtype=np.uint64) << np.uint64(64 - query_bits), lengths)
-    return key
+def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints] | None:
+    """Return the rows of both sides whose hashes agree within these queries; None if two of one side agree."""
+    of_truth, of_ranked = truth.part(queries), ranked.part(queries)
+    rows, query, hashes = (np.concatenate(both) for both in zip(of_truth, of_ranked, strict=True))
+    place_bits = np.uint64(len(rows).bit_length())
+    query_bits = np.uint64((queries.stop - queries.start - 1).bit_length())
+    place = np.uint64((1 << int(place_bits)) - 1)
+    key = query.astype(np.uint64) << (np.uint64(64) - query_bits) if query_bits else np.uint64(0)
+    key = (key | hashes >> query_bits) & ~place | np.arange(len(rows), dtype=np.uint64)
+    key.sort()
+    same = np.flatnonzero(key[1:] ^ key[:-1] <= place)
+    upper, lower = (key[same] & place).view(np.int64), (key[same + 1] & place).view(np.int64)
+    n_truth = len(of_truth[0])
+    if (upper >= n_truth).any() or (lower < n_truth).any():
+        return None
+    return rows[upper], rows[lower]
 
 
 def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
@@ -219,23 +210,9 @@ def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
         left, right = left.cast(wide), right.cast(wide)
     coded = pa.chunked_array([left, right]).combine_chunks().dictionary_encode()
     number = numbers_of(coded.indices).astype(np.int64)
-    n_documents = len(coded.dictionary)
-    truth_key = truth.query() * n_documents + number[truth.rows]
-    ranked_key = ranked.query() * n_documents + number[len(left) :][ranked.rows]
-    _refuse_twice(truth, truth_key)
-    _refuse_twice(ranked, ranked_key)
-    _, at, where = np.intersect1d(truth_key, ranked_key, assume_unique=True, return_indices=True)
+    keys = []
+    for side, numbers in ((truth, number[: len(left)]), (ranked, number[len(left) :])):
+        refuse_repeats(side.query, numbers[side.rows], side.rows, side.says, side.source)
+        keys.append(side.query * len(coded.dictionary) + numbers[side.rows])
+    _, at, where = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return truth.rows[at], ranked.rows[where]
-
-
-def _refuse_twice(side: Side, key: Ints) -> None:
-    order = np.argsort(key, kind="stable")
-    twice = np.flatnonzero(key[order][1:] == key[order][:-1])
-    if len(twice):
-        rows = sorted(side.rows[order[twice[0] : twice[0] + 2]].tolist())
-        row = rows[0]
-        place = f"rows {rows[0]} and {rows[1]}, counting from 0" if side.source is None else side.source.place(rows)
-        raise InvalidInput(
-            f"{side.name}: document {side.docid[row].as_py()!r} stands twice in query {side.qid[row].as_py()!r} "
-            f"({place}; {len(twice)} such rows in all); keep one row for each document of a query"
-        )

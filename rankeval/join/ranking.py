@@ -1,55 +1,72 @@
-"""Rows into rank order: the packed-key sort.
+"""Put rows into rank order, and find the tied ones: the packed-key sort.
 
-Each row becomes one 64-bit integer: the bits of its score, turned so that integers order as descending scores do,
-with the lowest bits replaced by the row's position in its query and the code of its label. Sorting these integers in
-place, as values, is several times faster than any argsort, and the label comes out of the sorted key without a
-look-up. The price is that scores which agree in all but the replaced bits collide; rows that collide are compared by
-their full scores and put right, so the order is exact.
+Each row becomes one 64-bit integer, and the integers of a query are sorted in place, as values. That is several times
+faster than an argsort, and the label comes out of the sorted key without a look-up.
+
+    63                                                        0
+    [ score, greatest first          | label code | position ]      tied rows by label: ties="expected", "worst", "best"
+    [ score, greatest first          | position | label code ]      tied rows by position: ties="stable", "docid"
+
+The score's bits are turned so that integers ascend as scores descend (`descending_bits`). Label and position take the
+place of its lowest bits: 20 bits for lists of 100,000 documents and 8 grades.
+
+The trap: scores that agree in all but those lowest bits *collide*. The sort then orders them by label or position, as
+if they were tied. So rows whose keys collide are compared by their full scores and sorted again (`_repair`); the order
+is exact, and two rows are tied only if their scores are equal to the last bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.flat import Ints
+from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Groups
 
-_ALL_BUT_SIGN = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_LAST = np.iinfo(np.int64).max
 _FEW_LEVELS = 128
-"""Beyond, the key would keep too little of the score for a label beside it. Fewer labels come as bytes."""
+"""With more labels the key would keep too little of the score. Codes of fewer labels fit a byte."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
-    """Rows in rank order: their label codes, the rows they were, and all groups of tied rows."""
+class Ranked:
+    """The label code at each rank, its row in the input if asked for, and all groups of tied rows."""
 
     code: NDArray[np.uint8] | Ints
     row: Ints | None
     ties: Groups
 
 
-def descending_bits(score: NDArray[np.float64]) -> Ints:
-    """Return integers that order as the scores do when read from the greatest down; 0.0 and -0.0 are equal."""
+class _Layout(NamedTuple):
+    """Where a key holds the position, and how many bits position and label code take together."""
+
+    position_at: int
+    position_bits: int
+    low_bits: int
+
+    def position(self, key: Ints) -> Ints:
+        """Return the position in its query of each key's row."""
+        position: Ints = key >> np.int64(self.position_at)
+        position &= np.int64((1 << self.position_bits) - 1)
+        return position
+
+
+def descending_bits(score: Floats) -> Ints:
+    """Return integers that ascend as the scores descend; 0.0 and -0.0 are equal."""
     bits = (0.0 - score).view(np.int64)
+    # As integers, negative floats ascend the wrong way round: flip all their bits but the sign.
     fold = bits >> 63
-    fold &= _ALL_BUT_SIGN
+    fold &= np.int64(0x7FFF_FFFF_FFFF_FFFF)
     bits ^= fold
     return bits
 
 
 def rank_rows(
-    score: NDArray[np.float64],
-    code: Ints,
-    offsets: Ints,
-    *,
-    n_levels: int,
-    by_position: bool,
-    with_rows: bool = False,
-) -> Ranking:
+    score: Floats, code: Ints, offsets: Ints, *, n_levels: int, by_position: bool, with_rows: bool = False
+) -> Ranked:
     """Put the rows of each query into descending order of score.
 
     Parameters
@@ -63,182 +80,138 @@ def rank_rows(
     n_levels : int
         Number of label codes.
     by_position : bool
-        Order tied rows by their position (True), or by label and then position (False: the same for every order
-        of the input, where the order of tied rows has no meaning).
+        Order tied rows by their position, else by label and then position. By label, the result is the same for every
+        order of the input.
     with_rows : bool
         Also return which row stands at each rank.
 
     Returns
     -------
-    Ranking
+    Ranked
         With every group of two or more tied rows, whatever their labels.
     """
+    few = n_levels <= _FEW_LEVELS
     if _falls(score, offsets):
-        small = code.astype(np.uint8) if n_levels <= _FEW_LEVELS else code
-        return _rank_falling(score, small, offsets, by_position=by_position, with_rows=with_rows)
-    lengths = np.diff(offsets)
-    longest = int(lengths.max(initial=0))
-    position_bits = max(longest - 1, 0).bit_length()
-    code_bits = (n_levels - 1).bit_length()
-    packed = n_levels <= _FEW_LEVELS
-    if not packed:
-        code_bits = 0
-    low_bits = position_bits + code_bits
-
-    key = descending_bits(score)
-    key &= np.int64(-1) << np.int64(low_bits)
-    if packed:
-        key |= code if by_position else code << np.int64(position_bits)
-    key = sort_within(key, offsets, longest, shift=code_bits if by_position else 0)
-    key, same = _repair(key, score, offsets, low_bits, position_bits, code_bits, by_position=by_position)
-
-    ties = _runs(same, offsets)
-    if not packed:
-        row = _position_of(key, position_bits, code_bits, by_position=by_position) + np.repeat(offsets[:-1], lengths)
-        if not by_position:
-            _order_by_label(row, code, ties)
-        return Ranking(code[row], row if with_rows else None, ties)
-    shifted = key if by_position else key >> np.int64(position_bits)
-    ranked = shifted.astype(np.uint8)
-    ranked &= np.uint8((1 << code_bits) - 1)
-    if not with_rows:
-        return Ranking(ranked, None, ties)
-    row = _position_of(key, position_bits, code_bits, by_position=by_position) + np.repeat(offsets[:-1], lengths)
-    return Ranking(ranked, row, ties)
+        row = np.arange(len(score))
+        ties = _runs(_inside(score[1:] == score[:-1], offsets)[0], offsets)
+    else:
+        position_bits = max(int(np.diff(offsets).max(initial=0)) - 1, 0).bit_length()
+        code_bits = (n_levels - 1).bit_length() if few else 0
+        layout = _Layout(code_bits if by_position else 0, position_bits, position_bits + code_bits)
+        code_at = np.int64(0 if by_position else position_bits)
+        key = descending_bits(score)
+        key &= np.int64(-1 << layout.low_bits)
+        if few:
+            key |= code << code_at
+        key = sort_within(key, offsets, shift=layout.position_at)
+        ties = _repair(key, score, offsets, layout)
+        if few:  # the code comes out of the key: no look-up (bench_arrays A)
+            ranked = (key >> code_at).astype(np.uint8)
+            ranked &= np.uint8((1 << code_bits) - 1)
+            if not with_rows:
+                return Ranked(ranked, None, ties)
+        row = layout.position(key) + np.repeat(offsets[:-1], np.diff(offsets))
+        if few:
+            return Ranked(ranked, row, ties)
+    if not by_position:
+        order_tied(row, ties, code.take)
+    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows else None, ties)
 
 
-def _position_of(key: Ints, position_bits: int, code_bits: int, *, by_position: bool) -> Ints:
-    shifted = key >> np.int64(code_bits) if by_position else key
-    return shifted & np.int64((1 << position_bits) - 1)
+def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
+    """Put the tied among ranked rows into the order of their keys; rows of one key stay as they stand.
 
-
-def _falls(score: NDArray[np.float64], offsets: Ints) -> bool:
-    """Say whether the rows of each query stand in descending order of score already, as most files have them."""
-    for upto in (256, len(score)):  # a look at the first rows settles it where they do not
-        rising = np.flatnonzero(score[1:upto] > score[: min(upto, len(score)) - 1]) + 1
-        if len(rising) and not (offsets[np.searchsorted(offsets, rising)] == rising).all():
-            return False
-    return True
-
-
-def _rank_falling(
-    score: NDArray[np.float64], code: NDArray[np.uint8] | Ints, offsets: Ints, *, by_position: bool, with_rows: bool
-) -> Ranking:
-    """Rank rows that stand in order: only tied ones may have to change places."""
-    same = np.flatnonzero(score[1:] == score[:-1]) + 1
-    same = same[offsets[np.searchsorted(offsets, same)] != same]
-    ties = _runs(same, offsets)
-    row = np.arange(len(score))
-    if len(same) and not by_position:
-        _order_by_label(row, code, ties)
-        code = code[row]
-    return Ranking(code, row if with_rows else None, ties)
-
-
-def _order_by_label(row: Ints, code: NDArray[np.uint8] | Ints, ties: Groups) -> None:
-    """Put the tied among ranked rows into the order of their labels; those of one label stay as they stand."""
-    size = ties.end - ties.start
-    group = np.repeat(np.arange(len(size)), size)
-    place = np.arange(int(size.sum())) - (np.cumsum(size) - size)[group] + ties.start[group]
+    Parameters
+    ----------
+    row : ndarray of shape (n_rows,)
+        Row of the input at each rank; changed in place.
+    ties : Groups
+        The tied rows.
+    key_of : callable
+        Returns the keys of rows of the input.
+    """
+    place, group = ties.rows()
     tied = row[place]
-    row[place] = tied[np.lexsort((code[tied], group))]
+    row[place] = tied[np.lexsort((key_of(tied), group))]
 
 
-def sort_within(key: Ints, offsets: Ints, longest: int, *, shift: int) -> Ints:
+def _inside(flags: NDArray[np.bool_], offsets: Ints) -> tuple[Ints, Ints]:
+    """Return the rows flagged, but the first of a query, and where their queries begin; flags are of rows 1, 2 ..."""
+    rows = np.flatnonzero(flags) + 1
+    begin = offsets[np.searchsorted(offsets, rows, side="right") - 1]
+    inside = rows > begin
+    return rows[inside], begin[inside]
+
+
+def _falls(score: Floats, offsets: Ints) -> bool:
+    """Say whether the rows of each query already stand in descending order of score, as in most files."""
+    # The first rows settle it for most arrays; for files a sort is spared (bench_files).
+    heads = (score[:256], score)
+    return not any(len(_inside(head[1:] > head[:-1], offsets)[0]) for head in heads)
+
+
+def sort_within(key: Ints, offsets: Ints, *, shift: int) -> Ints:
     """Write each row's position in its query into its key, ``shift`` bits up, and sort the keys of each query.
-
-    Lists of unlike length are padded to rows of one matrix, but for a few long lists among short ones, where the
-    padding would cost more than one sort a list.
 
     Parameters
     ----------
     key : ndarray of int64 of shape (n_rows,)
-        Keys with room for the position; overwritten.
+        Keys with room for the position; may be overwritten.
     offsets : ndarray of shape (n_queries + 1,)
         Where each query begins.
-    longest : int
-        The length of the longest list.
     shift : int
-        By how many bits the position is moved up.
+        How far above the lowest bit the position goes.
 
     Returns
     -------
     ndarray of int64 of shape (n_rows,)
     """
-    if longest == 0:
-        return key
     lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
     position = np.arange(longest) << np.int64(shift)
-    if longest * len(lengths) == len(key):
-        table = key.reshape(-1, longest)
+    if longest * len(lengths) == len(key):  # lists of one length are a matrix as they stand (bench_arrays D)
+        table = key.reshape(len(lengths), longest)
         table |= position
         table.sort(axis=1)
         return key
-    if longest * len(lengths) > 3 * len(key):
+    if longest * len(lengths) > 3 * len(key):  # a few long lists among short ones: padding would take too much memory
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             key[begin:end] |= position[: end - begin]
             key[begin:end].sort()
         return key
-    small = np.dtype(np.int16 if longest < 2**15 else np.int64)
+    # One sort of a padded matrix is far quicker than thousands of small sorts (bench_arrays A).
+    small = np.dtype(np.int16 if longest < 2**15 else np.int64)  # a quarter of the bytes to compare
     filled: NDArray[np.bool_] = np.arange(longest).astype(small) < lengths.astype(small)[:, None]
-    padded = np.full(filled.shape, _LAST)
-    padded[filled] = key
-    padded |= position
-    padded.sort(axis=1)
-    packed: Ints = padded[filled]
-    return packed
+    table = np.full(filled.shape, np.iinfo(np.int64).max)
+    table[filled] = key
+    table |= position
+    table.sort(axis=1)
+    ranked: Ints = table[filled]
+    return ranked
 
 
-def _repair(
-    key: Ints,
-    score: NDArray[np.float64],
-    offsets: Ints,
-    low_bits: int,
-    position_bits: int,
-    code_bits: int,
-    *,
-    by_position: bool,
-) -> tuple[Ints, Ints]:
-    """Put keys that collide untied into exact order; return them, and which rows are tied with the one above."""
-    # Keys that differ in their low bits only.
-    apart = key[1:] ^ key[:-1]
-    same = np.flatnonzero(apart.view(np.uint64) < np.uint64(1 << low_bits)) + 1
-    if not len(same):
-        return key, same
-    query = np.searchsorted(offsets, same, side="right") - 1
-    inside = same > offsets[query]
-    same, query = same[inside], query[inside]
-    if not len(same):
-        return key, same
+def _repair(key: Ints, score: Floats, offsets: Ints, layout: _Layout) -> Groups:
+    """Put keys that collide without being tied into exact order, in place; return the tied rows."""
+    apart = (key[1:] ^ key[:-1]).view(np.uint64)
+    collides, begin = _inside(apart < np.uint64(1 << layout.low_bits), offsets)
 
-    def scores_of(rows: Ints, of_query: Ints) -> NDArray[np.float64]:
-        at = _position_of(key[rows], position_bits, code_bits, by_position=by_position) + offsets[of_query]
-        # 0.0 and -0.0 are one score; adding 0.0 makes them one number too.
-        exact: NDArray[np.float64] = score[at] + 0.0
-        return exact
+    def exact(rows: Ints, begin: Ints) -> Floats:
+        scores: Floats = score[layout.position(key[rows]) + begin] + 0.0  # makes -0.0 and 0.0 one number
+        return scores
 
-    equal = scores_of(same, query) == scores_of(same - 1, query)
-    if equal.all():
-        return key, same
-
-    runs = _runs(same, offsets)
-    size = runs.end - runs.start
-    run = np.repeat(np.arange(len(size)), size)
-    rows = np.arange(int(size.sum())) - (np.cumsum(size) - size)[run] + runs.start[run]
-    exact = scores_of(rows, runs.query[run])
-    order = np.lexsort((key[rows], -exact, run))
+    collisions = _runs(collides, offsets)
+    if (exact(collides, begin) == exact(collides - 1, begin)).all():
+        return collisions
+    rows, run = collisions.rows()
+    scores = exact(rows, offsets[collisions.query[run]])
+    order = np.lexsort((key[rows], -scores, run))
     key[rows] = key[rows][order]
-    exact = exact[order]
-    tied = (exact[1:] == exact[:-1]) & (run[1:] == run[:-1])
-    return key, rows[1:][tied]
+    scores = scores[order]
+    return _runs(rows[1:][(scores[1:] == scores[:-1]) & (run[1:] == run[:-1])], offsets)
 
 
 def _runs(same: Ints, offsets: Ints) -> Groups:
-    """Return the runs of rows of which each is tied with the one before."""
-    if not len(same):
-        none = np.empty(0, dtype=np.int64)
-        return Groups(none, none, none)
-    begins = np.flatnonzero(np.diff(same, prepend=same[0] - 2) != 1)
-    start = same[begins] - 1
-    end = same[np.append(begins[1:] - 1, len(same) - 1)] + 1
+    """Return the runs of rows in which each, by its number in ``same``, belongs to the one before."""
+    start = same[np.diff(same, prepend=-1) != 1] - 1
+    end = same[np.diff(same, append=-1) != 1] + 1
     return Groups(start, end, np.searchsorted(offsets, start, side="right") - 1)
