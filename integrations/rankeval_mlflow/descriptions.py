@@ -9,16 +9,17 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval.render.layouts import by_comparison
-from rankeval.render.tables import number, to_markdown
+from rankeval.render.tables import Table, number
 from rankeval_mlflow.names import MAX_TAG
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 NOTE = "mlflow.note.content"
@@ -44,19 +45,18 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
     system = f"{evaluation.name}, " if evaluation.name else ""
     queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
     caption = f"{system}{role}: {queries}, convention {evaluation.convention.name}"
-    return to_markdown(frame, caption=caption, notes=tuple(evaluation.info.values()))
+    return Table(frame, caption=caption, notes=tuple(evaluation.info.values())).to_markdown()
 
 
 def comparison_section(comparison: Comparison) -> str:
     """Return what the run's description says of a comparison: what decides, in as few columns as it takes."""
-    everything = by_comparison(comparison.table, level=comparison.confidence_level)
+    shown = by_comparison(comparison.table, level=comparison.confidence_level)
     interval = f"{100 * comparison.confidence_level:g} % interval"
     against = ["against"] if comparison.baseline is None else []
-    frame = everything["frame"][["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
+    frame = shown.frame[["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
     baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
-    return to_markdown(
-        frame, formats=everything["formats"], caption=f"{baseline}{comparison.caption}", notes=comparison.notes
-    )
+    caption = f"{baseline}{comparison.caption}"
+    return replace(shown, frame=frame, caption=caption, notes=comparison.notes).to_markdown()
 
 
 def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:

@@ -26,7 +26,7 @@ from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, 
 from rankeval_mlflow.parcel import DatasetUse, Node, Scores
 
 if TYPE_CHECKING:
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 # More rows than this are read in the table; a metric for each would bury the others.

@@ -22,7 +22,7 @@ from rankeval_mlflow.sending import COMPLETE, ROLE
 from rankeval_mlflow.tracker import store
 
 if TYPE_CHECKING:
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 
@@ -102,7 +102,7 @@ def compare_runs(
     InvalidInput
         As in `load_evaluation` and `rankeval.compare`.
     """
-    from rankeval.comparison.result import compare
+    from rankeval.comparison import compare
 
     loaded = {run: load_evaluation(run, role) for run in runs}
     names = [evaluation.name for evaluation in loaded.values()]

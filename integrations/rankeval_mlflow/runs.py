@@ -15,7 +15,7 @@ from rankeval_mlflow.tracker import now_ms, run_context, store
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 _VERSION = re.compile(r"(?:models:/)?(?P<name>[^@]+)/(?P<version>\d+)")

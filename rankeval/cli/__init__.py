@@ -214,7 +214,7 @@ def compare(
 ) -> None:
     """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
     from rankeval.collection.convention import get_convention
-    from rankeval.comparison.result import compare as compare_systems
+    from rankeval.comparison import compare as compare_systems
     from rankeval.io.limits import limits_of
 
     if len(runs) < 2:

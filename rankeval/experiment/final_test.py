@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
-from rankeval.comparison.result import Comparison, compare
+from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError
 from rankeval.evaluation import Evaluation, evaluate, score_arrays
 from rankeval.experiment.config import ExperimentConfig

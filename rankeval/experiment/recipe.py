@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
-from rankeval.comparison.result import Comparison, compare
+from rankeval.comparison import Comparison, compare
 from rankeval.errors import RankevalWarning, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached

@@ -37,7 +37,7 @@ from rankeval.measures import measure as parse_measure
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
 
 T = TypeVar("T")
 

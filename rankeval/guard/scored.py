@@ -15,7 +15,7 @@ from rankeval.guard.rankings import LoadedCollection, Ranking
 from rankeval.ledger.arrays import decode_array, encode_array
 
 if TYPE_CHECKING:
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 TOLERANCE = 1e-6
@@ -177,7 +177,7 @@ class ScoredPlan:
         """Compare by the primary measure within the batch, and by the secondary measures within the plan."""
         import pandas as pd
 
-        from rankeval.comparison.result import compare
+        from rankeval.comparison import compare
 
         plan, (primary, *secondary) = self.plan, self.labels
         options: dict[str, Any] = {

@@ -20,8 +20,8 @@ from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
 from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import query_folds
-from rankeval.significance.paired import FOLD
-from rankeval.significance.resampling import seed_of
+from rankeval.significance.columns import FOLD
+from rankeval.significance.declarations import seed_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.ranker import QueryRanker, takes_weight, what_was_chosen
 from rankeval.model_selection.rows import row_groups, row_weights
 from rankeval.model_selection.splitters import Rows
-from rankeval.significance.paired import FOLD
+from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.comparison.result import Comparison
+    from rankeval.comparison import Comparison
     from rankeval.model_selection.ranker import QueryRanker
 
 QUESTIONS = ("algorithms", "models")
@@ -188,12 +188,24 @@ class CrossValidations(Mapping[str, CrossValidation]):
         InvalidInput, ConventionMismatch, UnknownName
             As there.
         """
-        from rankeval.model_selection.comparing import compare_algorithms, compare_models
+        from rankeval.comparison.folds import compare_algorithms, compare_models
 
-        if question not in QUESTIONS:
-            raise unknown("question", question, QUESTIONS)
-        asked = compare_algorithms if question == "algorithms" else compare_models
-        return asked(self.results, baseline=baseline, **options)
+        if chosen("question", question, QUESTIONS) == "models":
+            n_folds = max(len(result.folds) for result in self.results.values())
+            return compare_models(self.evaluations, n_folds=n_folds, baseline=baseline, **options)
+        self._refuse_other_folds()
+        folds = {name: result.folds for name, result in self.results.items()}
+        sizes = [(split.n_train, split.n_test) for split in next(iter(self.results.values())).splits]
+        return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
+
+    def _refuse_other_folds(self) -> None:
+        (name, first), *others = self.results.items()
+        for other, result in others:
+            if [split.digest for split in first.splits] != [split.digest for split in result.splits]:
+                raise InvalidInput(
+                    f"{name!r} and {other!r} were cross-validated on different folds: give both the same splitter with "
+                    "a random_state, or cross_validate a mapping of both"
+                )
 
     def __repr__(self) -> str:
         return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"

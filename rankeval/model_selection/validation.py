@@ -20,7 +20,7 @@ from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
-from rankeval.significance.paired import FOLD
+from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:
     import pandas as pd

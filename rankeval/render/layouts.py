@@ -1,16 +1,16 @@
-"""Long tables of comparisons laid out for reading: what goes into which column, and what is emphasised."""
+"""Long tables of comparisons laid out for reading: the columns, and which values are emphasised."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rankeval.render.tables import best_and_second, number, p_value, signed
+from rankeval.render.tables import Table, best_and_second, number, p_value, signed
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def by_comparison(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def by_comparison(table: pd.DataFrame, *, level: float) -> Table:
     """Lay out a row per comparison with all its figures.
 
     Parameters
@@ -22,8 +22,8 @@ def by_comparison(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        ``frame`` and ``formats`` for the renderers of `rankeval.render.tables`.
+    Table
+        Without caption and notes.
     """
     import pandas as pd
 
@@ -51,10 +51,10 @@ def by_comparison(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "p adjusted": p_value,
         "effect": lambda value: number(value, digits=2, sign=True),
     }
-    return {"frame": frame, "formats": formats}
+    return Table(frame, formats)
 
 
-def by_system(table: pd.DataFrame, *, baseline: str, clear: pd.Series[bool]) -> dict[str, Any]:
+def by_system(table: pd.DataFrame, *, baseline: str, clear: pd.Series[bool]) -> Table:
     """Lay out a row per system and a column per measure: means, best and second, stars.
 
     Parameters
@@ -68,26 +68,21 @@ def by_system(table: pd.DataFrame, *, baseline: str, clear: pd.Series[bool]) -> 
 
     Returns
     -------
-    dict
-        ``frame``, ``suffixes`` and ``emphasis`` for the renderers of `rankeval.render.tables`.
+    Table
+        Without caption and notes.
     """
     import pandas as pd
 
-    measures, systems = list(dict.fromkeys(table["measure"])), list(dict.fromkeys(table["system"]))
-    place_of = {(m, x): at for at, (m, x) in enumerate(zip(table["measure"], table["system"], strict=True))}
-    mean, mean_baseline = table["mean_system"].to_numpy(), table["mean_baseline"].to_numpy()
-    starred = clear.to_numpy()
-    columns = {m: [mean[place_of[m, x]] for x in systems] for m in measures}
-    index = [baseline, *systems]
-    means = pd.DataFrame({m: [mean_baseline[place_of[m, systems[0]]], *columns[m]] for m in measures}, index=index)
-    marks = {m: ["", *("*" if starred[place_of[m, x]] else "" for x in systems)] for m in measures}
-    stars = pd.DataFrame(marks, index=index)
+    measures, systems = table["measure"].unique(), table["system"].unique()
+    rows = table.assign(star=clear.map({True: "*", False: ""})).set_index(["measure", "system"])
 
-    def with_names(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.rename_axis("system").reset_index()
+    def wide(column: str, first: pd.Series[Any]) -> pd.DataFrame:
+        """Spread a column over systems and measures, below the baseline's values."""
+        values = {name: [first[name], *rows.loc[name].loc[systems, column]] for name in measures}
+        return pd.DataFrame(values, index=pd.Index([baseline, *systems], name="system"))
 
-    return {
-        "frame": with_names(means),
-        "suffixes": with_names(stars).assign(system=""),
-        "emphasis": with_names(best_and_second(means, measures)).assign(system=""),
-    }
+    means = wide("mean_system", rows["mean_baseline"].groupby(level="measure").first())
+    stars = wide("star", pd.Series("", index=measures))
+    emphasis = best_and_second(means, list(measures))
+    frame, stars, emphasis = (part.reset_index() for part in (means, stars, emphasis))
+    return Table(frame, suffixes=stars.assign(system=""), emphasis=emphasis.assign(system=""))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from rankeval.measures import greater_is_better
 
 if TYPE_CHECKING:
     import pandas as pd
+    from jinja2 import Template
 
 Format = str | Callable[[Any], str]
 
@@ -48,6 +49,19 @@ STYLE = (
     ".rankeval-table .num{text-align:right}.rankeval-table thead th{border-bottom:1px solid}"
     ".rankeval-table .second{text-decoration:underline}.rankeval-table .best{font-weight:bold}</style>"
 )
+TEMPLATE = """<div>{{ style | safe }}<table class="rankeval-table">
+{%- if caption %}<caption>{{ caption }}</caption>{% endif -%}
+<thead><tr>
+{%- for name, numeric in columns %}<th scope="col"{% if numeric %} class="num"{% endif %}>{{ name }}</th>{% endfor -%}
+</tr></thead><tbody>
+{%- for row in rows %}<tr>
+{%- for cell in row %}
+{%- set classes = (["num"] if columns[loop.index0][1] else []) + ([cell.emphasis] if cell.emphasis else []) -%}
+<td{% if classes %} class="{{ classes | join(" ") }}"{% endif %}>{{ cell.text | minus }}</td>{% endfor -%}
+</tr>{% endfor -%}
+</tbody></table>
+{%- if notes %}<ul>{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>{% endif -%}
+</div>"""
 
 
 @dataclass(frozen=True)
@@ -102,17 +116,11 @@ def best_and_second(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     return marks
 
 
-def to_text(
-    frame: pd.DataFrame,
-    *,
-    formats: Mapping[str, Format] | None = None,
-    suffixes: pd.DataFrame | None = None,
-    caption: str = "",
-    notes: Sequence[str] = (),
-) -> str:
-    """Render a frame as plain text for a terminal.
+@dataclass(frozen=True)
+class Table:
+    """A frame laid out for reading: as text, Markdown, HTML or LaTeX.
 
-    Parameters
+    Attributes
     ----------
     frame : DataFrame
         The columns in the order shown; the index is not shown.
@@ -120,24 +128,112 @@ def to_text(
         Column -> format specification or function; numbers have four decimals by default.
     suffixes : DataFrame, optional
         Shaped like `frame`: text put behind a cell's value, such as a star.
+    emphasis : DataFrame, optional
+        Shaped like `frame`, of "best" (bold), "second" (underlined) and "". Plain text leaves it out.
     caption : str, optional
         A line above the table.
     notes : sequence of str
-        Lines below the table.
-
-    Returns
-    -------
-    str
-        Without a line break at its end.
+        Lines below the table; in LaTeX they end the caption.
     """
-    rows = _cells(frame, formats, suffixes, None)
-    lines = [caption] if caption else []
-    lines += _drawn([str(column) for column in frame.columns], rows)
-    return "\n".join([*lines, *(f"* {note}" for note in notes)])
+
+    frame: pd.DataFrame
+    formats: Mapping[str, Format] = field(default_factory=dict)
+    suffixes: pd.DataFrame | None = None
+    emphasis: pd.DataFrame | None = None
+    caption: str = ""
+    notes: Sequence[str] = ()
+
+    def to_text(self) -> str:
+        """Return plain text for a terminal, without a line break at its end."""
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+        rows = self._rows()
+        for name, numeric in self._columns(rows):
+            grid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
+        for row in rows:
+            grid.add_row(*(Text(cell.text) for cell in row))
+        out = StringIO()
+        Console(file=out, width=10_000, color_system=None).print(grid)
+        drawn = [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
+        return "\n".join([*filter(None, [self.caption]), *drawn, *(f"* {note}" for note in self.notes)])
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table of GitHub's flavour, without a line break at its end."""
+
+        def line(cells: Iterable[str]) -> str:
+            return f"| {' | '.join(cells)} |"
+
+        wrappers = {"best": "**{}**", "second": "<u>{}</u>", "": "{}"}
+        rows = self._rows()
+        columns = self._columns(rows)
+        lines = [_markdown(self.caption), ""] if self.caption else []
+        lines.append(line(_markdown(name) for name, _ in columns))
+        lines.append(line("---:" if numeric else "---" for _, numeric in columns))
+        lines += [line(wrappers[cell.emphasis].format(_markdown(cell.text)) for cell in row) for row in rows]
+        lines += ["", *(f"* {_markdown(note)}" for note in self.notes)] if self.notes else []
+        return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
+        rows = self._rows()
+        return _template().render(
+            style=STYLE, columns=self._columns(rows), rows=rows, caption=self.caption, notes=self.notes
+        )
+
+    def to_latex(self, *, label: str = "") -> str:
+        r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``.
+
+        Parameters
+        ----------
+        label : str, optional
+            Name for ``\ref``.
+
+        Returns
+        -------
+        str
+            A ``table`` environment if there is a caption, notes or a label, else the ``tabular`` alone.
+        """
+        import pandas as pd
+
+        wrappers = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
+        rows = self._rows()
+        columns = self._columns(rows)
+        body = [[wrappers[cell.emphasis] % _latex(with_minus(cell.text)) for cell in row] for row in rows]
+        shown = pd.DataFrame(body, columns=[_latex(name) for name, _ in columns], dtype=object)
+        words = " ".join(f"{line.rstrip('.')}." for line in (self.caption, *self.notes) if line)
+        written = shown.style.hide(axis="index").to_latex(
+            hrules=True,
+            column_format="".join("r" if numeric else "l" for _, numeric in columns),
+            position_float="centering" if words or label else None,
+            caption=_latex(words) or None,
+            label=label or None,
+        )
+        return str(written).rstrip("\n")
+
+    def _rows(self) -> list[list[Cell]]:
+        """Format every value; whether it is a number is asked before."""
+        formats = [self.formats.get(name) for name in self.frame.columns]
+        blank = [("",) * len(formats)] * len(self.frame)
+        suffixes, emphasis = (blank if part is None else _values(part) for part in (self.suffixes, self.emphasis))
+        return [
+            [
+                Cell(_formatted(value, how) + suffix, _is_number(value), strength)
+                for value, suffix, strength, how in zip(*row, formats, strict=True)
+            ]
+            for row in zip(_values(self.frame), suffixes, emphasis, strict=True)
+        ]
+
+    def _columns(self, rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
+        """Return each column's name, and whether it holds numbers, which stand at the right."""
+        return [(str(name), any(row[place].number for row in rows)) for place, name in enumerate(self.frame.columns)]
 
 
 def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Render rows of values as `to_text` renders a frame.
+    """Render rows of values as `Table.to_text` renders a frame.
 
     Parameters
     ----------
@@ -151,165 +247,35 @@ def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     str
         Without a line break at its end.
     """
-    return "\n".join(
-        _drawn(header, [[Cell(_formatted(value, None), _is_number(value)) for value in row] for row in rows])
-    )
+    import pandas as pd
+
+    return Table(pd.DataFrame(rows, columns=list(header), dtype=object)).to_text()
 
 
-def _drawn(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
-    """Return the lines of a table for a terminal."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for place, column in enumerate(header):
-        right = any(row[place].number for row in rows)
-        table.add_column(Text(column), justify="right" if right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(cell.text) for cell in row))
-    out = StringIO()
-    Console(file=out, width=10_000, color_system=None).print(table)
-    return [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
+def with_minus(text: str) -> str:
+    """Set the hyphen before a number as a minus sign."""
+    return MINUS.sub("\N{MINUS SIGN}", text)
 
 
-def to_markdown(
-    frame: pd.DataFrame,
-    *,
-    formats: Mapping[str, Format] | None = None,
-    suffixes: pd.DataFrame | None = None,
-    emphasis: pd.DataFrame | None = None,
-    caption: str = "",
-    notes: Sequence[str] = (),
-) -> str:
-    """Render a frame as a Markdown table; best in bold, second underlined.
+@cache
+def _template() -> Template:
+    from jinja2 import Environment
 
-    Parameters
-    ----------
-    frame, formats, suffixes, caption, notes
-        As in `to_text`.
-    emphasis : DataFrame, optional
-        Shaped like `frame`, of "best", "second" and "".
-
-    Returns
-    -------
-    str
-        GitHub's flavour, without a line break at its end.
-    """
-    rows = _cells(frame, formats, suffixes, emphasis)
-    wrappers = {"best": "**{}**", "second": "<u>{}</u>", "": "{}"}
-    header = [str(column).translate(MARKDOWN_ESCAPES) for column in frame.columns]
-    rule = ["---:" if any(row[place].number for row in rows) else "---" for place in range(len(header))]
-    body = [[wrappers[cell.emphasis].format(cell.text.translate(MARKDOWN_ESCAPES)) for cell in row] for row in rows]
-    lines = [caption.translate(MARKDOWN_ESCAPES), ""] if caption else []
-    lines += [f"| {' | '.join(row)} |" for row in (header, rule, *body)]
-    lines += ["", *(f"* {note.translate(MARKDOWN_ESCAPES)}" for note in notes)] if notes else []
-    return "\n".join(lines)
+    environment = Environment(autoescape=True)
+    environment.filters["minus"] = with_minus
+    return environment.from_string(TEMPLATE)
 
 
-def to_html(
-    frame: pd.DataFrame,
-    *,
-    formats: Mapping[str, Format] | None = None,
-    suffixes: pd.DataFrame | None = None,
-    emphasis: pd.DataFrame | None = None,
-    caption: str = "",
-    notes: Sequence[str] = (),
-) -> str:
-    """Render a frame as an HTML fragment that stands alone in a notebook cell.
-
-    Parameters
-    ----------
-    frame, formats, suffixes, emphasis, caption, notes
-        As in `to_markdown`.
-
-    Returns
-    -------
-    str
-        One ``div``; all text is escaped.
-    """
-    rows = _cells(frame, formats, suffixes, emphasis)
-    numeric = [any(row[place].number for row in rows) for place in range(frame.shape[1])]
-    head = "".join(
-        f'<th scope="col"{_classes("num" if right else "")}>{html.escape(str(column))}</th>'
-        for column, right in zip(frame.columns, numeric, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{_classes('num' if right else '', cell.emphasis)}>{_with_minus(html.escape(cell.text))}</td>"
-            for cell, right in zip(row, numeric, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    below = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    below = f"<ul>{below}</ul>" if below else ""
-    table = f'<table class="rankeval-table">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return f"<div>{STYLE}{table}{below}</div>"
+def _values(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
+    return frame.itertuples(index=False, name=None)
 
 
-def to_latex(
-    frame: pd.DataFrame,
-    *,
-    formats: Mapping[str, Format] | None = None,
-    suffixes: pd.DataFrame | None = None,
-    emphasis: pd.DataFrame | None = None,
-    caption: str = "",
-    notes: Sequence[str] = (),
-    label: str = "",
-) -> str:
-    r"""Render a frame as a LaTeX table; needs ``\usepackage{booktabs}``.
-
-    Parameters
-    ----------
-    frame, formats, suffixes, emphasis, caption, notes
-        As in `to_markdown`; notes end the caption.
-    label : str, optional
-        What ``\ref`` refers to.
-
-    Returns
-    -------
-    str
-        A ``table`` environment if there is a caption or a label, else the ``tabular`` alone.
-    """
-    rows = _cells(frame, formats, suffixes, emphasis)
-    wrappers = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
-    columns = "".join("r" if any(row[place].number for row in rows) else "l" for place in range(frame.shape[1]))
-    header = " & ".join(str(column).translate(LATEX_ESCAPES) for column in frame.columns)
-    body = [
-        " & ".join(wrappers[cell.emphasis] % _with_minus(cell.text).translate(LATEX_ESCAPES) for cell in row)
-        for row in rows
-    ]
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", rf"{header} \\", r"\midrule"]
-    lines += [*(rf"{row} \\" for row in body), r"\bottomrule", r"\end{tabular}"]
-    if not (caption or label or notes):
-        return "\n".join(lines)
-    words = " ".join(f"{line.rstrip('.')}." for line in (caption, *notes) if line).translate(LATEX_ESCAPES)
-    above = [r"\begin{table}", r"\centering", rf"\caption{{{words}}}", *([rf"\label{{{label}}}"] if label else [])]
-    return "\n".join([*above, *lines, r"\end{table}"])
+def _markdown(text: str) -> str:
+    return text.translate(MARKDOWN_ESCAPES)
 
 
-def _cells(
-    frame: pd.DataFrame,
-    formats: Mapping[str, Format] | None,
-    suffixes: pd.DataFrame | None,
-    emphasis: pd.DataFrame | None,
-) -> list[list[Cell]]:
-    """Format every value; a column counts as numeric if its values are numbers before formatting."""
-    formats = formats or {}
-    rows = []
-    for place in range(len(frame)):
-        row = []
-        for column_place, column in enumerate(frame.columns):
-            value = frame.iloc[place, column_place]
-            behind = "" if suffixes is None else str(suffixes.iloc[place, column_place])
-            strength = "" if emphasis is None else str(emphasis.iloc[place, column_place])
-            row.append(Cell(_formatted(value, formats.get(column)) + behind, _is_number(value), strength))
-        rows.append(row)
-    return rows
+def _latex(text: str) -> str:
+    return text.translate(LATEX_ESCAPES)
 
 
 def _formatted(value: Any, how: Format | None) -> str:
@@ -317,20 +283,8 @@ def _formatted(value: Any, how: Format | None) -> str:
         return how(value)
     if how is not None:
         return format(value, how)
-    if isinstance(value, str) or not _is_number(value):
-        return str(value)
     return number(value) if isinstance(value, float) else str(value)
-
-
-def _with_minus(text: str) -> str:
-    """Set the hyphen before a number as a minus sign."""
-    return MINUS.sub("\N{MINUS SIGN}", text)
 
 
 def _is_number(value: Any) -> bool:
     return not isinstance(value, str | bool) and hasattr(value, "__float__")
-
-
-def _classes(*names: str) -> str:
-    joined = " ".join(name for name in names if name)
-    return f' class="{joined}"' if joined else ""

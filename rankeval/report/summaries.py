@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import COUNTED_AS
-from rankeval.comparison.result import Comparison
+from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
-from rankeval.render import tables
-from rankeval.render.tables import number, signed
+from rankeval.render.tables import Table, number, signed
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ def experiment_text(facts: ExperimentFacts) -> str:
         The experiment.
     """
     return "\n\n".join(
-        [headline(facts), tables.to_text(candidate_frame(facts)), str(facts.comparison), standing(facts)]
+        [headline(facts), Table(candidate_frame(facts)).to_text(), str(facts.comparison), standing(facts)]
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankeval.significance.paired import Floats, as_columns, without_variance
+from rankeval.significance.columns import as_columns, without_variance
+from rankeval.significance.declarations import Floats
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Counts of queries that were won, tied and lost; arrays for many pairs."""
+    """Numbers of queries that the system won, tied and lost; arrays for many pairs."""
 
     wins: Any
     ties: Any
@@ -45,8 +46,7 @@ def standardised_effect(d: ArrayLike) -> Floats:
     mean, flat = columns.mean(axis=0), without_variance(columns)
     deviation = np.where(flat, 1.0, columns.std(axis=0, ddof=1))
     effect = np.where(flat & (mean != 0), np.copysign(np.inf, mean), mean / deviation)
-    shaped: Floats = effect.reshape(np.shape(d)[1:])[()]
-    return shaped
+    return np.asarray(effect.reshape(np.shape(d)[1:])[()])
 
 
 def outcomes(d: ArrayLike) -> Outcomes:
@@ -55,7 +55,7 @@ def outcomes(d: ArrayLike) -> Outcomes:
     Parameters
     ----------
     d : array_like of shape (n_queries,) or (n_queries, n_pairs)
-        Differences as `paired.differences` makes them: scores within a relative 1e-12 of each other tie.
+        Differences as `columns.differences` returns them: scores within a relative 1e-12 of each other tie.
 
     Returns
     -------

@@ -1,116 +1,104 @@
-"""From raw p-values to a family: which comparisons are corrected for together, and what to say about it."""
+"""Families of comparisons: which p-values are corrected together, and what to say about it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from rankeval.significance import draws_at_random, smallest_p_value
-from rankeval.significance.multiple import JOINT_CORRECTIONS, adjust, family_level, max_t, tukey
-from rankeval.significance.paired import Floats
-
-TEST_WORDS = {
-    "t": "paired t test",
-    "randomization": "randomisation test (sign flips)",
-    "bootstrap": "symmetric studentised bootstrap",
-    "wilcoxon": "Wilcoxon signed-rank test",
-    "sign": "sign test",
-    "bootstrap_shift": "shift bootstrap",
-    "bootstrap_percentile": "percentile bootstrap",
-    "bootstrap_bca": "BCa bootstrap",
-    "corrected_resampled_t": "corrected resampled t test of fold means",
-}
-CORRECTION_WORDS = {
-    "holm": "Holm",
-    "bonferroni": "Bonferroni",
-    "bh": "Benjamini-Hochberg",
-    "none": "no correction",
-    "max_t": "max-T",
-    "tukey": "randomised Tukey HSD",
-}
+from rankeval.significance.declarations import Floats, Settings
+from rankeval.significance.registry import CORRECTIONS, TESTS
 
 
 def adjust_by_family(
+    correction: str,
     p: Floats,
     d: Floats,
     scores: Floats,
     pairs: Sequence[tuple[int, int]],
-    correction: str,
     size: int,
-    options: Mapping[str, Any],
+    settings: Settings,
 ) -> Floats:
     """Adjust within each family: all columns, or those of each measure.
 
     Parameters
     ----------
+    correction : str
+        A key of `CORRECTIONS`.
     p : ndarray of shape (n_measures * n_pairs,)
         Raw p-values, the pairs of a measure beside each other.
     d : ndarray of shape (n_queries, n_measures * n_pairs)
         Differences in the same order.
     scores : ndarray of shape (n_queries, n_systems, n_measures)
-        What the differences were taken of.
+        The scores that the differences were taken of.
     pairs : sequence of (int, int)
         Baseline and system of each pair.
-    correction : str
-        A key of `multiple.CORRECTIONS`.
     size : int
         Number of comparisons in one family.
-    options : mapping
-        alternative, n_resamples and rng.
+    settings : Settings
+        Alternative and resamples, for joint corrections.
 
     Returns
     -------
     ndarray of shape (n_measures * n_pairs,)
         Adjusted p-values, never below the raw ones (joint corrections have a test of their own).
     """
-    n_measures = d.shape[1] // len(pairs)
-    per_family = size // len(pairs)  # measures in one family
+    declared = CORRECTIONS[correction]
     parts = []
-    for first in range(0, n_measures, per_family):
-        columns = slice(first * len(pairs), (first + per_family) * len(pairs))
-        if correction == "max_t":
-            parts.append(max_t(d[:, columns], **options))
-        elif correction == "tukey":
-            cube = scores[:, :, first : first + per_family]
-            joint = tukey(cube, pairs, n_resamples=options["n_resamples"], rng=options["rng"])
-            parts.append(joint.T.ravel())
+    for start in range(0, len(p), size):
+        family = slice(start, start + size)
+        if declared.needs == "differences":
+            parts.append(declared.function(d[:, family], settings))
+        elif declared.needs == "scores":
+            measures = slice(start // len(pairs), (start + size) // len(pairs))
+            parts.append(declared.function(scores[:, :, measures], pairs, settings).T.ravel())
         else:
-            parts.append(adjust(p[columns], correction))
+            parts.append(declared.function(p[family]))
     return np.maximum(np.concatenate(parts), p)
 
 
+def family_level(alpha: float, correction: str, size: int) -> float:
+    """Return the level at which the hardest comparison of a family is tested.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the family.
+    correction : str
+        A key of `CORRECTIONS`.
+    size : int
+        Number of comparisons.
+
+    Returns
+    -------
+    float
+        ``alpha / size`` if any false claim is controlled (a lower bound for joint corrections), else alpha.
+    """
+    return alpha / size if CORRECTIONS[correction].familywise else alpha
+
+
 def family_notes(test: str, correction: str, size: int) -> list[str]:
-    """Say what the correction does not promise."""
-    notes = {
-        "bh": "Benjamini-Hochberg controls the expected share of false claims, not the chance of any false claim",
-        "tukey": (
-            "randomised Tukey takes all systems as exchangeable: with near-identical systems beside unlike ones it is "
-            "liberal (16 % family-wise errors measured where 5 % were asked)"
-        ),
-        "none": f"p-values are not corrected for the {size} comparisons",
-    }
-    if correction == "max_t" and test != "randomization":
-        return [f"adjusted p-values are by sign flips joint over the family, raw ones by the {TEST_WORDS[test]}"]
-    return [notes[correction]] if correction in notes and size > 1 else []
+    """Say what the correction does not promise, and which test its p-values come from."""
+    declared = CORRECTIONS[correction]
+    notes = [declared.note.format(size=size)] if declared.note and size > 1 else []
+    if declared.own_test not in ("", test):
+        notes.append(
+            f"adjusted p-values come from the {TESTS[declared.own_test].words}, joint over the family; raw ones from "
+            f"the {TESTS[test].words}"
+        )
+    return notes
 
 
-def resolution_notes(
-    test: str, correction: str, size: int, n: int, n_resamples: int, alternative: str, alpha: float
-) -> list[str]:
-    """Say when no data could have led to a rejection."""
-    joint = correction in JOINT_CORRECTIONS
-    level = alpha if joint else family_level(alpha, correction, size)
-    source = correction if joint and test in ("t", "randomization") else test
-    floor = smallest_p_value(source, n, n_resamples=n_resamples, alternative=alternative)
+def resolution_notes(test: str, correction: str, size: int, n: int, settings: Settings) -> list[str]:
+    """Say if no data could have led to a rejection."""
+    joint = CORRECTIONS[correction].is_joint
+    level = settings.alpha if joint else family_level(settings.alpha, correction, size)
+    # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.
+    floor, at_random = max((one.floor(n, settings), one.is_random(n)) for one in (TESTS[test], CORRECTIONS[correction]))
     if floor <= level * (1 + 1e-9):
         return []
-    needed = math.ceil(n_resamples * floor / level)
-    remedy = f"ask for n_resamples={needed} or more" if draws_at_random(source, n) else "more queries are needed"
-    note = (
-        f"nothing can be significant here: the smallest p-value possible is {floor:.2g}, and the family of {size} "
-        f"asks for {level:.2g}; {remedy}"
-    )
-    return [note]
+    needed = math.ceil(settings.n_resamples * floor / level)
+    remedy = f"ask for n_resamples={needed} or more" if at_random else "more queries are needed"
+    possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
+    return [f"nothing can be significant here: {possible}; {remedy}"]

@@ -1,8 +1,8 @@
 """Tests for differences between folds, which overlap: the corrected resampled t of Nadeau and Bengio.
 
 Training parts of different folds share most of their queries, and repeats test the same queries again, so fold scores
-are no sample: a plain t test over ten times ten folds claims a difference in over half of the cases in which there is
-none. The correction adds the share of test to training queries to the variance of the mean.
+are not a sample: a plain t test over ten times ten folds claims a difference in over half of the cases without one.
+The correction adds the ratio of test to training queries to the variance of the mean.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankeval.errors import InvalidInput
-from rankeval.significance.paired import Floats, PairedTest, paired_t
+from rankeval.significance.declarations import Alternative, Floats, PairedResult, Settings
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.registry import FOLD_TESTS, run
 
 REPEATS_RECOMMENDED = 10
 """One run of ten folds finds half of the differences that ten runs find (power .38 against .74 where both were
@@ -22,8 +23,8 @@ measured), and is too timid besides: .015 false positives where .05 are asked.""
 
 
 def corrected_resampled_t(
-    d: ArrayLike, ratio: float, *, alternative: str = "two-sided", confidence_level: float = 0.95
-) -> PairedTest:
+    d: ArrayLike, ratio: float, *, alternative: Alternative = "two-sided", confidence_level: float = 0.95
+) -> PairedResult:
     """Test whether two algorithms differ, by their differences on folds that overlap.
 
     Holds its level: about 4 % false positives on ten repeats of ten folds, where the plain t makes over 40 %.
@@ -41,7 +42,7 @@ def corrected_resampled_t(
 
     Returns
     -------
-    PairedTest
+    PairedResult
         With ``t = mean(d) / sqrt(var(d) * (1 / n_folds + ratio))`` on ``n_folds - 1`` degrees of freedom.
 
     Raises
@@ -59,7 +60,7 @@ def corrected_resampled_t(
     >>> round(float(corrected_resampled_t([0.1, 0.3, 0.2], ratio=0.5).p_value), 4)
     0.1598
     """
-    return paired_t(widened(d, ratio), alternative=alternative, confidence_level=confidence_level)
+    return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(alternative, confidence_level))
 
 
 def widened(d: ArrayLike, ratio: float) -> Floats:
@@ -82,12 +83,11 @@ def widened(d: ArrayLike, ratio: float) -> Floats:
         raise InvalidInput(f"the differences of at least 2 folds are needed, found shape {folds.shape}")
     mean = folds.mean(axis=0)
     # var * (1 / J + ratio) is the plain variance of the mean, var / J, times 1 + J * ratio.
-    spread: Floats = mean + (folds - mean) * np.sqrt(1 + len(folds) * ratio)
-    return spread
+    return np.asarray(mean + (folds - mean) * np.sqrt(1 + len(folds) * ratio))
 
 
 def detectable_fold_difference(
-    d: ArrayLike, ratio: float, alpha: float = 0.05, power: float = 0.8, *, alternative: str = "two-sided"
+    d: ArrayLike, ratio: float, alpha: float = 0.05, power: float = 0.8, *, alternative: Alternative = "two-sided"
 ) -> Any:
     """Return the smallest true difference that the corrected t shows with the power asked for.
 

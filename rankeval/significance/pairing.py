@@ -1,4 +1,4 @@
-"""Scores of several systems brought together: by query id, never by position."""
+"""Pair the scores of several systems by query id, never by position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.significance.paired import Floats
+from rankeval.significance.declarations import Floats
 
 MISSING = ("error", "skip")
 
@@ -45,13 +45,13 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
     labels : sequence of str
         The columns to take.
     missing : {"error", "skip"}
-        What to do where systems have different queries: refuse, or keep the common ones. What a system that lacks a
-        query would have there, its scores do not say.
+        If systems have different queries: refuse, or keep the common ones. Nothing is filled in, because the scores
+        do not say what an empty ranking is worth.
 
     Returns
     -------
     PairedScores
-        Sorted by query id, so that resampling does not depend on the order of rows.
+        Sorted by query id, so that resampling does not depend on the order of the rows.
 
     Raises
     ------
@@ -122,6 +122,6 @@ def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Inde
 def _ascending(queries: pd.Index[Any]) -> pd.Index[Any]:
     try:
         ordered = queries.sort_values()
-    except TypeError:  # ids of several types have an order of their own by type and text
+    except TypeError:  # numbers and strings do not compare: sort ids of several types by type, then as text
         ordered = pd.Index(sorted(queries, key=lambda query: (type(query).__name__, str(query))))
     return ordered

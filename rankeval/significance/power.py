@@ -18,10 +18,10 @@ from scipy import optimize, stats
 from rankeval._checks import check_count, check_number
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
-from rankeval.significance.paired import Floats, check_alternative
+from rankeval.significance.declarations import Floats, check_alternative
 
 _LEAST_EFFECT, _GREATEST_EFFECT = 1e-4, 1e4
-"""Differences in standard deviations beyond which no number of queries is looked for, or 2 are enough."""
+"""Differences in standard deviations: no number of queries is looked for below the least; 2 suffice above the other."""
 
 
 def topics_needed(
@@ -75,7 +75,7 @@ def topics_needed(
         return high
     while _power(effect, high, alpha, alternative) < power:
         high *= 2
-    low = high // 2
+    low = high // 2  # too few, unless it is 1: the power grows with n, so bisect between the two
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _power(effect, middle, alpha, alternative) >= power else (middle, high)
@@ -120,13 +120,12 @@ def detectable_difference(
     if n < 2:
         raise InvalidInput(f"n is {n}; a paired test needs at least 2 queries")
     spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
-    found: Floats = (spread * _detectable_effect(n, alpha, power, alternative))[()]
-    return found
+    return np.asarray(spread * _detectable_effect(n, alpha, power, alternative))[()]
 
 
 @lru_cache(maxsize=256)
 def _detectable_effect(n: int, alpha: float, power: float, alternative: str) -> float:
-    """Return the smallest standardised effect; the same for all pairs over the same queries."""
+    """Return the smallest standardised effect. Kept, because all pairs over the same queries share it."""
     high = 1.0
     while _power(high, n, alpha, alternative) < power:
         high *= 2

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from calibration.worlds import WORLDS, equal_systems, exponential_differences, null_differences, shifted_differences
 
-from rankeval.significance import RESAMPLING_TESTS, paired_test
+from rankeval.significance import Settings, paired_test
 from rankeval.significance.multiple import bonferroni, holm, max_t, tukey
 
 REPLICATIONS = 4000
@@ -21,8 +21,8 @@ SIZES = (10, 25, 50, 100)
 
 def rate(test, d, *, n_resamples=999, alternative="two-sided"):
     """Return the share of columns in which the test claims a difference at 5 %."""
-    options = {"n_resamples": n_resamples, "rng": 1} if test in RESAMPLING_TESTS else {}
-    return float((paired_test(test, d, alternative=alternative, **options).p_value <= 0.05).mean())
+    result = paired_test(test, d, alternative=alternative, n_resamples=n_resamples, rng=1)
+    return float((result.p_value <= 0.05).mean())
 
 
 def nothing_there(world, n):
@@ -123,8 +123,8 @@ def test_family_wise_errors_over_all_pairs_of_ten_equal_systems():
             "naive": p.min(),
             "bonferroni": bonferroni(p).min(),
             "holm": holm(p).min(),
-            "max_t": max_t(d, n_resamples=199, rng=experiment).min(),
-            "tukey": tukey(scores, pairs, n_resamples=199, rng=experiment).min(),
+            "max_t": max_t(d, Settings(n_resamples=199, rng=experiment)).min(),
+            "tukey": tukey(scores, pairs, Settings(n_resamples=199, rng=experiment)).min(),
         }
         for name, p_value in smallest.items():
             claims[name] += p_value <= 0.05
@@ -142,7 +142,7 @@ def test_step_down_keeps_its_level_among_the_equal_systems():
     experiments = 400
     for experiment in range(experiments):
         scores = equal_systems(50, 10, rng=[experiment, 2], better=4, gain=0.12)
-        p = max_t(scores[:, 1:] - scores[:, :1], n_resamples=399, rng=experiment)
+        p = max_t(scores[:, 1:] - scores[:, :1], Settings(n_resamples=399, rng=experiment))
         false_claims += p[:5].min() <= 0.05
         found.append((p[5:] <= 0.05).mean())
     assert false_claims / experiments <= 0.08

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from calibration.worlds import equal_learners
 
+from rankeval.significance import paired_test
 from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.paired import paired_t
 
 REPEATS = FOLDS = 10
 
@@ -30,7 +30,7 @@ def rate(result):
 def test_the_corrected_t_keeps_its_level_where_the_plain_one_is_wrong_in_over_forty_percent(null):
     by_fold, _ = null
     assert 0.030 <= rate(corrected_resampled_t(by_fold, 1 / (FOLDS - 1))) <= 0.065
-    assert rate(paired_t(by_fold)) > 0.40
+    assert rate(paired_test("t", by_fold)) > 0.40
 
 
 def test_one_run_of_ten_folds_is_too_timid(null):
@@ -41,7 +41,7 @@ def test_one_run_of_ten_folds_is_too_timid(null):
 
 def test_queries_pooled_over_folds_keep_their_level_nearly(null):
     _, by_query = null
-    assert 0.035 <= rate(paired_t(by_query)) <= 0.075
+    assert 0.035 <= rate(paired_test("t", by_query)) <= 0.075
 
 
 def test_ten_repeats_find_what_one_run_misses():

@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, QueryShuffleSplit, RepeatedQueryKFold
+from rankeval.significance import paired_test
 from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.paired import paired_t
 
 CV = RepeatedQueryKFold(3, n_repeats=10, random_state=0)
 
@@ -117,7 +117,7 @@ def test_models_are_compared_over_queries(rivals, ltr):
     """Approximately where folds are pooled; without that note on one hold-out."""
     pooled = rivals["last"].compare(rivals["first"], question="models", measures="AP")
     d = rivals["first"].evaluation.per_query["AP"] - rivals["last"].evaluation.per_query["AP"]
-    assert pooled.table["p_value"][0] == pytest.approx(paired_t(d.to_numpy()).p_value, abs=1e-12)
+    assert pooled.table["p_value"][0] == pytest.approx(paired_test("t", d.to_numpy()).p_value, abs=1e-12)
     assert any(note.startswith("approximate") for note in pooled.notes)
     one = QueryShuffleSplit(1, test_size=0.5, random_state=0)
     held_out = rk.cross_validate(RIVALS, ltr.X, ltr.y, qid=ltr.qid, cv=one, measures="AP")
@@ -175,7 +175,7 @@ def test_fold_scores_are_refused_by_tests_of_queries(rivals):
     with pytest.raises(InvalidInput, match="scores of folds"):
         rk.compare({name: result.folds for name, result in rivals.items()})
     with pytest.raises(InvalidInput, match="scores of folds"):
-        paired_t(rivals["last"].folds["AP"] - rivals["first"].folds["AP"])
+        paired_test("t", rivals["last"].folds["AP"] - rivals["first"].folds["AP"])
 
 
 def test_fold_scores_are_known_without_their_index(rivals):

@@ -39,7 +39,7 @@ class Texts(HTMLParser):
 
 def test_text_lines_up():
     """Names to the left, numbers to the right, notes below."""
-    lines = tables.to_text(FRAME, caption="Two systems", notes=["read me"]).splitlines()
+    lines = tables.Table(FRAME, caption="Two systems", notes=["read me"]).to_text().splitlines()
     assert lines[0] == "Two systems"
     assert lines[1].split() == ["system", "AP", "n"]
     assert lines[3].split() == ["bm25", "0.2500", "3"]
@@ -49,7 +49,7 @@ def test_text_lines_up():
 
 
 def test_markdown_is_a_table_with_escapes():
-    assert tables.to_markdown(FRAME).splitlines() == [
+    assert tables.Table(FRAME).to_markdown().splitlines() == [
         "| system | AP | n |",
         "| --- | ---: | ---: |",
         "| bm25 | 0.2500 | 3 |",
@@ -58,7 +58,7 @@ def test_markdown_is_a_table_with_escapes():
 
 
 def test_latex_is_booktabs_with_escapes():
-    assert tables.to_latex(FRAME).splitlines() == [
+    assert tables.Table(FRAME).to_latex().splitlines() == [
         r"\begin{tabular}{lrr}",
         r"\toprule",
         r"system & AP & n \\",
@@ -68,7 +68,7 @@ def test_latex_is_booktabs_with_escapes():
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    floating = tables.to_latex(FRAME, caption="100 % of AP_50", notes=["seed 1"], label="tab:x")
+    floating = tables.Table(FRAME, caption="100 % of AP_50", notes=["seed 1"]).to_latex(label="tab:x")
     assert r"\caption{100 \% of AP\_50. seed 1.}" in floating
     assert r"\label{tab:x}" in floating
 
@@ -76,8 +76,8 @@ def test_latex_is_booktabs_with_escapes():
 @given(st.text(max_size=20))
 def test_html_shows_any_text_as_text(text):
     """No name, header, caption or note can put a tag into the page."""
-    plain = tables.to_html(pd.DataFrame({"system": ["x"]}), caption="c", notes=["n"])
-    page = tables.to_html(pd.DataFrame({text: [text]}), caption=f"c{text}", notes=[text])
+    plain = tables.Table(pd.DataFrame({"system": ["x"]}), caption="c", notes=["n"]).to_html()
+    page = tables.Table(pd.DataFrame({text: [text]}), caption=f"c{text}", notes=[text]).to_html()
     parsed, expected = Texts(), Texts()
     parsed.feed(page)
     expected.feed(plain)
@@ -90,7 +90,7 @@ def test_html_shows_any_text_as_text(text):
 @given(st.text(max_size=20))
 def test_latex_leaves_no_active_character(text):
     """Outside our own commands no character has a meaning to TeX, and a row stays one line."""
-    row = tables.to_latex(pd.DataFrame({"system": [text.replace("\n", " ")]})).split("\\midrule\n")[1]
+    row = tables.Table(pd.DataFrame({"system": [text.replace("\n", " ")]})).to_latex().split("\\midrule\n")[1]
     body = row.split(" \\\\\n\\bottomrule")[0]
     for command in (
         r"\textbackslash{}",
@@ -121,11 +121,11 @@ def test_best_and_second_share_ties():
 def test_emphasis_and_suffixes_in_every_markup():
     frame = pd.DataFrame({"AP": [0.5, 0.7]})
     options = {"emphasis": tables.best_and_second(frame, ["AP"]), "suffixes": pd.DataFrame({"AP": ["", "*"]})}
-    assert r"\textbf{0.7000*}" in tables.to_latex(frame, **options)
-    assert r"\underline{0.5000}" in tables.to_latex(frame, **options)
-    assert r"**0.7000\***" in tables.to_markdown(frame, **options)
-    assert "<u>0.5000</u>" in tables.to_markdown(frame, **options)
-    assert '<td class="num best">0.7000*</td>' in tables.to_html(frame, **options)
+    assert r"\textbf{0.7000*}" in tables.Table(frame, **options).to_latex()
+    assert r"\underline{0.5000}" in tables.Table(frame, **options).to_latex()
+    assert r"**0.7000\***" in tables.Table(frame, **options).to_markdown()
+    assert "<u>0.5000</u>" in tables.Table(frame, **options).to_markdown()
+    assert '<td class="num best">0.7000*</td>' in tables.Table(frame, **options).to_html()
 
 
 @pytest.mark.parametrize(
@@ -155,5 +155,5 @@ def test_p_values_are_never_shown_as_zero():
 
 def test_formats_by_column():
     """A specification or a function; a column without one is left as it is."""
-    text = tables.to_markdown(FRAME, formats={"AP": ".1%", "n": lambda n: f"{n} rows"})
+    text = tables.Table(FRAME, formats={"AP": ".1%", "n": lambda n: f"{n} rows"}).to_markdown()
     assert "| bm25 | 25.0% | 3 rows |" in text

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import rankeval as rk
-from rankeval.comparison.result import compare
+from rankeval.comparison import compare
 from rankeval.evaluation import evaluate
 from rankeval.report import (
     Candidate,

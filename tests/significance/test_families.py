@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rankeval.significance import Settings, adjust
 from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
-from rankeval.significance.multiple import adjust, max_t, tukey
+from rankeval.significance.multiple import max_t, tukey
 
 PAIRS = [(0, 1), (0, 2)]
-OPTIONS = {"alternative": "two-sided", "n_resamples": 199, "rng": 4}
+SETTINGS = Settings(n_resamples=199, rng=4)
 
 
 def columns():
@@ -29,15 +30,15 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
     for family in families:
         measures = sorted({column // 2 for column in family})
         if correction == "max_t":
-            expected += max_t(d[:, family], **OPTIONS).tolist()
+            expected += max_t(d[:, family], SETTINGS).tolist()
         elif correction == "tukey":
-            joint = tukey(scores[:, :, measures], PAIRS, n_resamples=199, rng=4)
+            joint = tukey(scores[:, :, measures], PAIRS, SETTINGS)
             expected += [joint[pair, k] for k in range(len(measures)) for pair in range(2)]
         else:
             expected += adjust(p[family], correction).tolist()
-    found = adjust_by_family(p, d, scores, PAIRS, correction, size, OPTIONS)
+    found = adjust_by_family(correction, p, d, scores, PAIRS, size, SETTINGS)
     np.testing.assert_allclose(found, np.maximum(expected, p), rtol=1e-12)
-    raised = adjust_by_family(np.ones(6), d, scores, PAIRS, correction, size, OPTIONS)
+    raised = adjust_by_family(correction, np.ones(6), d, scores, PAIRS, size, SETTINGS)
     assert raised.tolist() == [1.0] * 6
 
 
@@ -50,9 +51,9 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
     for correction in ("holm", "bonferroni"):
         assert family_notes("t", correction, 5) == []
     assert family_notes("randomization", "max_t", 5) == []
-    assert family_notes("t", "max_t", 5) == [
-        "adjusted p-values are by sign flips joint over the family, raw ones by the paired t test"
-    ]
+    (note,) = family_notes("t", "max_t", 5)
+    assert note.startswith("adjusted p-values come from the randomisation test (sign flips), joint over the family; ")
+    assert note.endswith("raw ones from the paired t test")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
 )
 def test_a_family_in_which_nothing_could_be_significant_is_noted(test, correction, size, n, n_resamples, says):
     """The smallest p-value that there is against the level of the hardest comparison, at 5 %."""
-    notes = resolution_notes(test, correction, size, n, n_resamples, "two-sided", 0.05)
+    notes = resolution_notes(test, correction, size, n, Settings(n_resamples=n_resamples))
     assert (notes == []) == (says is None)
     if says:
         assert notes[0].startswith("nothing can be significant here: the smallest p-value possible is ")

@@ -13,16 +13,10 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance.multiple import (
-    CORRECTIONS,
-    JOINT_CORRECTIONS,
-    _shuffled_means,
-    adjust,
-    family_level,
-    max_t,
-    tukey,
-)
-from rankeval.significance.resampling import sign_flip
+from rankeval.significance import CORRECTIONS, Settings, adjust, paired_test
+from rankeval.significance.families import family_level
+from rankeval.significance.multiple import _shuffled_means, max_t, tukey
+from rankeval.significance.registry import corrections_of_p_values
 
 STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh"}
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
@@ -48,7 +42,7 @@ def test_golden_corrections(shared, method):
         np.testing.assert_allclose(adjust(p, method), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", sorted(set(CORRECTIONS) - JOINT_CORRECTIONS))
+@pytest.mark.parametrize("method", corrections_of_p_values())
 @given(p=P_VALUES, data=st.data())
 def test_adjusted_p_values_keep_order_and_never_fall(method, p, data):
     """Adjusted >= raw, at most 1, monotone in the raw p, and indifferent to the order of the family."""
@@ -97,12 +91,14 @@ def test_max_t_equals_brute_force(alternative, seed, n, m):
         reached = drawn[:, order[step:]].max(axis=1) >= observed[j] * (1 - np.sign(observed[j]) * 1e-9)
         floor = max(floor, reached.mean())
         expected[j] = floor
-    np.testing.assert_allclose(max_t(d, alternative=alternative), expected, atol=1e-12)
+    np.testing.assert_allclose(max_t(d, Settings(alternative=alternative)), expected, atol=1e-12)
 
 
 def test_max_t_of_one_comparison_is_the_sign_flip():
     d = np.random.default_rng(0).normal(0.2, 1, size=(40, 1))
-    assert max_t(d, n_resamples=999, rng=5) == pytest.approx(sign_flip(d, n_resamples=999, rng=5).p_value)
+    assert max_t(d, Settings(n_resamples=999, rng=5)) == pytest.approx(
+        paired_test("randomization", d, n_resamples=999, rng=5).p_value
+    )
 
 
 def test_max_t_beats_holm_on_near_copies():
@@ -110,8 +106,8 @@ def test_max_t_beats_holm_on_near_copies():
     generator = np.random.default_rng(2)
     base = generator.normal(0.45, 1, size=(50, 1))
     d = np.hstack([base + generator.normal(0, 0.05, size=(50, 20)), np.zeros((50, 1))])
-    raw = sign_flip(d, n_resamples=9999, rng=1).p_value
-    joint = max_t(d, n_resamples=9999, rng=1)
+    raw = paired_test("randomization", d, n_resamples=9999, rng=1).p_value
+    joint = max_t(d, Settings(n_resamples=9999, rng=1))
     assert (joint[:20] < adjust(raw, "holm")[:20]).all()
     assert joint[20] == 1.0
     assert (joint > 0).all()
@@ -128,7 +124,7 @@ def test_tukey_equals_brute_force():
     ]
     means = scores.mean(axis=0)
     expected = [np.mean(np.array(ranges) >= abs(means[i] - means[j]) - 1e-12) for i, j in pairs]
-    found = tukey(scores, pairs, n_resamples=40_000, rng=0)
+    found = tukey(scores, pairs, Settings(n_resamples=40_000, rng=0))
     np.testing.assert_allclose(found, expected, atol=4 * 0.5 / np.sqrt(40_000))
 
 
@@ -137,10 +133,12 @@ def test_tukey_over_measures_is_free_of_their_scale():
     scores = np.random.default_rng(3).random((30, 4, 2))
     scaled = scores * np.array([1.0, 100.0])
     pairs = [(0, 1), (2, 3)]
-    assert tukey(scores, pairs, n_resamples=500, rng=1) == pytest.approx(tukey(scaled, pairs, n_resamples=500, rng=1))
-    assert tukey(np.ones((5, 3)), [(0, 1)], n_resamples=50, rng=0).tolist() == [1.0]
+    assert tukey(scores, pairs, Settings(n_resamples=500, rng=1)) == pytest.approx(
+        tukey(scaled, pairs, Settings(n_resamples=500, rng=1))
+    )
+    assert tukey(np.ones((5, 3)), [(0, 1)], Settings(n_resamples=50, rng=0)).tolist() == [1.0]
     with pytest.raises(InvalidInput, match="2 systems or more"):
-        tukey(np.ones((5, 1)), [(0, 0)])
+        tukey(np.ones((5, 1)), [(0, 0)], Settings())
 
 
 def all_tables(scores):
@@ -173,9 +171,9 @@ def test_tukey_of_given_shuffles_is_their_share_with_the_observed_table_added(mo
             [(1 + np.sum(largest >= abs(means[i, j] - means[k, j]) - 1e-9)) / 1297 for j in range(len(measures))]
             for i, k in pairs
         ]
-        np.testing.assert_allclose(tukey(part, pairs, n_resamples=1296), expected, rtol=1e-12)
+        np.testing.assert_allclose(tukey(part, pairs, Settings(n_resamples=1296)), expected, rtol=1e-12)
         if len(measures) == 1:
-            found = tukey(part[:, :, 0], pairs, n_resamples=1296)
+            found = tukey(part[:, :, 0], pairs, Settings(n_resamples=1296))
             np.testing.assert_allclose(found, np.array(expected)[:, 0], rtol=1e-12)
 
 
@@ -183,17 +181,17 @@ def test_tukey_of_given_shuffles_is_their_share_with_the_observed_table_added(mo
 def test_tukey_draws_as_many_shuffles_as_asked_for_and_is_never_zero(n_resamples):
     """Overwhelming evidence gives 1 / (B + 1); equal means 1, which needs every draw."""
     clear = np.arange(3.0) + np.random.default_rng(0).random((30, 3)) / 100
-    assert tukey(clear, [(0, 2)], n_resamples=n_resamples, rng=0).tolist() == [1 / (n_resamples + 1)]
+    assert tukey(clear, [(0, 2)], Settings(n_resamples=n_resamples, rng=0)).tolist() == [1 / (n_resamples + 1)]
     even = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5]] * 4)
-    assert tukey(even, [(0, 1)], n_resamples=n_resamples, rng=0).tolist() == [1.0]
+    assert tukey(even, [(0, 1)], Settings(n_resamples=n_resamples, rng=0)).tolist() == [1.0]
     many = np.random.default_rng(0).random((500, 40))
-    assert (tukey(many, [(0, 0)], n_resamples=min(n_resamples, 99), rng=0) == 1).all()
+    assert (tukey(many, [(0, 0)], Settings(n_resamples=min(n_resamples, 99), rng=0)) == 1).all()
 
 
 def test_tukey_shuffles_within_queries_and_all_orders_alike():
     """Means over queries stay in the table; each system stands in each place equally often."""
     blocked = np.random.default_rng(1).random((5, 3, 2))
-    drawn = np.concatenate(list(_shuffled_means(blocked, 6000, 3)))
+    drawn = np.concatenate(list(_shuffled_means(blocked, Settings(n_resamples=6000, rng=3))))
     assert drawn.shape == (6000, 3, 2)
     np.testing.assert_allclose(drawn.mean(axis=1), np.broadcast_to(blocked.mean(axis=(0, 1)), (6000, 2)), rtol=1e-12)
     np.testing.assert_allclose(drawn.mean(axis=0), np.broadcast_to(blocked.mean(axis=(0, 1)), (3, 2)), atol=0.01)
@@ -207,23 +205,23 @@ def test_joint_corrections_without_resamples_are_refused(n):
     d = np.random.default_rng(0).normal(size=(n, 3))
     for n_resamples in (0, -1):
         with pytest.raises(InvalidInput, match="ask for at least 1"):
-            max_t(d, n_resamples=n_resamples)
+            max_t(d, Settings(n_resamples=n_resamples))
         with pytest.raises(InvalidInput, match="ask for at least 1"):
-            tukey(d, [(0, 1)], n_resamples=n_resamples)
-    assert tukey(d, [(0, 1)], n_resamples=1, rng=0)[0] in (0.5, 1.0)
+            tukey(d, [(0, 1)], Settings(n_resamples=n_resamples))
+    assert tukey(d, [(0, 1)], Settings(n_resamples=1, rng=0))[0] in (0.5, 1.0)
 
 
 def test_joint_corrections_refuse_what_is_no_table():
     with pytest.raises(InvalidInput, match="shape"):
-        tukey(np.ones(5), [(0, 1)])
+        tukey(np.ones(5), [(0, 1)], Settings())
     with pytest.raises(InvalidInput, match="shape"):
-        tukey(np.ones((5, 2, 2, 2)), [(0, 1)])
+        tukey(np.ones((5, 2, 2, 2)), [(0, 1)], Settings())
     with pytest.raises(InvalidInput, match="found 1 that are NaN"):
-        tukey([[1.0, np.nan], [1.0, 2.0]], [(0, 1)])
+        tukey([[1.0, np.nan], [1.0, 2.0]], [(0, 1)], Settings())
     with pytest.raises(InvalidInput, match="at least 2 queries"):
-        tukey([[1.0, 2.0]], [(0, 1)])
+        tukey([[1.0, 2.0]], [(0, 1)], Settings())
     with pytest.raises(UnknownName, match="greater"):
-        max_t(np.ones((3, 2)), alternative="more")
+        max_t(np.ones((3, 2)), Settings("more"))
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -232,7 +230,7 @@ def test_max_t_of_random_patterns_counts_the_observed_one(alternative):
     side = -1 if alternative == "less" else 1
     d = side * np.column_stack([np.linspace(1, 2, 40), np.linspace(1, 3, 40), -np.linspace(1, 2, 40)])
     expected = [0.001, 0.001, 0.001 if alternative == "two-sided" else 1.0]
-    assert max_t(d, alternative=alternative, n_resamples=999, rng=0).tolist() == expected
+    assert max_t(d, Settings(alternative=alternative, n_resamples=999, rng=0)).tolist() == expected
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -261,7 +259,7 @@ def test_max_t_counts_ties_in_exact_arithmetic(alternative, data, n, m):
         for j in range(m)
     ]
     if len(set(observed)) == m:  # of equal statistics the first goes first
-        assert max_t(np.array(tenths) / 10, alternative=alternative).tolist() == expected
+        assert max_t(np.array(tenths) / 10, Settings(alternative=alternative)).tolist() == expected
 
 
 def test_the_level_of_a_family_is_shared_out_by_those_that_control_any_false_claim():

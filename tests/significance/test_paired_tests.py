@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import RESAMPLING_TESTS, TESTS, draws_at_random, paired_test, smallest_p_value
+from rankeval.significance import CORRECTIONS, TESTS, Settings, paired_test
+from rankeval.significance.columns import differences
 from rankeval.significance.effects import outcomes, standardised_effect
-from rankeval.significance.paired import differences, paired_t, sign, wilcoxon
 
 RNG = np.random.default_rng(7)
 SIDES = ["two-sided", "greater", "less"]
@@ -23,7 +23,7 @@ SIDES = ["two-sided", "greater", "less"]
 def test_t_equals_scipy(n, alternative):
     """P-value and interval of the paired t are SciPy's to 1e-12, all columns at once."""
     a, b = RNG.random((2, n, 4))
-    ours = paired_t(a - b, alternative=alternative, confidence_level=0.9)
+    ours = paired_test("t", a - b, alternative=alternative, confidence_level=0.9)
     theirs = stats.ttest_rel(a, b, alternative=alternative)
     np.testing.assert_allclose(ours.p_value, theirs.pvalue, rtol=0, atol=1e-12)
     interval = theirs.confidence_interval(0.9)
@@ -40,18 +40,18 @@ def test_wilcoxon_and_sign_equal_scipy(alternative):
         method = "exact" if len(set(np.abs(changed))) == len(changed) <= 25 else "approx"
         method = flips if len(changed) < 10 else method
         expected = stats.wilcoxon(changed, method=method, alternative=alternative).pvalue
-        assert wilcoxon(d, alternative=alternative).p_value == pytest.approx(expected, abs=1e-12)
+        assert paired_test("wilcoxon", d, alternative=alternative).p_value == pytest.approx(expected, abs=1e-12)
         wins = int((d > 0).sum())
         expected = stats.binomtest(wins, len(changed), alternative=alternative).pvalue
-        assert sign(d, alternative=alternative).p_value == pytest.approx(min(expected, 1.0), abs=1e-12)
+        assert paired_test("sign", d, alternative=alternative).p_value == pytest.approx(min(expected, 1.0), abs=1e-12)
 
 
 def test_wilcoxon_and_sign_say_what_they_test():
     """The note that it is not the mean is in the result object."""
     d = RNG.normal(size=30)
-    assert "symmetry" in wilcoxon(d).notes[0]
-    assert "not of the mean" in wilcoxon(d).notes[0]
-    assert "median" in sign(d).notes[0]
+    assert "symmetry" in paired_test("wilcoxon", d).notes[0]
+    assert "not of the mean" in paired_test("wilcoxon", d).notes[0]
+    assert "median" in paired_test("sign", d).notes[0]
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -93,7 +93,7 @@ def test_unknown_names_are_refused_with_the_near_misses():
     with pytest.raises(UnknownName, match="randomization"):
         paired_test("randomisation", [1.0, 2.0])
     with pytest.raises(UnknownName, match="greater"):
-        paired_t([1.0, 2.0], alternative="greatr")
+        paired_test("t", [1.0, 2.0], alternative="greatr")
 
 
 def test_float_noise_is_a_tie():
@@ -106,11 +106,11 @@ def test_the_smallest_p_value_is_a_floor_that_is_reached(name):
     """No differences give less; where the floor is positive, overwhelming evidence gives just that."""
     for n in (8, 30):
         d = 1 + RNG.random(n) * 1e-3
-        floor = smallest_p_value(name, n, n_resamples=99)
+        floor = TESTS[name].floor(n, Settings(n_resamples=99))
         p_value = paired_test(name, d, n_resamples=99, rng=0).p_value
         assert p_value >= floor * (1 - 1e-12)
         # Wilcoxon's normal approximation, beyond 25 queries, has no floor that it reaches.
-        if floor > 0 and name in RESAMPLING_TESTS | {"sign"} and name != "bootstrap":
+        if floor > 0 and (TESTS[name].resamples or name == "sign") and name != "bootstrap":
             assert p_value == pytest.approx(floor)
 
 
@@ -127,14 +127,18 @@ def test_golden_values_of_scipy(shared, collection):
                 path = shared / "golden" / "perquery_full_precision" / collection / f"{run}.json.gz"
                 runs[run] = json.loads(gzip.decompress(path.read_bytes()))
         d = _golden_differences(runs[first], runs[second], measure)
-        result = paired_t(d)
+        result = paired_test("t", d)
         assert result.p_value == pytest.approx(expected["ttest_rel"]["pvalue"], abs=1e-12)
         assert [result.ci_low, result.ci_high] == pytest.approx(expected["ttest_rel"]["ci95"], abs=1e-12)
         for side in ("greater", "less"):
-            assert paired_t(d, alternative=side).p_value == pytest.approx(expected[f"ttest_rel_{side}"], abs=1e-12)
+            assert paired_test("t", d, alternative=side).p_value == pytest.approx(
+                expected[f"ttest_rel_{side}"], abs=1e-12
+            )
         if np.count_nonzero(d) > 25:  # below, ours is exact and the golden value an approximation
-            assert wilcoxon(d).p_value == pytest.approx(expected["wilcoxon_wilcox_approx"]["pvalue"], abs=1e-12)
-        assert sign(d).p_value == pytest.approx(expected["sign_test"]["pvalue"], abs=1e-12)
+            assert paired_test("wilcoxon", d).p_value == pytest.approx(
+                expected["wilcoxon_wilcox_approx"]["pvalue"], abs=1e-12
+            )
+        assert paired_test("sign", d).p_value == pytest.approx(expected["sign_test"]["pvalue"], abs=1e-12)
         counts = outcomes(d)
         wtl = [expected["sign_test"][part] for part in ("wins", "ties", "losses")]
         assert [counts.wins, counts.ties, counts.losses] == wtl
@@ -171,7 +175,7 @@ def test_wilcoxon_is_exact_up_to_25_differences(n, alternative):
     """Beyond, it is the normal approximation without correction; zeros do not count towards the 25."""
     d = np.append(np.random.default_rng(n).normal(0.4, 1, size=n), [0.0, 0.0])
     method = "exact" if n <= 25 else "approx"
-    found = wilcoxon(d, alternative=alternative).p_value
+    found = paired_test("wilcoxon", d, alternative=alternative).p_value
     assert found == pytest.approx(stats.wilcoxon(d[:n], method=method, alternative=alternative).pvalue, rel=1e-12)
     other = "approx" if n <= 25 else "exact"
     assert abs(found - stats.wilcoxon(d[:n], method=other, alternative=alternative).pvalue) > 1e-6
@@ -179,31 +183,32 @@ def test_wilcoxon_is_exact_up_to_25_differences(n, alternative):
 
 def test_wilcoxon_of_tied_ranks_counts_patterns():
     """Ranks 1.5, 1.5, 3: of the eight sums 0 to 6, the observed 4.5 and those beyond it."""
-    assert wilcoxon([0.1, 0.1, 0.2]).p_value == 0.25
-    assert wilcoxon([0.1, -0.1, 0.2], alternative="greater").p_value == 3 / 8
-    assert wilcoxon([0.1, -0.1, 0.2], alternative="less").p_value == 7 / 8
-    assert wilcoxon([0.1, -0.1, 0.2]).p_value == 0.75
+    assert paired_test("wilcoxon", [0.1, 0.1, 0.2]).p_value == 0.25
+    assert paired_test("wilcoxon", [0.1, -0.1, 0.2], alternative="greater").p_value == 3 / 8
+    assert paired_test("wilcoxon", [0.1, -0.1, 0.2], alternative="less").p_value == 7 / 8
+    assert paired_test("wilcoxon", [0.1, -0.1, 0.2]).p_value == 0.75
     d = differences([0.3, 0.1], [0.2, 0.2])
     assert -d[1] > d[0], "0.3 - 0.2 is not quite 0.2 - 0.1"
-    assert wilcoxon(d, alternative="less").p_value == 0.75, "and ties with it all the same"
+    assert paired_test("wilcoxon", d, alternative="less").p_value == 0.75, "and ties with it all the same"
 
 
 @pytest.mark.parametrize(("n", "exact"), [(16, True), (17, False)])
 def test_sign_flips_are_counted_out_up_to_sixteen_queries(n, exact):
     """Which is what the floor of p-values and the need of a seed say too."""
-    for name in ("randomization", "max_t"):
-        assert draws_at_random(name, n) != exact
-        floors = [smallest_p_value(name, n, n_resamples=99, alternative=side) for side in ("two-sided", "greater")]
+    for declared in (TESTS["randomization"], CORRECTIONS["max_t"]):
+        assert declared.is_random(n) != exact
+        floors = [declared.floor(n, Settings(side, n_resamples=99)) for side in ("two-sided", "greater")]
         assert floors == ([2 * 0.5**n, 0.5**n] if exact else [0.01, 0.01])
     d = 1 + np.arange(n) / 100
     two_sided, greater = (
         paired_test("randomization", d, alternative=side, n_resamples=99, rng=0) for side in SIDES[:2]
     )
     assert (two_sided.p_value, greater.p_value) == ((2 * 0.5**n, 0.5**n) if exact else (0.01, 0.01))
-    for name in ("tukey", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"):
-        assert draws_at_random(name, n)
+    for name in ("bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"):
+        assert TESTS[name].is_random(n)
+    assert CORRECTIONS["tukey"].is_random(n)
     for name in ("t", "wilcoxon", "sign"):
-        assert not draws_at_random(name, n)
+        assert not TESTS[name].is_random(n)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +226,9 @@ def test_sign_flips_are_counted_out_up_to_sixteen_queries(n, exact):
 )
 def test_the_floors_of_p_values(name, two_sided, greater):
     """Of ten queries and 99 resamples."""
-    assert smallest_p_value(name, 10, n_resamples=99) == pytest.approx(two_sided)
-    assert smallest_p_value(name, 10, n_resamples=99, alternative="greater") == pytest.approx(greater)
+    floor = (TESTS | CORRECTIONS)[name].floor
+    assert floor(10, Settings(n_resamples=99)) == pytest.approx(two_sided)
+    assert floor(10, Settings("greater", n_resamples=99)) == pytest.approx(greater)
 
 
 def test_differences_leave_the_scores_as_they_are_and_see_small_ones():
@@ -260,5 +266,5 @@ def test_a_constant_column_is_told_apart_from_its_neighbours(name):
 
 def test_no_p_value_underflows_to_zero():
     """A constant difference of 2,000 queries: 2 in 2^2000 is not zero, but no float either."""
-    assert paired_t(np.ones(2000)).p_value == np.finfo(float).tiny
-    assert sign(np.ones(2000)).p_value > 0
+    assert paired_test("t", np.ones(2000)).p_value == np.finfo(float).tiny
+    assert paired_test("sign", np.ones(2000)).p_value > 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankeval.significance import RESAMPLING_TESTS, TESTS, paired_test
+from rankeval.significance import TESTS, Settings, paired_test
 from rankeval.significance.folds import corrected_resampled_t, detectable_fold_difference
 from rankeval.significance.multiple import max_t, tukey
 
@@ -51,18 +51,18 @@ EXPECTED = {
 @pytest.mark.parametrize("name", TESTS)
 def test_a_seed_gives_the_same_p_value_and_interval(name):
     """By the test itself and by its name, with 9,999 resamples and at 95 %."""
-    seed = {"rng": 7} if name in RESAMPLING_TESTS else {}
-    for result in (TESTS[name](D, **seed), paired_test(name, D, rng=7)):
+    column = np.array(D)[:, None]
+    for result in (TESTS[name].function(column, Settings(rng=7)), paired_test(name, D, rng=7)):
         assert (result.p_value, result.ci_low, result.ci_high) == pytest.approx(EXPECTED[name], rel=1e-9)
 
 
 def test_a_seed_gives_the_same_joint_corrections():
     d = np.array(D)
     turned = d[::-1] - 0.03
-    found = max_t(np.column_stack([d, turned, d * 0.5 + 0.01]), rng=7)
+    found = max_t(np.column_stack([d, turned, d * 0.5 + 0.01]), Settings(rng=7))
     assert found == pytest.approx([0.0597, 0.2369, 0.0134], rel=1e-9)
     scores = np.column_stack([np.zeros(20), d, turned])
-    assert tukey(scores, [(0, 1), (0, 2), (1, 2)], rng=7) == pytest.approx([0.0652, 0.4912, 0.5579], rel=1e-9)
+    assert tukey(scores, [(0, 1), (0, 2), (1, 2)], Settings(rng=7)) == pytest.approx([0.0652, 0.4912, 0.5579], rel=1e-9)
 
 
 def test_the_defaults_of_fold_tests_are_those_documented():

@@ -1,0 +1,191 @@
+"""Compare systems query by query: check, pair, test, correct, wrap."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from rankeval._registry import chosen
+from rankeval.comparison.design import Design
+from rankeval.comparison.result import Comparison
+from rankeval.comparison.scores import Scores, labels_of, per_query_frame, refuse_other_conventions
+from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.evaluation import Evaluation
+from rankeval.measures import Measure
+from rankeval.significance.declarations import Alternative, Rng, Settings, seed_of
+from rankeval.significance.families import adjust_by_family, family_level, family_notes, resolution_notes
+from rankeval.significance.pairing import PairedScores, pair_scores
+from rankeval.significance.power import detectable_difference
+from rankeval.significance.registry import CORRECTIONS, TESTS, is_liberal, run
+
+
+def compare(
+    systems: Mapping[str, Scores],
+    *,
+    baseline: str | None = None,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    family: str = "all",
+    confidence_level: float = 0.95,
+    alternative: Alternative = "two-sided",
+    missing: str = "error",
+    n_resamples: int = 9999,
+    rng: Rng = 0,
+) -> Comparison:
+    """Compare systems query by query, and correct for the number of comparisons made.
+
+    Parameters
+    ----------
+    systems : mapping of str to Evaluation or DataFrame
+        Name -> scores: evaluations, or frames with query ids as index, or as column ``qid``, and a column per measure;
+        frames of polars too.
+    baseline : str, optional
+        Hold the others against this one; by default all pairs are compared.
+    measures : str, Measure or sequence of them, optional
+        By default all that the systems share and that are means or geometric means over queries; sums such as NumRel
+        are compared only when asked for. Geometric means are compared on their log scale.
+    test : str, default "t"
+        "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "sign", "bootstrap_shift",
+        "bootstrap_percentile", "bootstrap_bca"; or another one declared in `rankeval.significance.TESTS`.
+    correction : str, default "holm"
+        "holm", "bonferroni", "bh" (false discovery rate only), "max_t" (sign flips joint over the family), "tukey"
+        (randomised, all pairs only), "none"; or another one declared in `rankeval.significance.CORRECTIONS`. An
+        adjusted p is never below its raw one.
+    family : {"all", "measure"}, default "all"
+        Correct for all comparisons made here, or for those within one measure.
+    confidence_level : float, default 0.95
+        Of the intervals, each for its own pair; alpha is 1 less this.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater": the system has the greater mean. Greater is better for most measures; for some, less is better.
+    missing : {"error", "skip"}, default "error"
+        If only some systems have a query: refuse, or compare on the queries common to all. Only `rankeval.evaluate`
+        knows what an empty ranking is worth.
+    n_resamples : int, default 9999
+        For tests and corrections that resample.
+    rng : int, Generator or None, default 0
+        Seed; the one used is recorded.
+
+    Returns
+    -------
+    Comparison
+        Its notes say what a reader must know, such as that so large a family can show nothing with so few resamples.
+
+    Raises
+    ------
+    ConventionMismatch
+        Evaluations whose conventions or judgments differ.
+    QueryIdError
+        Query ids that are repeated, missing, or not the same everywhere.
+    InvalidInput
+        Fewer than two systems or queries, scores that are not finite, weighted evaluations.
+    UnknownName
+        A baseline, measure, test or setting that does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
+    >>> ltr = pd.DataFrame({"AP": [0.9, 0.5, 0.4]}, index=["q3", "q2", "q1"])
+    >>> row = compare({"bm25": bm25, "ltr": ltr}, baseline="bm25").table.iloc[0]
+    >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
+    0.20 [-0.05, 0.45], p = 0.074
+    """
+    seed = seed_of(rng)
+    settings = Settings(alternative, confidence_level, n_resamples, seed)
+    declared = TESTS[chosen("test", test, TESTS)]
+    _check_correction(correction, baseline, settings)
+    _check_systems(systems)
+    frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
+    labels, label_notes = _chosen_labels(systems, frames, measures)
+    design = Design(list(frames), labels, baseline, family)
+    paired = pair_scores(frames, labels, missing=missing)
+    d = design.differences(paired.scores)
+    tested = run(declared, d, settings)
+    if is_liberal(declared, len(d)):
+        warnings.warn(tested.notes[-1], RankevalWarning, stacklevel=2)
+    adjusted = adjust_by_family(correction, tested.p_value, d, paired.scores, design.pairs, design.size, settings)
+    level = family_level(settings.alpha, correction, design.size)
+    detectable = detectable_difference(len(d), d.std(axis=0, ddof=1), level, alternative=alternative)
+    return Comparison(
+        table=design.table(paired.scores, len(d), tested, adjusted, detectable),
+        evaluations=dict(zip(frames, systems.values(), strict=True)),
+        baseline=baseline,
+        test=test,
+        correction=correction,
+        family=family,
+        confidence_level=confidence_level,
+        rng=seed,
+        n_comparisons=design.size,
+        notes=(
+            *tested.notes,
+            *label_notes,
+            *_pairing_notes(paired),
+            *family_notes(test, correction, design.size),
+            *resolution_notes(test, correction, design.size, len(d), settings),
+        ),
+        alternative=alternative,
+        n_resamples=n_resamples,
+    )
+
+
+def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:
+    if not CORRECTIONS[chosen("correction", correction, CORRECTIONS)].all_pairs_only:
+        return
+    if settings.sides == 1:
+        raise InvalidInput(
+            f'{correction} is two-sided, found alternative={settings.alternative!r}; use correction="max_t"'
+        )
+    if baseline is not None:
+        raise InvalidInput(
+            f'{correction} compares all pairs; leave out baseline=, or use correction="max_t" for one baseline'
+        )
+
+
+def _check_systems(systems: Mapping[str, Scores]) -> None:
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
+        raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
+    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
+    for name, each in evaluations.items():
+        if each.weights is not None:
+            raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
+    refuse_other_conventions(evaluations)
+
+
+def _chosen_labels(
+    systems: Mapping[str, Scores],
+    frames: Mapping[str, pd.DataFrame],
+    wanted: str | Measure | Sequence[str | Measure] | None,
+) -> tuple[list[str], list[str]]:
+    """Return the measures to compare, and a note on each that is left out."""
+    columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
+    seen = dict.fromkeys(label for labels in columns.values() for label in labels)
+    everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
+    if wanted is not None:
+        return labels_of(wanted, everywhere), []
+    aggregates = {label: _aggregate(systems, label) for label in everywhere}
+    labels = [label for label, aggregate in aggregates.items() if aggregate in ("mean", "gmean")]
+    if not labels:
+        listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
+        raise InvalidInput(f"the systems share no measure that is a mean over queries: {listed}")
+    notes = [f"not compared, since only some systems have it: {label}" for label in seen if label not in everywhere]
+    notes += [f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"]
+    return labels, notes
+
+
+def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
+    """Return how a measure is aggregated; columns of frames are means."""
+    for each in systems.values():
+        if isinstance(each, Evaluation) and label in each.by_name:
+            return each.by_name[label].family.aggregate
+    return "mean"
+
+
+def _pairing_notes(paired: PairedScores) -> list[str]:
+    if not paired.absent:
+        return []
+    counts = ", ".join(f"{name} {count}" for name, count in paired.absent.items())
+    return [f"queries that a system lacked were left out for all systems: {counts}"]

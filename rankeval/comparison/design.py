@@ -1,0 +1,110 @@
+"""Which comparisons are made, and the table that reports them.
+
+Scores come as a block of shape ``(n_rows, n_systems, n_measures)``, rows being queries or folds. Differences are laid
+out as the columns of a matrix, one per measure and pair, the pairs of a measure beside each other::
+
+    measure      nDCG@10       AP
+    pair         b-a  c-a      b-a  c-a
+    family       0    0        0    0      "all": one family of four
+                 0    0        1    1      "measure": two families of two
+
+so that a family is always a run of neighbouring columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from rankeval._registry import chosen
+from rankeval.significance import PairedResult
+from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Floats
+from rankeval.significance.effects import outcomes, standardised_effect
+
+COLUMNS = (
+    "measure", "baseline", "system", "n_queries", "mean_baseline", "mean_system", "difference", "ci_low", "ci_high",
+    "p_value", "p_adjusted", "effect_size", "wins", "ties", "losses", "detectable_difference",
+)  # fmt: skip
+FAMILIES = ("all", "measure")
+
+
+@dataclass(frozen=True)
+class Design:
+    """The comparisons made: pairs of systems, by each measure, in families that are corrected together.
+
+    Attributes
+    ----------
+    systems, measures : list of str
+        Their names, in the order of the scores.
+    baseline : str or None
+        The system that the others are held against; None for all pairs.
+    family : {"all", "measure"}
+        Whether all comparisons are one family, or those of each measure.
+
+    Raises
+    ------
+    UnknownName
+        There is no such baseline or family.
+    """
+
+    systems: list[str]
+    measures: list[str]
+    baseline: str | None
+    family: str
+
+    def __post_init__(self) -> None:
+        chosen("family", self.family, FAMILIES)
+        if self.baseline is not None:
+            chosen("baseline", self.baseline, self.systems)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Places of the baseline and of the system, for each pair."""
+        if self.baseline is None:
+            return list(combinations(range(len(self.systems)), 2))
+        first = self.systems.index(self.baseline)
+        return [(first, j) for j in range(len(self.systems)) if j != first]
+
+    @property
+    def size(self) -> int:
+        """Number of comparisons in a family."""
+        return len(self.pairs) * (len(self.measures) if self.family == "all" else 1)
+
+    def differences(self, scores: Floats) -> Floats:
+        """Return a column per measure and pair, the pairs of a measure beside each other."""
+        low, high = np.transpose(self.pairs)
+        d = differences(scores[:, high], scores[:, low])
+        return d.transpose(0, 2, 1).reshape(len(d), -1)
+
+    def table(
+        self, scores: Floats, n_queries: int, tested: PairedResult, p_adjusted: Floats, detectable: Floats
+    ) -> pd.DataFrame:
+        """Return the table of a Comparison: a row per measure and pair, in the order of `differences`."""
+        low, high = np.transpose(self.pairs)
+        d, counts = self.differences(scores), outcomes(self.differences(scores))
+        means = scores.mean(axis=0).T  # (n_measures, n_systems)
+        return pd.DataFrame(
+            {
+                "measure": np.repeat(np.array(self.measures, dtype=object), len(low)),
+                "baseline": [self.systems[i] for _ in self.measures for i in low],
+                "system": [self.systems[j] for _ in self.measures for j in high],
+                "n_queries": n_queries,
+                "mean_baseline": means[:, low].ravel(),
+                "mean_system": means[:, high].ravel(),
+                "difference": d.mean(axis=0),
+                "ci_low": tested.ci_low,
+                "ci_high": tested.ci_high,
+                "p_value": tested.p_value,
+                "p_adjusted": p_adjusted,
+                "effect_size": standardised_effect(d),
+                "wins": counts.wins,
+                "ties": counts.ties,
+                "losses": counts.losses,
+                "detectable_difference": detectable,
+            },
+            columns=COLUMNS,
+        )

@@ -1,0 +1,179 @@
+"""Two questions about cross-validated estimators, and the test that answers each.
+
+Which *algorithm* gives better rankers? Training and test queries vary from fold to fold, but folds overlap: the
+corrected resampled t test. Which fitted *model* ranks better? Queries vary, the models are given: a paired test over
+queries.
+
+Cross-validation comes as plain columns: a frame of means per fold for each system, and the sizes of the folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval._registry import unknown
+from rankeval.comparison.comparing import compare
+from rankeval.comparison.design import Design
+from rankeval.comparison.result import Comparison
+from rankeval.comparison.scores import labels_of, refuse_other_conventions
+from rankeval.errors import InvalidInput
+from rankeval.evaluation import Evaluation
+from rankeval.measures import Measure
+from rankeval.significance.declarations import Alternative, Settings
+from rankeval.significance.families import adjust_by_family, family_level
+from rankeval.significance.folds import REPEATS_RECOMMENDED, detectable_fold_difference, widened
+from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values, run
+
+DEFAULT_TEST = "corrected_resampled_t"
+
+
+def compare_models(evaluations: Mapping[str, Evaluation], *, n_folds: int, **options: Any) -> Comparison:
+    """Compare fitted models by the queries they held out.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        Out-of-fold scores of the same queries.
+    n_folds : int
+        Number of folds that the queries are pooled from: 1 for a hold-out.
+    **options
+        As of `rankeval.compare`.
+
+    Returns
+    -------
+    Comparison
+        With a note that it is approximate if several folds are pooled.
+    """
+    compared = compare(evaluations, **options)
+    if n_folds == 1:
+        return compared.with_notes("these are the models fitted on one training part, not the algorithms behind them")
+    return compared.with_notes(
+        "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training "
+        "parts overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
+    )
+
+
+def compare_algorithms(
+    folds: Mapping[str, pd.DataFrame],
+    evaluations: Mapping[str, Evaluation],
+    *,
+    sizes: Sequence[tuple[int, int]],
+    baseline: str | None = None,
+    measures: str | Measure | Sequence[str | Measure] | None = None,
+    test: str = DEFAULT_TEST,
+    correction: str = "holm",
+    family: str = "all",
+    confidence_level: float = 0.95,
+    alternative: Alternative = "two-sided",
+) -> Comparison:
+    """Compare algorithms by the corrected resampled t test over the same folds.
+
+    Parameters
+    ----------
+    folds : mapping of str to DataFrame
+        System -> a row per fold, a column per measure. The folds are the same for all systems.
+    evaluations : mapping of str to Evaluation
+        System -> out-of-fold scores, for the conventions and for the result.
+    sizes : sequence of (int, int)
+        Numbers of training and test queries of each fold.
+    baseline : str, optional
+        By default all pairs are compared.
+    measures : str, Measure or sequence of them, optional
+        By default all that are means over queries.
+    test : str, default "corrected_resampled_t"
+        A test over folds.
+    correction : str, default "holm"
+        "holm", "bonferroni", "bh", "none": those that need p-values only.
+    family, confidence_level, alternative
+        As of `rankeval.compare`.
+
+    Returns
+    -------
+    Comparison
+        Means, differences, effect sizes, wins, ties and losses are those of folds.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two folds or systems, a measure that is no mean over queries, or a test over queries.
+    ConventionMismatch
+        Evaluations whose conventions or judgments differ.
+    UnknownName
+        A baseline, measure or setting that does not exist.
+    """
+    settings = Settings(alternative, confidence_level)
+    _check(list(folds), sizes, test, correction)
+    refuse_other_conventions(evaluations)
+    design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)
+    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
+    ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
+    d = design.differences(scores)
+    tested = run(FOLD_TESTS[test], widened(d, ratio), settings)
+    adjusted = adjust_by_family(correction, tested.p_value, d, scores, design.pairs, design.size, settings)
+    level = family_level(settings.alpha, correction, design.size)
+    detectable = detectable_fold_difference(d, ratio, level, alternative=alternative)
+    n_queries = next(iter(evaluations.values())).n_queries
+    repeats = sum(n_test for _, n_test in sizes) / n_queries
+    return Comparison(
+        table=design.table(scores, n_queries, tested, adjusted, detectable),
+        evaluations=evaluations,
+        baseline=baseline,
+        test=test,
+        correction=correction,
+        family=family,
+        confidence_level=confidence_level,
+        rng=0,
+        n_comparisons=design.size,
+        notes=(*tested.notes, *_notes(len(sizes), ratio, repeats)),
+        alternative=alternative,
+    )
+
+
+def _check(systems: list[str], sizes: Sequence[tuple[int, int]], test: str, correction: str) -> None:
+    if test not in FOLD_TESTS:
+        raise InvalidInput(
+            f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not "
+            "a sample, so that a plain test over them claims a difference in half of the cases without one. Leave "
+            'test out, or ask question="models"'
+        )
+    if len(systems) < 2:
+        raise InvalidInput(f"a comparison takes at least two estimators, found {len(systems)}")
+    if len(sizes) < 2:
+        raise InvalidInput(
+            f'algorithms are compared over at least 2 folds, found {len(sizes)}; for one hold-out ask question="models"'
+        )
+    known = corrections_of_p_values()
+    if correction not in known:
+        raise unknown("correction of tests over folds", correction, known)
+
+
+def _chosen_labels(
+    folds: Mapping[str, pd.DataFrame],
+    evaluations: Mapping[str, Evaluation],
+    wanted: str | Measure | Sequence[str | Measure] | None,
+) -> list[str]:
+    evaluation = next(iter(evaluations.values()))
+    means = [
+        str(label)
+        for label, one in evaluation.by_name.items()
+        if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
+    ]
+    if not means:
+        raise InvalidInput("no measure here is a mean over queries; folds are compared by such means")
+    return means if wanted is None else labels_of(wanted, means, "measure that is a mean over queries")
+
+
+def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:
+    """Say what the numbers are over, and whether the folds were repeated often enough."""
+    about = f"over {n_folds} folds with {ratio:.3g} test queries for each training query"
+    notes = [f"{about}; means, effect sizes, wins, ties and losses are those of folds"]
+    if repeats < REPEATS_RECOMMENDED:
+        notes.append(
+            f"each query was held out {repeats:.3g} times on average: {REPEATS_RECOMMENDED} repeats or more are "
+            "recommended, RepeatedQueryKFold(5, n_repeats=10), since with fewer the test misses differences"
+        )
+    return notes

@@ -1,0 +1,247 @@
+"""The form in which a significance test and a correction are declared, and the settings that all of them take.
+
+A test is a function of ``(d, settings)``: ``d`` is a matrix of shape ``(n_queries, n_pairs)``, one column of per-query
+differences (system minus baseline) for each pair of systems. The function returns a p-value and confidence limits for
+each column. Everything else that is said about the test (its name in results, its notes, whether a seed matters, the
+smallest p-value it can give) is read from its declaration. `registry` holds the declarations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval._checks import check_share, shown
+from rankeval._registry import chosen
+from rankeval.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+Rng = int | np.random.Generator | None
+Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+_MOST_RESAMPLES = 100_000_000
+"""Hours of work; more would not end."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a test or a correction is asked for, beside the differences.
+
+    Attributes
+    ----------
+    alternative : {"two-sided", "greater", "less"}
+        "greater": the system has the greater mean.
+    confidence_level : float
+        Of the intervals.
+    n_resamples : int
+        For tests that draw resamples.
+    rng : int, Generator or None
+        Source of the resamples.
+
+    Raises
+    ------
+    InvalidInput
+        A confidence level outside (.5, 1), or a number of resamples that is not a whole number of 1 or more.
+    UnknownName
+        There is no such alternative.
+    """
+
+    alternative: Alternative = "two-sided"
+    confidence_level: float = 0.95
+    n_resamples: int = 9999
+    rng: Rng = None
+
+    def __post_init__(self) -> None:
+        check_alternative(self.alternative)
+        check_share("confidence_level", self.confidence_level, least=0.5)
+        _check_resamples(self.n_resamples)
+
+    @property
+    def alpha(self) -> float:
+        """Level of the test; rounded, since 1 - .95 is a little more than .05."""
+        return round(1 - self.confidence_level, 12)
+
+    @property
+    def sides(self) -> int:
+        """Number of tails that speak against the null: 2 or 1."""
+        return 2 if self.alternative == "two-sided" else 1
+
+    @property
+    def tail(self) -> float:
+        """Probability left outside the interval at each of its finite ends."""
+        return (1 - self.confidence_level) / self.sides
+
+    def evidence(self, statistic: Floats) -> Floats:
+        """Turn a statistic so that larger values speak for the alternative."""
+        if self.alternative == "two-sided":
+            return np.abs(statistic)
+        return statistic if self.alternative == "greater" else -statistic
+
+    def p_of_tails(self, greater: ArrayLike, less: ArrayLike) -> Floats:
+        """Choose between the p-values of the two one-sided tests; two-sided, double the smaller one."""
+        if self.alternative == "two-sided":
+            return np.asarray(np.minimum(2 * np.minimum(greater, less), 1.0))
+        return np.asarray(greater if self.alternative == "greater" else less)
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """P-values and intervals: numbers for one column of differences, arrays of shape ``(n_pairs,)`` for a matrix.
+
+    Attributes
+    ----------
+    p_value : float or ndarray of shape (n_pairs,)
+        In (0, 1], never 0.
+    ci_low, ci_high : float or ndarray of shape (n_pairs,)
+        Confidence interval of the mean difference; one-sided alternatives leave one end infinite.
+    notes : tuple of str
+        What a reader of the numbers must know.
+    """
+
+    p_value: Any
+    ci_low: Any
+    ci_high: Any
+    notes: tuple[str, ...] = ()
+
+
+def no_floor(n: int, settings: Settings) -> float:
+    """Return 0: the p-value can be as small as it likes."""
+    del n, settings
+    return 0.0
+
+
+def one_pattern(n: int, settings: Settings) -> float:
+    """Return the p-value of one sign pattern among all 2^n, once per side."""
+    return float(settings.sides * 0.5**n)
+
+
+def one_resample(n: int, settings: Settings) -> float:
+    """Return the p-value if no resample reaches the observed value."""
+    del n
+    return 1 / (settings.n_resamples + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Declaration:
+    """What tests and corrections have in common.
+
+    Attributes
+    ----------
+    words : str
+        Name in captions and notes.
+    random_beyond : float
+        The seed matters for more queries than this: 0 if resamples are always drawn, infinite if never.
+    floor : callable
+        ``floor(n_queries, settings)``: the smallest p-value that any data can lead to.
+    note : str
+        A warning that belongs to every result; may name ``{size}``, the number of comparisons in a family.
+    """
+
+    words: str
+    random_beyond: float = math.inf
+    floor: Callable[[int, Settings], float] = no_floor
+    note: str = ""
+
+    @property
+    def resamples(self) -> bool:
+        """Whether `n_resamples` and `rng` have a part in the result."""
+        return self.random_beyond < math.inf
+
+    def is_random(self, n_queries: int) -> bool:
+        """Whether the result depends on the seed, for so many queries."""
+        return n_queries > self.random_beyond
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignificanceTest(_Declaration):
+    """A paired significance test: one of these in `registry.TESTS` is all that a new test takes.
+
+    Attributes
+    ----------
+    function : callable
+        ``function(d, settings)``, d of shape (n_queries, n_pairs); returns a `PairedResult` of arrays. Of one-sided
+        intervals the open end may be left as it comes out: it is set to infinity for all tests.
+    needs_variance : bool
+        The function is not defined for differences that are the same on every query: such columns are replaced
+        before it is called, and get the p-value of the sign flips.
+    liberal : str
+        Rates of false positives on few queries, if they are far above the level: they become a note and a warning.
+    """
+
+    function: Callable[[Floats, Settings], PairedResult]
+    needs_variance: bool = False
+    liberal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction(_Declaration):
+    """A correction for many comparisons: one of these in `registry.CORRECTIONS` is all that a new one takes.
+
+    Attributes
+    ----------
+    function : callable
+        Returns adjusted p-values, from the data that `needs` names.
+    needs : {"p_values", "differences", "scores"}
+        The arguments of the function. "p_values": ``(p)``. "differences": ``(d, settings)``, the differences of the
+        family. "scores": ``(scores, pairs, settings)``, the scores of shape (n_queries, n_systems, n_measures) and
+        the places of baseline and system in each pair; returns p-values of shape (n_pairs, n_measures).
+    familywise : bool
+        Whether the chance of *any* false claim in the family is controlled: its hardest comparison is then tested at
+        the level divided by the size of the family, or at that level at least.
+    all_pairs_only : bool
+        Whether it takes neither a baseline nor a one-sided alternative.
+    own_test : str
+        Name of the test that the adjusted p-values come from, if they are not made of the raw ones.
+    """
+
+    function: Callable[..., Floats]
+    needs: Literal["p_values", "differences", "scores"] = "p_values"
+    familywise: bool = True
+    all_pairs_only: bool = False
+    own_test: str = ""
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether p-values are computed for the whole family from the data, not from raw p-values."""
+        return self.needs != "p_values"
+
+
+def check_alternative(alternative: str) -> Alternative:
+    """Return the alternative, or raise `UnknownName` unless it is one of `ALTERNATIVES`."""
+    return cast("Alternative", chosen("alternative", alternative, ALTERNATIVES))
+
+
+def _check_resamples(n_resamples: Any) -> None:
+    """Raise `InvalidInput` unless the number of resamples is a whole number from 1 to 100 million."""
+    if not isinstance(n_resamples, (int, np.integer)) or isinstance(n_resamples, bool):
+        raise InvalidInput(f"n_resamples is {shown(n_resamples)}; expected a whole number, such as 9999")
+    if n_resamples < 1:
+        raise InvalidInput(f"n_resamples is {n_resamples}; ask for at least 1, or 9999 to resolve p = 0.0001")
+    if n_resamples > _MOST_RESAMPLES:
+        raise InvalidInput(f"n_resamples is {shown(n_resamples)}; ask for {_MOST_RESAMPLES:,} at most")
+
+
+def seed_of(rng: Any) -> int:
+    """Return a whole number as it is; draw a seed from a generator, or from the system's entropy for None.
+
+    Parameters
+    ----------
+    rng : int, Generator or None
+        As callers give it.
+
+    Raises
+    ------
+    InvalidInput
+        For anything else.
+    """
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
+        return int(rng)
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise InvalidInput(f"rng is {shown(rng)}; expected a seed (a whole number, 0 or greater), a Generator or None")
+    return int(np.random.default_rng(rng).integers(2**31))
