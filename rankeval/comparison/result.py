@@ -58,7 +58,7 @@ class Comparison:
     >>> import pandas as pd
     >>> import rankeval as rk
     >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
-    >>> compared = rk.compare({"bm25": bm25, "ltr": bm25 + [[0.1], [0.2], [0.3]]}, baseline="bm25")
+    >>> compared = rk.compare({"bm25": bm25, "ltr": bm25**0.5}, baseline="bm25")
     >>> print(compared.caption)
     Paired t test over 3 queries; Holm over 1 comparison; 95 % intervals
     """

@@ -145,21 +145,9 @@ class Table:
 
     def to_text(self) -> str:
         """Return plain text for a terminal, without a line break at its end."""
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table as Grid
-        from rich.text import Text
-
-        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
         rows = self._rows()
-        for name, numeric in self._columns(rows):
-            grid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
-        for row in rows:
-            grid.add_row(*(Text(cell.text) for cell in row))
-        out = StringIO()
-        Console(file=out, width=10_000, color_system=None).print(grid)
-        drawn = [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
-        return "\n".join([*filter(None, [self.caption]), *drawn, *(f"* {note}" for note in self.notes)])
+        lines = _drawn(_columns(self.frame.columns, rows), rows)
+        return "\n".join([*filter(None, [self.caption]), *lines, *(f"* {note}" for note in self.notes)])
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -169,7 +157,7 @@ class Table:
 
         wrappers = {"best": "**{}**", "second": "<u>{}</u>", "": "{}"}
         rows = self._rows()
-        columns = self._columns(rows)
+        columns = _columns(self.frame.columns, rows)
         lines = [_markdown(self.caption), ""] if self.caption else []
         lines.append(line(_markdown(name) for name, _ in columns))
         lines.append(line("---:" if numeric else "---" for _, numeric in columns))
@@ -181,7 +169,7 @@ class Table:
         """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
         return _template().render(
-            style=STYLE, columns=self._columns(rows), rows=rows, caption=self.caption, notes=self.notes
+            style=STYLE, columns=_columns(self.frame.columns, rows), rows=rows, caption=self.caption, notes=self.notes
         )
 
     def to_latex(self, *, label: str = "") -> str:
@@ -201,7 +189,7 @@ class Table:
 
         wrappers = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
         rows = self._rows()
-        columns = self._columns(rows)
+        columns = _columns(self.frame.columns, rows)
         body = [[wrappers[cell.emphasis] % _latex(with_minus(cell.text)) for cell in row] for row in rows]
         shown = pd.DataFrame(body, columns=[_latex(name) for name, _ in columns], dtype=object)
         words = " ".join(f"{line.rstrip('.')}." for line in (self.caption, *self.notes) if line)
@@ -227,10 +215,6 @@ class Table:
             for row in zip(_values(self.frame), suffixes, emphasis, strict=True)
         ]
 
-    def _columns(self, rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
-        """Return each column's name, and whether it holds numbers, which stand at the right."""
-        return [(str(name), any(row[place].number for row in rows)) for place, name in enumerate(self.frame.columns)]
-
 
 def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Render rows of values as `Table.to_text` renders a frame.
@@ -247,9 +231,9 @@ def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     str
         Without a line break at its end.
     """
-    import pandas as pd
-
-    return Table(pd.DataFrame(rows, columns=list(header), dtype=object)).to_text()
+    # Without pandas, whose import takes as long as reading a million lines of a run.
+    cells = [[Cell(_formatted(value, None), _is_number(value)) for value in row] for row in rows]
+    return "\n".join(_drawn(_columns(header, cells), cells))
 
 
 def with_minus(text: str) -> str:
@@ -264,6 +248,28 @@ def _template() -> Template:
     environment = Environment(autoescape=True)
     environment.filters["minus"] = with_minus
     return environment.from_string(TEMPLATE)
+
+
+def _columns(names: Iterable[Any], rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
+    """Return each column's name, and whether it holds numbers, which stand at the right."""
+    return [(str(name), any(row[place].number for row in rows)) for place, name in enumerate(names)]
+
+
+def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return the lines of a table for a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for name, numeric in columns:
+        grid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        grid.add_row(*(Text(cell.text) for cell in row))
+    out = StringIO()
+    Console(file=out, width=10_000, color_system=None).print(grid)
+    return [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
 
 
 def _values(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
