@@ -57,7 +57,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow.",
 )
-guard_app = typer.Typer(no_args_is_help=True, help="Ask the guard's ledger: looks, verify.")
+guard_app = typer.Typer(no_args_is_help=True, help="Ask the guard: looks, verify, checks.")
 app.add_typer(guard_app, name="guard")
 
 MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
@@ -307,6 +307,25 @@ def verify(
     if problems:
         raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
     tell(f"{guard.ledger} is whole; head {guard.head}")
+
+
+class _ListedChecks(typer.core.TyperCommand):
+    """A command whose help ends with the checks that are declared."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from rankeval.guard import list_checks
+
+        rows = list_checks().itertuples()
+        self.epilog = "\n\n".join(f"{check.Index} ({check.severity}): {check.finds}" for check in rows)
+        super().format_help(ctx, formatter)
+
+
+@guard_app.command(cls=_ListedChecks)
+def checks(output: OutputFormat = Format.table) -> None:
+    """List the checks that the guard makes when a collection is registered."""
+    from rankeval.guard import list_checks
+
+    print_frame(list_checks().reset_index(), output)
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""The guard: a test collection is registered, systems are frozen before anyone sees their scores, and opened once.
+"""The guard: register a test collection, freeze systems before anyone sees their scores, open them once.
 
-It protects from haste and forgetfulness: reruns of notebooks, searches over the wrong split, colleagues who share a
-project. It cannot stop someone who owns the labels and evaluates elsewhere, deletes the ledger's file, or changes the
-features beyond recognition.
+It protects from haste and forgetfulness: notebooks that are run again, searches over the wrong split, colleagues who
+share a project. It cannot stop somebody who owns the labels and evaluates elsewhere, deletes the file of the ledger, or
+changes the features beyond recognition.
 """
 
+from rankeval.guard.checks import guard_check, list_checks
 from rankeval.guard.protocol import Guard
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "guard_check", "list_checks"]
