@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.hashing import Hashes, blocks
+from rankeval.contamination.hashing import blocks
+from rankeval.join.matching import Hashes
 
 IDENTIFIABLE_BITS = 40.0
 """Evidence that a query needs to count; a chance of 2^-40 is small enough for collections of a million queries."""
@@ -135,7 +136,7 @@ def _rows_in_queries(rows: Hashes, codes: NDArray[np.intp]) -> tuple[NDArray[np.
 def _unusual_values(X: Any) -> NDArray[np.float64]:
     """Return the bits of evidence in each row's distinct values of three or more significant digits."""
     bits = [np.zeros(0)]
-    for _, block in blocks(X):
+    for block in blocks(X):
         values = np.sort(np.abs(block.astype(np.float64)), axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             leading = values / 10.0 ** (np.floor(np.log10(values)) - 1)  # two digits before the point

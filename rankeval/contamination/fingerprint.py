@@ -35,10 +35,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.hashing import Hashes, as_numbers, join, mix, number_hashes, row_hashes, text_hashes
+from rankeval.contamination.hashing import as_numbers, join, number_hashes, row_hashes, text_hashes
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
 from rankeval.join.grouping import group_rows
+from rankeval.join.matching import Hashes, mixed
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -245,7 +246,7 @@ def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
     """Hash the multiset of the row hashes of each query: a sum does not depend on their order."""
     total = np.zeros(n_queries, dtype=np.uint64)
     # The constant keeps rows that hash to zero in the sum.
-    np.add.at(total, codes, mix(rows + np.uint64(0xD1B54A32D192ED03)))
+    np.add.at(total, codes, mixed(rows + np.uint64(0xD1B54A32D192ED03)))
     return join(total, np.bincount(codes, minlength=n_queries).astype(np.uint64))
 
 

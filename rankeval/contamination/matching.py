@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_labels
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.hashing import Hashes
 from rankeval.contamination.register import RegisteredContent
+from rankeval.join.matching import Hashes
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
-from rankeval.contamination.hashing import Hashes
 from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.register import REGISTERS, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, RankevalWarning
+from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
 from rankeval.ledger.chain import GENESIS
 from rankeval.ledger.sql import Ledger
@@ -47,11 +47,6 @@ class ContaminationCheck:
         """Return the check against the ledgers of this process as they are now; cheap if there are none."""
         heads = [(url, read_register(url).head) for url in discovery.active_urls()]
         return cls(tuple((url, head) for url, head in heads if head != GENESIS))
-
-    @property
-    def active(self) -> bool:
-        """Whether there is any ledger to respect."""
-        return bool(self.up_to_date().ledgers)
 
     def up_to_date(self) -> ContaminationCheck:
         """Return this check with the ledgers and heads that the process knows now; empty if ledgers are off."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, evidence_bits
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.hashing import Hashes
 from rankeval.errors import LedgerError, RankevalWarning
+from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import decode_array, encode_array
 from rankeval.ledger.chain import GENESIS, Entry, Snapshot

@@ -1,35 +1,21 @@
-"""Register, freeze, open: the protocol by which a test collection is used.
-
-    guard = Guard("my-project")
-    test = guard.register("mslr-test", X, y, qid=qid)
-    plan = guard.freeze(test, systems={"v2": scores, "v3": model}, baseline="v2", measure="nDCG@10")
-    result = guard.open(plan)
-
-From the registration on, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit` refuse that content. All systems
-of a plan are scored in one batch, and the ledger counts each new ranking output as a look.
-"""
+"""The guard, by which a test collection is used: register it, freeze systems, open them once."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import RegisteredContent, registration
-from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
-from rankeval.guard.checks import Registration, run_checks
+from rankeval.errors import InvalidInput, LedgerError
+from rankeval.guard import steps
 from rankeval.guard.collection import RegisteredCollection, content_of
 from rankeval.guard.plan import Plan
 from rankeval.guard.rankings import LoadedCollection, output_digest
-from rankeval.guard.records import Records
-from rankeval.guard.scored import ScoredPlan
+from rankeval.guard.records import Journal
 from rankeval.guard.status import Status, status_of
 from rankeval.ledger import discovery
-from rankeval.ledger.chain import HeadMovedError
 from rankeval.ledger.sql import Ledger
 from rankeval.measures import Measure
 from rankeval.measures import measure as parse_measure
@@ -39,11 +25,12 @@ if TYPE_CHECKING:
 
     from rankeval.comparison import Comparison
 
-T = TypeVar("T")
-
 
 class Guard:
     """Keeps test collections from being used before their time, and counts the looks at them.
+
+    From the registration on, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit` refuse the content of a
+    collection. All systems of a plan are scored in one batch, and each new ranking output is one look.
 
     Parameters
     ----------
@@ -56,6 +43,13 @@ class Guard:
     ------
     LedgerError
         If nothing can be kept there, or ledgers are switched off.
+
+    Examples
+    --------
+    >>> guard = Guard("my-project", ledger="ledger.db")  # doctest: +SKIP
+    >>> test = guard.register("mslr-test", X, y, qid=qid)  # doctest: +SKIP
+    >>> plan = guard.freeze(test, systems={"v2": scores, "v3": model}, baseline="v2")  # doctest: +SKIP
+    >>> guard.open(plan).table  # doctest: +SKIP
     """
 
     def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None) -> None:
@@ -69,7 +63,7 @@ class Guard:
             )
         self.project = project
         self._ledger = Ledger(url)
-        self._seen: str | None = None
+        self._journal = Journal(project, self._ledger)
         self._collections: dict[str, RegisteredCollection] = {}
         discovery.watch(url)
 
@@ -81,8 +75,8 @@ class Guard:
     @property
     def head(self) -> str:
         """The hash of the ledger's last entry. Note it elsewhere, to find later whether entries were cut off."""
-        self._seen = self._ledger.head()
-        return self._seen
+        self._journal.seen = self._ledger.head()
+        return self._journal.seen
 
     def register(
         self,
@@ -128,37 +122,7 @@ class Guard:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
         content = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
-        data = content.fingerprint()
-        if not data.n_queries:
-            raise InvalidInput("the collection has no rows")
-        body = {"name": name, **registration(data, content.X)}
-
-        def record(records: Records) -> RegisteredCollection:
-            before = records.same(name, data.digest)
-            registered = before or RegisteredContent.from_body(body, self.project)
-            others = tuple(match(one, data) for one in records.contents if one.digest != data.digest)
-            found = run_checks(Registration(data, registered, content.labels, others))
-            head = records.head
-            if before is None:
-                note = body | {"findings": [[one.code, one.message] for one in found]}
-                head = self._append(records, ("register", note))
-                for one in found:
-                    if one.severity == "warning":
-                        warnings.warn(f"{one.code} {name!r}: {one.message}", RankevalWarning, stacklevel=4)
-            return RegisteredCollection(
-                name=name,
-                project=self.project,
-                digest=data.digest,
-                n_queries=data.n_queries,
-                n_rows=len(data.codes),
-                n_identifiable=registered.n_identifiable,
-                findings=found,
-                ledger=self.ledger,
-                head=head,
-                content=content,
-            )
-
-        collection = self._decide(record)
+        collection = steps.register(self._journal, name, content)
         self._collections[collection.digest] = collection
         return collection
 
@@ -187,16 +151,12 @@ class Guard:
         baseline : str, optional
             The system that the others are compared with; all pairs without one. The first baseline that a project
             declares is no look.
-        measure : str or Measure
-            The primary measure: the only one with adjusted p-values.
-        secondary : sequence of str or Measure
-            Measures that are shown besides.
+        measure, secondary : str or Measure, sequence of them
+            The primary measure, the only one with adjusted p-values, and those that are shown besides.
         convention : str or Convention
             The rules by which rankings are scored.
-        alpha : float
-            Level of the test.
-        n_resamples, rng : int
-            Resamples and seed of the randomisation test.
+        alpha, n_resamples, rng : float, int, int
+            Level, resamples and seed of the randomisation test.
 
         Returns
         -------
@@ -231,18 +191,7 @@ class Guard:
             n_resamples=int(n_resamples),
             rng=int(rng),
         )
-        about = {"plan": plan.id, "digest": plan.digest, "collection": plan.collection}
-        stored = {name: loaded.stored(ranking) for name, ranking in rankings.items()}
-
-        def record(records: Records) -> str:
-            records.in_use(test)
-            if records.is_frozen(plan):
-                return records.head
-            # Rankings are entries of their own, so that reading plans stays cheap.
-            notes = ("rankings", about | {"rankings": stored}), ("freeze", about | {"content": plan.content()})
-            return self._append(records, *notes)
-
-        return replace(plan, ledger=self.ledger, head=self._decide(record))
+        return steps.freeze(self._journal, test, plan, {name: loaded.stored(one) for name, one in rankings.items()})
 
     def plan(self, plan_id: str) -> Plan:
         """Return a frozen plan of this project.
@@ -257,7 +206,7 @@ class Guard:
         LedgerError
             If no plan or more than one begins so.
         """
-        return self._read().plan(plan_id)
+        return self._journal.read().plan(plan_id)
 
     def open(self, plan: Plan | str, test: RegisteredCollection | None = None) -> Comparison:
         """Score all systems of a plan in one batch, and record the looks.
@@ -288,7 +237,7 @@ class Guard:
 
         If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
         """
-        records = self._read()
+        records = self._journal.read()
         plan = records.plan(plan.id if isinstance(plan, Plan) else plan)
         test = test or self._collections.get(plan.digest)
         if test is None or test.digest != plan.digest:
@@ -296,24 +245,7 @@ class Guard:
                 f"plan {plan.id} is about {plan.collection!r} (digest {plan.digest[:12]}), which is not at hand: "
                 f"register it again, guard.register({plan.collection!r}, ...), then open the plan"
             )
-        records.in_use(test)
-        loaded = LoadedCollection.of(test)
-        (scored,) = self._score([plan], loaded)
-
-        def record(records: Records) -> tuple[Comparison, int]:
-            records.in_use(test)
-            history = records.history(plan.digest)
-            status, before = history.status_of(plan), history.opening_of(plan.id)
-            if before is None:
-                head, n_new = self._append(records, ("open", scored.body(status))), len(status.looks)
-            else:
-                scored.check_against(before.body)
-                head, n_new = records.head, 0
-            others = [records.plan(one) for one in status.family if one != plan.id]
-            where = f"ledger {self.ledger} at {head[:12]}"
-            return scored.result(status, history, others, lambda plans: self._score(plans, loaded), where), n_new
-
-        return self._decide(record, records)
+        return steps.open_plan(self._journal, records, plan, test)
 
     def looks(self, test: RegisteredCollection | str) -> pd.DataFrame:
         """Return the looks of this project at a collection, one row per look, oldest first.
@@ -329,7 +261,7 @@ class Guard:
             look, time, who, system, measure, value (the aggregate that was seen), status, plan, output. Its ``attrs``
             hold ledger, head, and the looks of other projects (``elsewhere``).
         """
-        records = self._read()
+        records = self._journal.read()
         history = records.history(records.registered(test).digest)
         table: pd.DataFrame = history.table()
         table.attrs = {"ledger": self.ledger, "head": records.head, "elsewhere": history.elsewhere}
@@ -350,8 +282,7 @@ class Guard:
 
     def problems(self, head: str | None = None) -> list[str]:
         """Return the faults of the ledger in words, as `verify` finds them."""
-        found = self._ledger.problems(head) + self._ledger.problems(self._seen)
-        return list(dict.fromkeys(found))
+        return self._ledger.problems(*filter(None, (head, self._journal.seen)))
 
     def status(
         self,
@@ -375,8 +306,8 @@ class Guard:
         Status
         """
         data = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).fingerprint()
-        records = self._read()
-        found = [match(one, data) for one in records.contents if one.retired is None]
+        records = self._journal.read()
+        found = [match(one, data) for one in records.in_force()]
         return status_of(found, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)
 
     def retire(self, test: RegisteredCollection | str, reason: str) -> None:
@@ -399,37 +330,7 @@ class Guard:
         if not isinstance(reason, str) or not reason.strip():
             raise InvalidInput("reason is missing: say why the collection is given up; it goes on record")
 
-        def record(records: Records) -> str:
-            content = records.in_use(test)
-            return self._append(records, ("retire", {"digest": content.digest, "name": content.name, "reason": reason}))
-
-        self._decide(record)
+        steps.retire(self._journal, test, reason)
 
     def __repr__(self) -> str:
         return f"Guard({self.project!r}, ledger={self.ledger!r})"
-
-    def _read(self) -> Records:
-        records = Records.read(self._ledger, self.project)
-        self._seen = records.head
-        return records
-
-    def _append(self, records: Records, *notes: tuple[str, Mapping[str, Any]]) -> str:
-        """Append entries that were decided on these records, and return the new head."""
-        self._seen = self._ledger.append(self.project, *notes, expected=records.head).hash
-        return self._seen
-
-    def _decide(self, record: Callable[[Records], T], records: Records | None = None) -> T:
-        """Read, decide and append; again if somebody else appended in between."""
-        while True:
-            try:
-                return record(records or self._read())
-            except HeadMovedError:
-                records = None
-
-    def _score(self, plans: Sequence[Plan], loaded: LoadedCollection) -> list[ScoredPlan]:
-        """Score the systems of plans, whose rankings the ledger holds."""
-        rankings = {
-            entry.body["plan"]: entry.body["rankings"]
-            for entry in self._ledger.read(["rankings"], self.project).entries
-        }
-        return [ScoredPlan.of(plan, loaded, rankings[plan.id]) for plan in plans]

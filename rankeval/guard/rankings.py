@@ -22,10 +22,10 @@ from rankeval.collection.alignment import check_rows
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.contamination.fingerprint import Fingerprint, run_outputs
-from rankeval.contamination.hashing import Hashes
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.collection import Content, RegisteredCollection
 from rankeval.io.columns import as_column, scores
+from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import decode_array, encode_array
 from rankeval.measures import measure
 

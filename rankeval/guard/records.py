@@ -1,22 +1,30 @@
-"""A ledger as one project sees it at one head: its collections, its plans, and the looks at them.
+"""A ledger as one project sees it: its collections, its plans, and the looks at them.
 
-`Records` is a snapshot. The guard reads it once, decides on it, and appends entries that name its head. If somebody
-else appended in between, the ledger refuses the entries, and the guard reads and decides again.
+`Records` is a snapshot of the ledger at one head. A `Journal` reads it once for each step of the guard. The step
+decides on it, and appends entries that name its head. If somebody else appended in between, the ledger refuses the
+entries, and the step decides again on newer records. So no entry stands on records that have changed.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from rankeval.contamination.register import KINDS, RegisteredContent, registered_contents
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.history import History
 from rankeval.guard.plan import Plan
-from rankeval.ledger.chain import Snapshot
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger.chain import GENESIS, HeadMovedError, Snapshot
+from rankeval.ledger.sql import Ledger, Note
+
+T = TypeVar("T")
+
+_PATIENCE = 60.0
+"""Seconds for which a step is decided again while others append."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,6 @@ class Records:
     where: str
     snapshot: Snapshot
 
-    @classmethod
-    def read(cls, ledger: Ledger, project: str) -> Records:
-        """Read a ledger over one connection.
-
-        Rankings are left out, since those of a large collection take megabytes.
-        """
-        return cls(project, ledger.where, ledger.read([*KINDS, "freeze"]))
-
     @property
     def head(self) -> str:
         """The head of the ledger."""
@@ -54,6 +54,10 @@ class Records:
     def contents(self) -> tuple[RegisteredContent, ...]:
         """The registered collections of all projects."""
         return registered_contents(self.snapshot.entries)
+
+    def in_force(self) -> list[RegisteredContent]:
+        """Return the collections of all projects that are not retired."""
+        return [one for one in self.contents if one.retired is None]
 
     def history(self, digest: str) -> History:
         """Return the plans and openings of one content."""
@@ -151,3 +155,60 @@ class Records:
             entry.body for entry in self.snapshot.entries if entry.kind == "freeze" and entry.project == self.project
         ]
         return {body["plan"]: body for body in bodies if body["plan"].startswith(plan_id)}
+
+
+class Journal:
+    """The ledger as one project reads and extends it.
+
+    Parameters
+    ----------
+    project : str
+        The project.
+    ledger : Ledger
+        The ledger.
+    """
+
+    def __init__(self, project: str, ledger: Ledger) -> None:
+        self.project = project
+        self.ledger = ledger
+        self.seen = GENESIS  # the last head, against which a missing end is found
+
+    def read(self) -> Records:
+        """Read the ledger but for its rankings, which take megabytes for a large collection."""
+        records = Records(self.project, self.ledger.where, self.ledger.read([*KINDS, "freeze"]))
+        self.seen = records.head
+        return records
+
+    def append(self, records: Records, *notes: Note) -> str:
+        """Append entries that were decided on these records, and return the new head."""
+        self.seen = self.ledger.append(self.project, *notes, expected=records.head).hash
+        return self.seen
+
+    def decide(self, step: Callable[[Records], T], records: Records | None = None) -> T:
+        """Let a step decide and append, again if somebody else appended in between.
+
+        Parameters
+        ----------
+        step : callable
+            Decides on records, and appends to them.
+        records : Records, optional
+            Records that were just read.
+
+        Raises
+        ------
+        HeadMovedError
+            If others were faster for a minute.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return step(records or self.read())
+            except HeadMovedError:
+                if time.monotonic() > deadline:
+                    raise
+                records = None
+
+    def rankings(self) -> dict[str, Mapping[str, Any]]:
+        """Return plan id -> system -> its stored ranking."""
+        entries = self.ledger.read(["rankings"], self.project).entries
+        return {entry.body["plan"]: entry.body["rankings"] for entry in entries}

@@ -90,15 +90,15 @@ def restored(row: Any) -> Entry | None:
     return entry if whole else None
 
 
-def problems(rows: Iterable[Any], head: str | None = None) -> list[str]:
+def problems(rows: Iterable[Any], *heads: str) -> list[str]:
     """Return the faults of a chain in words; an empty list if it is whole.
 
     Parameters
     ----------
     rows : iterable of object
         All stored rows, by ascending number.
-    head : str, optional
-        A head noted earlier, which the chain must still hold.
+    *heads : str
+        Heads noted earlier, which the chain must still hold.
     """
     found, seen, previous, expected = [], {GENESIS}, GENESIS, 1
     for row in rows:
@@ -110,8 +110,8 @@ def problems(rows: Iterable[Any], head: str | None = None) -> list[str]:
             found.append(f"entry {row.seq} was altered")
         seen.add(row.hash)
         previous, expected = row.hash, row.seq + 1
-    if head is not None and head not in seen:
-        found.append(f"the head {head[:12]} that was noted before is gone: entries were deleted at the end")
+    gone = [head for head in dict.fromkeys(heads) if head not in seen]
+    found += [f"the head {head[:12]} that was noted before is gone: entries were deleted at the end" for head in gone]
     return found
 
 

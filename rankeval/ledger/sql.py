@@ -5,8 +5,10 @@ Reading and appending never lose an entry, and no two writers append after the s
 * A writer reads the head, checks that it is the head that its entries were made for, and appends, all in one
   transaction. SQLite takes the lock for writers before the head is read. A lock taken later can be refused half-way,
   when two transactions have both read and then both want to write.
-* In every database, the columns ``previous`` and ``hash`` are unique: the slower of two writers without a lock gets an
-  IntegrityError and tries again after the entry of the faster one.
+* In every database, the columns ``previous`` and ``hash`` are unique: without a lock, the slower of two writers is
+  refused.
+
+A writer that came too late gets a `HeadMovedError`, reads again and decides again.
 
 The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not work on network drives.
 """
@@ -14,7 +16,6 @@ The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ _TABLE = "rankeval_ledger"
 _LARGEST_BODY = 1 << 30
 """Asked for, so that MySQL takes its longest text; other databases have no limit."""
 _PATIENCE = 60.0
-"""Seconds to wait for other writers."""
+"""Seconds to wait for the lock of another writer."""
 
 Note = tuple[str, Mapping[str, Any]]
 """Kind and body of an entry to be appended."""
@@ -76,7 +77,7 @@ class Ledger:
         *notes : (kind, body)
             The entries. A body is a mapping that JSON can hold.
         expected : str, optional
-            The head that the entries were made for.
+            The head that the entries were made for; any head by default.
 
         Returns
         -------
@@ -86,7 +87,7 @@ class Ledger:
         Raises
         ------
         HeadMovedError
-            If the ledger has another head than expected.
+            If another writer appended in between.
         LedgerError
             If the ledger cannot be written.
         """
@@ -94,17 +95,20 @@ class Ledger:
 
         for _, body in notes:
             canonical(body)  # a body with NaN is refused before the ledger is touched
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                return self._append_once(project, notes, expected)
-            except sa.exc.IntegrityError as error:  # a faster writer, in a database without a lock for us
-                if time.monotonic() > deadline:
-                    raise LedgerError(f"{self.where}: gave up appending after {_PATIENCE:.0f} s") from error
-                time.sleep(0.01)
+        table = _table()
+        with self._connection(write=True) as connection:
+            last = connection.execute(sa.select(table.c.seq, table.c.hash).order_by(table.c.seq.desc()).limit(1))
+            seq, head = last.one_or_none() or (0, GENESIS)
+            if expected not in {None, head}:
+                raise HeadMovedError(f"the ledger {self.where} grew from {expected[:12]} to {head[:12]} meanwhile")
+            for kind, body in notes:
+                entry = Entry(seq + 1, kind, project, _now(), _who(), body, head).hashed()
+                connection.execute(table.insert().values({**vars(entry), "body": canonical(body)}))
+                seq, head = entry.seq, entry.hash
+        return entry
 
     def read(self, kinds: Sequence[str] | None = None, project: str | None = None) -> Snapshot:
-        """Read the entries of some kinds or of one project, and the hashes of all entries, in one transaction.
+        """Read the entries of some kinds or of one project, and the hashes of all entries, over one connection.
 
         Parameters
         ----------
@@ -120,37 +124,35 @@ class Ledger:
         """
         import sqlalchemy as sa
 
-        if not may_exist(self.url):
-            return Snapshot()
         table = _table()
         query = sa.select(table).order_by(table.c.seq)
         if kinds is not None:
             query = query.where(table.c.kind.in_(kinds))
         if project is not None:
             query = query.where(table.c.project == project)
-        with self._connection(write=False) as connection:
-            if not _has_table(connection):
-                return Snapshot()
-            # The head first: a database that shows each statement its newest state may then give entries beyond the
-            # head, and appending finds that the head moved. The other way round, an entry could be missed for good.
-            hashes = tuple(connection.scalars(sa.select(table.c.hash).order_by(table.c.seq)))
-            rows = connection.execute(query).all()
-        return Snapshot(tuple(map(self._whole, rows)), hashes)
+        # The hashes first: a database that shows each statement its newest state may then give entries beyond the
+        # head, and appending finds that the head moved. The other way round, an entry could be missed for good.
+        hashes, rows = self._select(sa.select(table.c.hash).order_by(table.c.seq), query)
+        return Snapshot(tuple(map(self._whole, rows)), tuple(row.hash for row in hashes))
 
     def head(self) -> str:
         """Return the hash of the last entry."""
         return self.read(kinds=()).head
 
-    def problems(self, head: str | None = None) -> list[str]:
+    def problems(self, *heads: str) -> list[str]:
         """Return the faults of the chain in words; see `rankeval.ledger.chain.problems`."""
         import sqlalchemy as sa
 
-        if not may_exist(self.url):
-            return problems((), head)
-        with self._connection(write=False) as connection:
-            table = _table()
-            rows = connection.execute(sa.select(table).order_by(table.c.seq)) if _has_table(connection) else ()
-            return problems(rows, head)
+        (rows,) = self._select(sa.select(_table()).order_by(_table().c.seq))
+        return problems(rows, *heads)
+
+    def _select(self, *queries: Any) -> list[Sequence[Any]]:
+        """Return the rows of each query in one transaction; no rows if there is no ledger yet."""
+        if may_exist(self.url):
+            with self._connection(write=False) as connection:
+                if _has_table(connection):
+                    return [connection.execute(query).all() for query in queries]
+        return [()] * len(queries)
 
     def _whole(self, row: Any) -> Entry:
         """Return the entry of a row; nothing is decided on one that was altered."""
@@ -160,21 +162,6 @@ class Ledger:
                 f"entry {row.seq} of the ledger {self.where} was altered, or another program wrote it: restore the "
                 "ledger from a copy, or list all faults with rankeval guard verify"
             )
-        return entry
-
-    def _append_once(self, project: str, notes: Sequence[Note], expected: str | None) -> Entry:
-        import sqlalchemy as sa
-
-        table = _table()
-        with self._connection(write=True) as connection:
-            last = connection.execute(sa.select(table.c.seq, table.c.hash).order_by(table.c.seq.desc()).limit(1))
-            seq, head = last.one_or_none() or (0, GENESIS)
-            if expected is not None and head != expected:
-                raise HeadMovedError(f"{self.where} grew from {expected[:12]} to {head[:12]} meanwhile")
-            for kind, body in notes:
-                entry = Entry(seq + 1, kind, project, _now(), _who(), body, head).hashed()
-                connection.execute(table.insert().values({**vars(entry), "body": canonical(body)}))
-                seq, head = entry.seq, entry.hash
         return entry
 
     @contextmanager
@@ -187,8 +174,8 @@ class Ledger:
                 if write and not _has_table(connection):
                     _table().create(connection)
                 yield connection
-        except sa.exc.IntegrityError:
-            raise
+        except sa.exc.IntegrityError as error:  # a faster writer, in a database without a lock for us
+            raise HeadMovedError(f"another writer appended to the ledger {self.where} at the same time") from error
         except (sa.exc.SQLAlchemyError, OSError, ImportError, ValueError) as error:
             done = "written" if write else "read"
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {self._reason(error)}") from error

@@ -69,7 +69,7 @@ def test_a_ledger_that_is_gone_goes_on_by_its_state_for_scorers(ledger, data):
 
 
 def test_a_ledger_that_was_never_read_is_an_error(ledger, data):
-    assert ContaminationCheck.current().active
+    assert ContaminationCheck.current().ledgers
     spoil(ledger)
     forget()
     with pytest.raises(LedgerError, match="cannot be read"):
@@ -152,14 +152,14 @@ def test_without_a_ledger_or_without_content_nothing_is_fingerprinted(ledger, mo
     monkeypatch.setattr("rankeval.contamination.refusal.fingerprint", None)
     monkeypatch.setattr("rankeval.contamination.refusal.fingerprint_qrels", None)
     assert not ledger.exists()
-    assert not ContaminationCheck.current().active
+    assert not ContaminationCheck.current().ledgers
     ContaminationCheck.current().refuse([[1.0]], [1], [1], action="fit")
     ContaminationCheck.current().refuse_collection(rk.Qrels.from_dict({"q": {"d": 1}}), action="evaluate")
     monkeypatch.undo()
 
 
 def test_rows_without_ids_or_without_any_content_are_let_through(data):
-    assert ContaminationCheck.current().active
+    assert ContaminationCheck.current().ledgers
     ContaminationCheck.current().refuse(data.X, data.y, None, action="fit")
     ContaminationCheck.current().refuse(None, None, data.qid, action="fit")
 
@@ -179,27 +179,27 @@ def test_what_was_opened_by_one_project_may_be_scored_again_by_all(data):
 
 def test_switched_off_means_off_for_seals_that_were_made_before(data, monkeypatch):
     """A scorer that came from elsewhere respects the switch of the process that it works in."""
-    seals = ContaminationCheck.current()
-    assert seals.up_to_date() == seals
+    check = ContaminationCheck.current()
+    assert check.up_to_date() == check
     monkeypatch.setenv("RANKEVAL_LEDGER", "off")
     forget()
-    assert seals.ledgers
-    assert not seals.active
-    seals.refuse(data.X, data.y, data.qid, action="fit")
-    assert pickle.loads(pickle.dumps(seals)).ledgers == ()
+    assert check.ledgers
+    assert not check.up_to_date().ledgers
+    check.refuse(data.X, data.y, data.qid, action="fit")
+    assert pickle.loads(pickle.dumps(check)).ledgers == ()
 
 
 def test_seals_from_elsewhere_are_respected_beside_ones_own(tmp_path, data, monkeypatch):
     """And of one ledger the newer head counts."""
-    seals = ContaminationCheck.current()
+    check = ContaminationCheck.current()
     monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "other.db"))
     forget()
     other = rk.datasets.make_ranking(40, 12, 5, rng=12)
     rk.Guard("project").register("other", other)
     for one in (data, other):
         with pytest.raises(GuardRefusal):
-            seals.refuse(one.X, one.y, one.qid, action="fit")
-    assert len(seals.up_to_date().ledgers) == 2
+            check.refuse(one.X, one.y, one.qid, action="fit")
+    assert len(check.up_to_date().ledgers) == 2
     own = ContaminationCheck.current()
     rk.Guard("project").register("third", rk.datasets.make_ranking(40, 12, 5, rng=13))
     assert own.up_to_date() == ContaminationCheck.current() != own

@@ -15,6 +15,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Guard
+from rankeval.ledger.chain import HeadMovedError
 from rankeval.ledger.sql import _engine
 
 
@@ -328,6 +329,23 @@ class TestOpen:
         interrupt(guard, monkeypatch, lambda: other.open(theirs))
         guard.open(mine)
         assert guard.looks(test)["system"].tolist() == ["s1", "s2"]
+
+    def test_a_step_that_is_always_overtaken_gives_up_after_a_minute(self, guard, test, data, monkeypatch):
+        """And not before: the clock stands still for two attempts and jumps then."""
+        clock = iter([0.0, 59.0, 60.0, 60.5])
+        other = Guard("other", ledger=guard.ledger)._ledger
+        append = guard._ledger.append
+
+        def overtaken(project, *notes, **options):
+            other.append("other", ("note", {}))
+            return append(project, *notes, **options)
+
+        monkeypatch.setattr(guard._ledger, "append", overtaken)
+        monkeypatch.setattr("rankeval.guard.records.time.monotonic", lambda: next(clock))
+        with pytest.raises(HeadMovedError, match="grew from"):
+            guard.freeze(test, systems=systems(data, 0, 1))
+        assert list(clock) == []
+        assert kinds(guard) == ["register", "note", "note", "note"]
 
     def test_scores_that_changed_since_are_an_error(self, guard, test, data, monkeypatch):
         plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0")

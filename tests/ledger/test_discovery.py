@@ -53,7 +53,7 @@ def test_the_variable_goes_first_and_can_switch_it_off(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "off")
     assert found() is None
     watch("sqlite:////tmp/x.db")
-    assert not ContaminationCheck.current().active
+    assert not ContaminationCheck.current().ledgers
 
 
 def test_it_is_resolved_once(tmp_path, monkeypatch):
@@ -84,7 +84,7 @@ def test_asking_where_there_is_no_ledger_loads_no_database_and_no_frames(tmp_pat
     program = (
         "import sys; from rankeval.contamination.refusal import ContaminationCheck; s = ContaminationCheck.current(); "
         "s.refuse(None, [1], [1], action='x'); "
-        "print(s.active, [m for m in ('sqlalchemy', 'pandas', 'scipy', 'sklearn') if m in sys.modules])"
+        "print(bool(s.ledgers), [m for m in ('sqlalchemy', 'pandas', 'scipy', 'sklearn') if m in sys.modules])"
     )
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     done = subprocess.run(

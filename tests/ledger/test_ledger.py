@@ -7,15 +7,15 @@ import multiprocessing
 import platform
 import re
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 
 from rankeval.errors import LedgerError
 from rankeval.ledger.arrays import decode_array, encode_array
-from rankeval.ledger.chain import GENESIS, HeadMovedError
+from rankeval.ledger.chain import GENESIS, Entry, HeadMovedError
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.sql import Ledger
 
@@ -161,35 +161,26 @@ def test_the_database_itself_refuses_a_second_entry_after_one(ledger, column):
         edit(ledger, "INSERT INTO rankeval_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *row.values())
 
 
-def test_a_writer_who_was_overtaken_appends_after_the_other(ledger, monkeypatch):
-    """On a database without a lock for us, the unique links refuse the slower of two entries: it is made again."""
-    once, overtaken = ledger._append_once, []
-
-    def late(*entry):
-        if len(overtaken) < 3:
-            overtaken.append(Ledger(ledger.url).append("p", ("other", {})))
-            raise sa.exc.IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
-        return once(*entry)
-
-    monkeypatch.setattr(ledger, "_append_once", late)
-    monkeypatch.setattr("rankeval.ledger.sql.time.sleep", lambda _: None)
-    assert ledger.append("p", ("note", {"n": 1})).previous == overtaken[-1].hash
-    assert [entry.kind for entry in ledger.read().entries] == ["other", "other", "other", "note"]
+def test_a_writer_who_was_overtaken_is_told_that_the_head_moved(ledger, monkeypatch):
+    """On a database without a lock for us, the unique links refuse the slower of two entries."""
+    first, _ = filled(ledger, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(Entry, "hashed", lambda entry: replace(entry, hash=first.hash))
+        with pytest.raises(HeadMovedError, match=r"another writer appended to the ledger .* at the same time"):
+            ledger.append("p", ("note", {}))
+    assert len(ledger.read().entries) == 2
     assert ledger.problems() == []
 
 
-def test_a_writer_who_is_always_overtaken_gives_up_after_a_minute(ledger, monkeypatch):
-    """And not before: the clock stands still for two attempts and jumps then."""
-    clock = iter([0.0, 59.0, 60.0, 60.5])
-
-    def refused(*_):
-        raise sa.exc.IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
-
-    monkeypatch.setattr(ledger, "_append_once", refused)
-    monkeypatch.setattr("rankeval.ledger.sql.time.monotonic", lambda: next(clock))
-    with pytest.raises(LedgerError, match="gave up appending after 60 s"):
-        ledger.append("p", ("note", {}))
-    assert list(clock) == []
+def test_entries_are_appended_together_or_not_at_all(ledger, monkeypatch):
+    last = ledger.append("p", ("rankings", {"n": 1}), ("freeze", {"n": 2}))
+    assert [entry.kind for entry in ledger.read().entries] == ["rankings", "freeze"]
+    assert ledger.head() == last.hash
+    hashes = iter(["f" * 64, last.hash])
+    monkeypatch.setattr(Entry, "hashed", lambda entry: replace(entry, hash=next(hashes)))
+    with pytest.raises(HeadMovedError):
+        ledger.append("p", ("rankings", {"n": 3}), ("freeze", {"n": 4}))
+    assert len(ledger.read(kinds=()).hashes) == 2
 
 
 def test_no_password_is_shown():
