@@ -19,6 +19,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,12 @@ FORMAT = 1
 """Part of every digest; to be increased when the cached content or its computation changes."""
 
 
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Map top-level modules to distributions; cached, since the file lists of all installed packages are read."""
+    return metadata.packages_distributions()
+
+
 def versions(estimators: list[str]) -> dict[str, str]:
     """Return the versions of Python and of the libraries that the results depend on.
 
@@ -46,7 +53,7 @@ def versions(estimators: list[str]) -> dict[str, str]:
         Import paths of the estimators, whose distributions are included.
     """
     packages = {"rankeval-mlflow", "numpy", "scipy", "scikit-learn"}
-    known = metadata.packages_distributions()
+    known = _distributions()
     for path in estimators:
         packages.update(known.get(path.replace(":", ".").partition(".")[0], []))
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in sorted(packages)}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +36,11 @@ def logged(result):
 
 
 @pytest.fixture(autouse=True)
-def _own_store():
-    """Put MLflow's own setting back, which is one for the process."""
+def _own_store(tmp_path, empty_database):
+    """Give the test a store whose tables exist, and put MLflow's own setting back, which is one for the process."""
     import mlflow
 
+    shutil.copy(empty_database, tmp_path / "mlflow.db")
     yield
     mlflow.set_tracking_uri(None)
 
@@ -64,7 +66,7 @@ def assert_logged_as_computed(result):
 
 def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///elsewhere.db")
-    result = run_experiment(load_config("quickstart", [*DIGITS, f"tracking.uri=sqlite:///{tmp_path}/m.db"]))
+    result = run_experiment(load_config("quickstart", [*DIGITS, f"tracking.uri=sqlite:///{tmp_path}/mlflow.db"]))
     client, (parent, *children) = logged(result)
     assert parent.data.tags["rankeval.standing"] == "unguarded"
     assert "comparison/boosted-trees/nDCG_at_10/difference" in parent.data.metrics

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations, product
-from math import comb, fsum, log, log2
+from math import comb, factorial, fsum, log, log2, prod
 
 import numpy as np
 import pytest
@@ -37,28 +37,27 @@ def value_of(groups, name) -> float:
 def walk(groups, start, step) -> dict:
     """Return the chances of states behind the last row, from ``step(state, rank, label)`` at every place.
 
-    In a group each label comes with the share that it has of the rows left.
+    Orders are counted, in whole numbers: in a group each label comes as often as rows with it are left.
     """
-    chances = {start: Fraction(1)}
+    orders = {start: 1}
     rank = 0
     for group in groups:
         labels = sorted(set(group))
-        inside = {(state, tuple(group.count(label) for label in labels)): chance for state, chance in chances.items()}
+        inside = {(state, tuple(group.count(label) for label in labels)): count for state, count in orders.items()}
         for _ in group:
             rank += 1
-            after = defaultdict(Fraction)
-            for (state, left), chance in inside.items():
+            after = defaultdict(int)
+            for (state, left), count in inside.items():
                 for at, label in enumerate(labels):
                     if left[at]:
                         less = (*left[:at], left[at] - 1, *left[at + 1 :])
-                        after[step(state, rank, label), less] += chance * Fraction(left[at], sum(left))
+                        after[step(state, rank, label), less] += count * left[at]
             inside = after
-        chances = {state: chance for (state, _), chance in inside.items()}
-        merged = defaultdict(Fraction)
-        for (state, _), chance in inside.items():
-            merged[state] += chance
-        chances = dict(merged)
-    return chances
+        orders = defaultdict(int)
+        for (state, _), count in inside.items():
+            orders[state] += count
+    n_orders = prod(factorial(len(group)) for group in groups)
+    return {state: Fraction(count, n_orders) for state, count in orders.items()}
 
 
 def binary(n_relevant, around, size=30):
@@ -208,11 +207,11 @@ def test_bejeweled_players(around, max_rel, goal):
             gained, stopped = state
             if stopped:
                 return state
-            gained += Fraction(label, max_rel)
-            return (gained, rank) if gained >= goal or rank == cutoff else (gained, 0)
+            gained += label  # in parts of max_rel
+            return (gained, rank) if gained >= goal * max_rel or rank == cutoff else (gained, 0)
 
-        ends = walk(groups, (Fraction(0), 0), step)
-        wanted = sum(chance * gained / (rank or cutoff) for (gained, rank), chance in ends.items())
+        ends = walk(groups, (0, 0), step)
+        wanted = sum(chance * Fraction(gained, max_rel * (rank or cutoff)) for (gained, rank), chance in ends.items())
         found = value_of(groups, f"BPM(max_rel={max_rel}, T={goal})@{cutoff}")
         assert found == pytest.approx(float(wanted), abs=1e-12), cutoff
 

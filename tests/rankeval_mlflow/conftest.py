@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval_mlflow.connection import connected
 
 
 def free_port() -> int:
@@ -64,14 +63,6 @@ class Server:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make MLflow's tables once: the migrations take seconds."""
-    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
-    with connected(f"sqlite:///{path}"):
-        return path
 
 
 @pytest.fixture(scope="session")
