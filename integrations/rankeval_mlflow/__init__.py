@@ -1,7 +1,7 @@
-"""rankeval_mlflow: evaluations and comparisons of rankeval in MLflow, whole or not at all.
+"""rankeval_mlflow: log evaluations and comparisons of rankeval to MLflow, whole or not at all.
 
-Public names are imported when they are first asked for: the package is named in entry points that other programs
-read, and MLflow itself takes seconds to import.
+A public name is imported at its first use: other programs import this package through entry points, and MLflow takes
+seconds to import.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-# An ImportError, since MLflow forgives a plugin nothing else.
+# An ImportError, since any other error of a plugin breaks `import mlflow`.
 if find_spec("rankeval") is None or find_spec("rankeval.tracking") is None:
     raise ImportError(
         "the package rankeval that is installed here is another project with the same import name: "

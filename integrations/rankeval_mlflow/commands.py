@@ -1,4 +1,4 @@
-"""The commands of ``rankeval mlflow``: parse, call, print. What takes long to import is imported by the command."""
+"""The commands of ``rankeval mlflow``: parse, call, print. Each command imports what is slow to import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.terminal import tell, visible
 from rankeval.errors import InvalidInput, RankevalError
-from rankeval_mlflow.spool import Record, read, spool_directory, waiting
+from rankeval_mlflow.spool import PendingUpload, read, spool_directory, waiting
 
 if TYPE_CHECKING:
     from rankeval_mlflow.reading import LoggedRun
@@ -20,43 +20,41 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Evaluations in MLflow, and records that wait to be sent there.",
+    help="List evaluations in MLflow, and send pending uploads.",
 )
 
-Store = Annotated[str | None, typer.Option(help="The tracking store; by default the one MLflow is set to.")]
+Store = Annotated[str | None, typer.Option(help="The tracking store; by default MLflow's own setting.")]
 
 
 @app.command()
 def resend(
-    records: Annotated[
-        list[str] | None, typer.Argument(help="Records by id; all that wait when none is named.")
-    ] = None,
+    uploads: Annotated[list[str] | None, typer.Argument(help="Uploads by id; by default all.")] = None,
 ) -> None:
-    """Send what a tracking store did not take to where it was meant to go; nothing is logged twice."""
+    """Send pending uploads, which a tracking store refused before. Nothing is logged twice."""
     from rankeval_mlflow.sending import send
 
-    chosen = _chosen(records or [])
+    chosen = _chosen(uploads or [])
     if not chosen:
-        tell(f"nothing waits in {spool_directory()}")
+        tell(f"no upload is pending in {spool_directory()}")
     failed = False
-    for record in chosen:
+    for upload in chosen:
         try:
-            tracked = send(record)
+            tracked = send(upload)
         except RankevalError as error:
             failed = True
-            tell(f"{record.id}: {error}", to_stderr=True)
+            tell(f"{upload.id}: {error}", to_stderr=True)
         else:
-            tell(f"{record.id}: sent to run {tracked.run_id}; see {tracked.where}")
+            tell(f"{upload.id}: sent to run {tracked.run_id}; see {tracked.where}")
     if failed:
         raise typer.Exit(2)
 
 
 @app.command()
-def discard(records: Annotated[list[str], typer.Argument(help="Records by id.")]) -> None:
-    """Throw away records that shall never be sent."""
-    for record in _chosen(records):
-        record.remove()
-        tell(f"{record.id}: discarded")
+def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]) -> None:
+    """Delete pending uploads."""
+    for upload in _chosen(uploads):
+        upload.remove()
+        tell(f"{upload.id}: discarded")
 
 
 @app.command("list")
@@ -64,39 +62,39 @@ def list_all(
     experiment: Annotated[str | None, typer.Option(help="Only runs of this experiment.")] = None,
     uri: Store = None,
     *,
-    wait: Annotated[bool, typer.Option("--waiting", help="List the records that wait to be sent.")] = False,
+    wait: Annotated[bool, typer.Option("--waiting", help="List the pending uploads instead.")] = False,
 ) -> None:
     """List the runs that hold evaluations, newest first."""
     if wait:
-        rows = [_waiting_row(record) for record in waiting()]
-        _print(["record", "name", "goes to"], rows, f"nothing waits in {spool_directory()}")
+        rows = [_waiting_row(upload) for upload in waiting()]
+        _print(["upload", "name", "goes to"], rows, f"no upload is pending in {spool_directory()}")
         return
     from rankeval_mlflow.reading import logged_runs
 
     rows = [_run_row(run) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], rows, "no run holds an evaluation")
     if held_up := waiting():
-        tell(f"{len(held_up)} more wait to be sent: rankeval mlflow list --waiting", to_stderr=True)
+        tell(f"{len(held_up)} pending: rankeval mlflow list --waiting", to_stderr=True)
 
 
-def _chosen(ids: list[str]) -> list[Record]:
-    """Return the records of these ids, or all that wait."""
-    there = {record.id: record for record in waiting()}
+def _chosen(ids: list[str]) -> list[PendingUpload]:
+    """Return the uploads of these ids, or all."""
+    there = {upload.id: upload for upload in waiting()}
     for name in ids:
         if not there:
-            raise InvalidInput(f"there is no record {name!r}: nothing waits in {spool_directory()}")
+            raise InvalidInput(f"there is no upload {name!r}: no upload is pending in {spool_directory()}")
         if name not in there:
-            raise unknown("record", name, there)
+            raise unknown("upload", name, there)
     return [there[name] for name in ids] if ids else list(there.values())
 
 
-def _waiting_row(record: Record) -> list[str]:
+def _waiting_row(upload: PendingUpload) -> list[str]:
     from rankeval_mlflow.connection import masked
 
-    parcel = read(record)
-    target = parcel.target
+    payload = read(upload)
+    target = payload.target
     place = f"run {target.run_id}" if target.run_id else f"experiment {target.experiment_name or target.experiment_id}"
-    return [record.id, parcel.root.name, f"{place} in {masked(target.uri)}"]
+    return [upload.id, payload.root.name, f"{place} in {masked(target.uri)}"]
 
 
 def _run_row(run: LoggedRun) -> list[str]:
@@ -105,7 +103,7 @@ def _run_row(run: LoggedRun) -> list[str]:
 
 
 def _print(header: list[str], rows: list[list[str]], nothing: str) -> None:
-    """Print columns, or that there is nothing."""
+    """Print a table, or the sentence for an empty one."""
     if not rows:
         tell(nothing)
         return

@@ -1,7 +1,7 @@
-"""How MLflow is spoken to: in seconds rather than minutes, and without its chatter.
+"""Connect to MLflow with short time-outs and without its messages.
 
-Out of the box MLflow tries a dead server for about four minutes, prints "View run ..." lines when a run ends, logs
-the steps of a fresh database to stderr and shows progress bars. Settings that a user made in the environment stand.
+By default MLflow retries a dead server for about four minutes, prints "View run ..." lines when a run ends, logs the
+migrations of a new database to stderr, and shows progress bars. Settings of the user in the environment win.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ _PATIENCE = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
 }
-# For the first question only: whether anybody is there.
+# For the first request only, which shows if the server is there.
 _KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
-# MLflow makes its tables in some 10 s, on a busy machine in a minute.
+# MLflow makes the tables of a new database in about 10 s, on a busy machine in a minute.
 _CREATION = 120.0
 _QUIET = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "MLFLOW_ENABLE_ARTIQUERY_COUNTS_PROGRESS_BAR": "false",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
-# urllib3 warns of every retry; what came of them stands in the error.
+# urllib3 warns of every retry; the final error says enough.
 _TALKATIVE = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3.connectionpool": logging.ERROR}
 
 
 @contextlib.contextmanager
 def environment(settings: dict[str, str]) -> Iterator[None]:
-    """Set environment variables that nobody has set, and take them back.
+    """Set environment variables that are not set yet, and remove them at the end.
 
     Parameters
     ----------
     settings : dict
-        Variable -> value.
+        Values by variable.
     """
     ours = {name: value for name, value in settings.items() if name not in os.environ}
     os.environ.update(ours)
@@ -58,7 +58,7 @@ def environment(settings: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
-    """Keep what MLflow tells of its doings, its database migrations and its retries off stderr."""
+    """Keep MLflow's log of runs, migrations and retries off stderr."""
     before = {name: logging.getLogger(name).level for name in _TALKATIVE}
     for name, level in _TALKATIVE.items():
         logger = logging.getLogger(name)
@@ -72,21 +72,21 @@ def _hushed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
-    """Give a client whose store has answered once, for calls that are quiet and end in seconds.
+    """Yield a client whose store has answered once; its calls are quiet and fail within seconds.
 
     Parameters
     ----------
     uri : str
         The tracking store.
     registry_uri : str, optional
-        The model registry, where it is another one.
+        The model registry, if it is another store.
 
     Yields
     ------
     mlflow.MlflowClient
         The client.
     """
-    from mlflow import MlflowClient  # sets its loggers up when first imported, so before they are hushed
+    from mlflow import MlflowClient  # the first import sets up the loggers, so import before hushing them
 
     with environment(_QUIET), environment(_PATIENCE), _hushed():
         client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
@@ -97,7 +97,7 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _alone(uri: str) -> Iterator[None]:
-    """Let one process at a time open a local SQLite store: the first makes its tables, and two at once would fail."""
+    """Let one process at a time open a local SQLite store: two that create its tables at once would fail."""
     if not absolute(uri).startswith("sqlite:///"):
         yield
         return
@@ -108,7 +108,7 @@ def _alone(uri: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _replaced(settings: dict[str, str]) -> Iterator[None]:
-    """Shorten what `_PATIENCE` set, where it was us who set it."""
+    """Replace values of `_PATIENCE`, but not those that the user set."""
     before = {name: os.environ[name] for name in settings if os.environ.get(name) == _PATIENCE[name]}
     os.environ.update({name: settings[name] for name in before})
     try:
@@ -118,7 +118,7 @@ def _replaced(settings: dict[str, str]) -> Iterator[None]:
 
 
 def absolute(uri: str) -> str:
-    """Return the address so that it means the same from any directory: relative SQLite files are made absolute."""
+    """Return an address valid from any directory: the path of a SQLite file becomes absolute."""
     prefix = "sqlite:///"
     if not uri.startswith(prefix) or uri.startswith(f"{prefix}:memory:"):
         return uri
@@ -127,7 +127,7 @@ def absolute(uri: str) -> str:
 
 
 def masked(uri: str) -> str:
-    """Return the address without its password, for messages."""
+    """Return an address without its password, for messages."""
     parts = urlsplit(uri)
     if parts.password is None:
         return uri
@@ -135,7 +135,7 @@ def masked(uri: str) -> str:
 
 
 def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
-    """Return a line that leads to a run: its address on a server, else the command that serves the store."""
+    """Return the address of a run on a server, or the command that serves a local store."""
     if urlsplit(uri).scheme in {"http", "https"}:
         return f"{masked(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
     if uri.startswith("databricks"):
@@ -144,7 +144,7 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return in one line why a call failed: the system's own word where the network is to blame."""
+    """Return the reason of a failed call in one line: for a network error, that of the operating system."""
     innermost = error
     while deeper := innermost.__cause__ or innermost.__context__:
         innermost = deeper

@@ -1,7 +1,7 @@
-"""What a reader of the run sees first: the run's description in Markdown, and a comparison as a page of HTML.
+"""Describe evaluations and comparisons for readers of a run: in Markdown, and a comparison as an HTML page.
 
-Everything that comes from outside is escaped. The page is one static file without scripts: MLflow shows artifacts in
-a sandboxed frame, where nothing can be fetched.
+All names are escaped, since they come from outside. The page is one static file without scripts: MLflow shows artifacts
+in a sandboxed frame that cannot fetch anything.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{colo
 
 
 def evaluation_section(evaluation: Evaluation, role: str) -> str:
-    """Return what the run's description says of an evaluation: its aggregates, and intervals of the means."""
+    """Describe an evaluation in Markdown: aggregates, and intervals of the means."""
     import pandas as pd
 
     frame = pd.DataFrame({"measure": evaluation.measure_names, "value": evaluation.aggregate().to_numpy(dtype=float)})
-    if evaluation.weights is None:  # weighted means have no interval
+    if evaluation.weights is None:  # a weighted mean has no interval
         limits = evaluation.ci()
         ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
         shown = {str(label): f"[{number(low)}, {number(high)}]" for label, low, high in ends}
@@ -49,7 +49,7 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
 
 
 def comparison_section(comparison: Comparison) -> str:
-    """Return what the run's description says of a comparison: what decides, in as few columns as it takes."""
+    """Describe a comparison in Markdown, in as few columns as a decision needs."""
     shown = by_comparison(comparison.table, level=comparison.confidence_level)
     interval = f"{100 * comparison.confidence_level:g} % interval"
     against = ["against"] if comparison.baseline is None else []
@@ -60,7 +60,7 @@ def comparison_section(comparison: Comparison) -> str:
 
 
 def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
-    """Return the report as an artifact; where no query counts, there is nothing to draw."""
+    """Return the report as an artifact; none if no query counts."""
     if not evaluation.n_queries:
         return {}
     from rankeval.report import report_for_evaluation
@@ -69,7 +69,7 @@ def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
 
 
 def comparison_page(comparison: Comparison) -> bytes:
-    """Return the comparison as a page: its table with caption and notes, and the intervals drawn."""
+    """Return a comparison as an HTML page: the table with caption and notes, and a plot of the intervals."""
     parts = {
         "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
         "Intervals": _svg(comparison.plot()),
@@ -79,7 +79,7 @@ def comparison_page(comparison: Comparison) -> bytes:
 
 
 def _svg(figure: Figure) -> str:
-    """Return a figure as SVG to stand in a page: the same bytes for the same figure."""
+    """Return a figure as SVG for a page; equal figures give equal bytes."""
     from matplotlib import rc_context
 
     buffer = io.StringIO()
@@ -89,14 +89,14 @@ def _svg(figure: Figure) -> str:
 
 
 def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
-    """Return a page: its title and first line, and under each heading some HTML.
+    """Return an HTML page with a title, a first line and sections.
 
     Parameters
     ----------
     title, lead : str
         Plain text.
     parts : mapping of str to str
-        Heading (plain text) -> HTML that is escaped already.
+        Sections by heading: HTML that is already escaped, under plain text.
     """
     body = "".join(f"<h2>{html.escape(heading)}</h2>{content}" for heading, content in parts.items())
     return (
@@ -108,14 +108,14 @@ def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
 
 
 def merged(note: str, sections: Mapping[str, str]) -> str:
-    """Return a run's description with our sections put in or replaced; what the user wrote stays as it is.
+    """Insert or replace our sections in the description of a run; the text of the user stays.
 
     Parameters
     ----------
     note : str
-        The description so far.
+        The present description.
     sections : mapping of str to str
-        Key -> Markdown.
+        Markdown by key.
     """
     for key, text in sections.items():
         start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
@@ -133,5 +133,5 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
 
 
 def _first_paragraph(text: str) -> str:
-    """Return what stands before the first empty line."""
+    """Return the text before the first empty line."""
     return text.split("\n\n", maxsplit=1)[0][:500]

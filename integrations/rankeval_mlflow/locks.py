@@ -1,4 +1,4 @@
-"""Locks of files between processes: they go with the process that holds them, so that a crash leaves none behind."""
+"""Lock files between processes. A lock ends with its process, so a crash leaves none behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ else:
 
 
 def take(descriptor: int) -> None:
-    """Take the lock of an open file or raise OSError at once."""
+    """Lock an open file, or raise OSError at once."""
     if sys.platform == "win32":
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
     else:
@@ -24,19 +24,19 @@ def take(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def held(path: Path, patience: float) -> Iterator[None]:
-    """Hold a lock, and wait for it; the file stays, since removing it could leave two processes with two locks.
+    """Wait for a lock and hold it. The file is not removed: else two processes could lock two files of one name.
 
     Parameters
     ----------
     path : Path
-        The file that is locked; its folder is made.
+        The file to lock; its folder is made if it does not exist.
     patience : float
         Seconds to wait.
 
     Raises
     ------
     TimeoutError
-        When another process holds it for longer.
+        If another process holds the lock for longer.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     deadline = time.monotonic() + patience

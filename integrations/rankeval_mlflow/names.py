@@ -1,7 +1,7 @@
-"""Names and values that every MLflow store takes.
+"""Make names and values that every MLflow store accepts.
 
-MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values. Logged
-asynchronously, a refused name loses the data without a word. So whatever goes out passes through here first.
+MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values. Asynchronous logging
+loses the data of a refused name without a message. So every name and value passes through this module first.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from rankeval.errors import InvalidInput
 MAX_NAME = 250
 MAX_PARAM = 6000
 MAX_TAG = 8000
-# MLflow takes 36; sixteen tell data sets apart and can be read in its lists.
+# MLflow accepts 36 characters; 16 tell data sets apart and fit into its lists.
 SHOWN_DIGEST = 16
 
-# Narrower than what MLflow takes on Linux: the colon is refused on Windows, and letters beyond ASCII sort oddly.
+# Fewer characters than MLflow accepts on Linux: Windows refuses the colon, and letters beyond ASCII sort oddly.
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 
 
 def safe_name(name: str) -> str:
-    """Return a name that MLflow takes: the same where it can, else with its punctuation spelt or replaced.
+    """Return a name that MLflow accepts: the same if possible, else with punctuation replaced.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def safe_name(name: str) -> str:
 
 
 def safe_names(names: Iterable[str]) -> dict[str, str]:
-    """Return name -> safe name, no two alike; names that are safe already keep theirs.
+    """Return a safe name for each name, all different; a name that is already safe stays.
 
     Parameters
     ----------
     names : iterable of str
-        Any names, each once.
+        Distinct names.
     """
     wanted = {name: safe_name(name) for name in names}
     taken = {name for name, safe in wanted.items() if name == safe}
@@ -62,34 +62,34 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def checked_role(role: str) -> str:
-    """Return the role, or say why it cannot be one: it becomes part of tag names and of paths.
+    """Check a role, which becomes part of tag names and paths, and return it.
 
     Parameters
     ----------
     role : str
-        What the data was used as, such as ``"dev"`` or ``"test"``.
+        The role of data, such as ``"dev"`` or ``"test"``.
 
     Raises
     ------
     InvalidInput
-        When it is not a plain word.
+        If it is not a plain word.
     """
     if not isinstance(role, str) or not _ROLE.fullmatch(role):
         raise InvalidInput(
-            f"role is {role!r}; a role is a plain word such as 'dev' or 'test': "
-            "letters, digits, _ and -, starting with a letter or digit, at most 64"
+            f"role is {role!r}; expected a plain word such as 'dev' or 'test': "
+            "at most 64 letters, digits, _ and -, the first one a letter or digit"
         )
     return role
 
 
 def param_text(value: Any) -> str:
-    """Return a parameter's value as text, cut where MLflow would cut it, and seen to be cut."""
+    """Return the value of a parameter as text; a text that MLflow would cut is cut with a mark."""
     text = str(value)
     return text if len(text) <= MAX_PARAM else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
 
 
 def tag_json(entries: dict[str, Any]) -> str:
-    """Return a mapping as JSON that fits into one tag, leaving out last entries that do not fit and saying so."""
+    """Return a mapping as JSON that fits into one tag; it says how many of the last entries do not fit."""
     text = json.dumps(entries)
     kept = dict(entries)
     while len(text) > MAX_TAG:
@@ -99,7 +99,7 @@ def tag_json(entries: dict[str, Any]) -> str:
 
 
 def short_digest(digest: str) -> str:
-    """Return the part of a digest that fits into a data set of MLflow; the whole goes into a tag beside it."""
+    """Return the start of a digest for MLflow's own field; a tag holds the whole."""
     return digest.removeprefix("sha256:")[:SHOWN_DIGEST]
 
 

@@ -1,13 +1,13 @@
-"""Evaluation, Comparison and RunRecord as nodes of a parcel: what stands in metrics, tags, artifacts and description.
+"""Pack an Evaluation, a Comparison or a RunRecord into nodes: metrics, tags, artifacts, inputs, description.
 
-Where what stands, for an evaluation of role ``dev``::
+The layout of an evaluation of role ``dev``::
 
-    metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 where the run has an
-                                                evaluation of another role already (`rankeval.role` names the first)
+    metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 if the run already has an
+                                                evaluation of another role (`rankeval.role` names the first)
     tags       rankeval.dev.measures            key -> canonical spelling
                rankeval.dev.convention          the card
                rankeval.dev.judgments, .ranking full digests;  .data
-    artifacts  rankeval/dev/evaluation.parquet  every query's scores: the whole evaluation, bit for bit
+    artifacts  rankeval/dev/evaluation.parquet  the whole evaluation with the scores of every query, bit for bit
                rankeval/dev/report.html
     inputs     the data set, role as context, full digest in the tag `rankeval.digest`
 """
@@ -23,35 +23,35 @@ import rankeval
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.descriptions import comparison_page, comparison_section, evaluation_report, evaluation_section
 from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
-from rankeval_mlflow.parcel import DatasetUse, Node, Scores
+from rankeval_mlflow.payload import DatasetUse, Node, Scores
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
-# More rows than this are read in the table; a metric for each would bury the others.
+# A comparison with more rows has no metrics: they would bury the others. The table has all rows.
 MAX_COMPARED = 50
 
-# What runs are searched and sorted by; the rest is in the table.
+# The columns that are logged as metrics, to search and sort runs by; the table has the others.
 _SIGNS = ("difference", "p_adjusted")
 
 
 def evaluation_path(role: str) -> str:
-    """Return where an evaluation of this role lies among a run's artifacts."""
+    """Return the artifact path of the evaluation of a role."""
     return f"rankeval/{role}/evaluation.parquet"
 
 
 def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None = None) -> Node:
-    """Return what is logged of an evaluation.
+    """Pack an evaluation.
 
     Parameters
     ----------
     evaluation : Evaluation
-        The scores.
+        The evaluation.
     role : str
-        What its data was used as.
+        The role of its data.
     data : LoggedData, optional
-        The data set; by default it is known by the digest of its judgments only.
+        The data set; by default one that has only the digest of the judgments.
     """
     checked_role(role)
     data = data or judged_data(evaluation, role)
@@ -67,7 +67,7 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
         f"rankeval.{role}.data": tag_json({"name": data.name, "digest": data.digest}),
         "rankeval.version": rankeval.__version__,
     }
-    # MLflow turns infinity into the largest float, and nan into 0 where a model is concerned: neither is sent.
+    # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
     if odd := {key: repr(value) for key, value in values.items() if not math.isfinite(value)}:
         tags[f"rankeval.{role}.not_finite"] = tag_json(odd)
     return Node(
@@ -90,20 +90,20 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
-    """Return key -> aggregate of every measure of an evaluation."""
+    """Return the aggregate of every measure by its key."""
     keys = keys_of(evaluation)
     values = evaluation.aggregate().to_numpy(dtype=float)
     return {keys[label]: float(value) for label, value in zip(evaluation.measure_names, values, strict=True)}
 
 
 def keys_of(evaluation: Evaluation) -> dict[str, str]:
-    """Return label -> metric name of every measure: its key, which a notebook's own family may have made unsafe."""
+    """Return the metric name of every measure by its label: the key, made safe for a user's own measures."""
     safe = safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
     return {label: safe[measure.key] for label, measure in evaluation.by_name.items()}
 
 
 def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
-    """Return the data set of an evaluation, as far as the evaluation itself knows it."""
+    """Describe the data set of an evaluation by the evaluation alone."""
     digest = evaluation.judgments_digest
     rows = int(evaluation.query_counts["retrieved"].sum())
     return LoggedData(name or f"judgments-{short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
@@ -116,12 +116,12 @@ def dataset_use(data: LoggedData) -> DatasetUse:
 
 
 def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
-    """Return what is logged of a comparison: its table, its evaluations, and the differences as metrics.
+    """Pack a comparison: its table, its evaluations, and the differences as metrics.
 
     Parameters
     ----------
     comparison : Comparison
-        The table with its evaluations; where frames were compared, there are none to be logged.
+        The comparison. Systems that were given as frames have no evaluations to log.
     name : str
         The folder among the artifacts, and the first part of metric and tag names.
     """
@@ -147,14 +147,14 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
 
 
 def _evaluations(comparison: Comparison) -> dict[str, Evaluation]:
-    """Return the evaluations among what was compared; frames have no convention and no digests."""
+    """Return the evaluations of a comparison; systems given as frames have none."""
     from rankeval.evaluation import Evaluation
 
     return {name: scores for name, scores in comparison.evaluations.items() if isinstance(scores, Evaluation)}
 
 
 def record_node(record: RunRecord) -> Node:
-    """Return a run record with its children as a tree of nodes."""
+    """Pack a run record and its children as a tree of nodes."""
     by_role = {data.role: data for data in reversed(record.data)}
     pieces = [evaluation_node(ev, role, by_role.get(role)) for role, ev in record.evaluations.items()]
     if record.comparison is not None:
@@ -175,7 +175,7 @@ def record_node(record: RunRecord) -> Node:
 
 
 def _joined(node: Node, pieces: Iterable[Node]) -> Node:
-    """Return a node with the contents of some more put in; data sets that are named twice count once."""
+    """Add the content of more nodes to a node; a repeated data set counts once."""
     parts = [node, *pieces]
     uses = {(use.name, use.digest, use.role): use for part in parts for use in part.datasets}
     return Node(
@@ -198,7 +198,7 @@ def _params(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return a file with the whole of parameters that MLflow would cut."""
+    """Return a file with the full parameters that MLflow would cut."""
     cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
     return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
 
@@ -209,7 +209,7 @@ def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _odd(metrics: Mapping[str, float]) -> dict[str, str]:
-    """Return the tag that holds the metrics which MLflow would alter."""
+    """Return the tag with the metrics that MLflow would alter."""
     odd = {name: repr(float(value)) for name, value in metrics.items() if not math.isfinite(value)}
     return {"rankeval.not_finite": tag_json(odd)} if odd else {}
 
@@ -220,13 +220,13 @@ def _tags(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def _roles(record: RunRecord) -> dict[str, str]:
-    """Return which data a run used as what: MLflow itself keeps only the first role of a data set."""
+    """Return tags with every role of the data sets: MLflow keeps only the first role of each."""
     data = {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data}
     return {f"rankeval.{role}.data": tag_json(facts) for role, facts in data.items()}
 
 
 def _renamed(record: RunRecord) -> dict[str, str]:
-    """Return the tag that tells the names which MLflow would have refused."""
+    """Return the tag that maps changed names to the names that MLflow refuses."""
     changed: dict[str, str] = {}
     for names in (record.params, record.metrics, record.tags):
         changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
@@ -234,7 +234,7 @@ def _renamed(record: RunRecord) -> dict[str, str]:
 
 
 def _differences(comparison: Comparison, name: str) -> dict[str, float]:
-    """Return the differences and adjusted p-values as metrics; what is not there (nan) is left out."""
+    """Return the differences and adjusted p-values as metrics, without nan."""
     table = comparison.table
     if len(table) > MAX_COMPARED:
         return {}
@@ -251,7 +251,7 @@ def _differences(comparison: Comparison, name: str) -> dict[str, float]:
 
 
 def _settings(comparison: Comparison) -> dict[str, Any]:
-    """Return how the comparison was made."""
+    """Return the settings of a comparison."""
     names = ("baseline", "test", "correction", "family", "alternative", "confidence_level", "n_comparisons")
     more = ("n_resamples", "rng", "primary", "notes")
     return {name: getattr(comparison, name) for name in (*names, *more)}

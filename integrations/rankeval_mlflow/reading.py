@@ -1,4 +1,4 @@
-"""Back from MLflow: the same Evaluation that was logged, or none."""
+"""Load evaluations from MLflow: the same that were logged, or an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run that holds evaluations: their roles, and the aggregates of the first."""
+    """A run with evaluations: their roles, and the aggregates of the first one."""
 
     run_id: str
     name: str
@@ -42,22 +42,22 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
     Parameters
     ----------
     run_id : str or TrackedRun
-        A run, what `log_evaluation` returned, or a registered model's version as ``"models:/ranker/7"`` or
-        ``"models:/ranker@champion"``: then the run that made the version.
+        A run by its id or as `log_evaluation` returned it. Or a version of a registered model, ``"models:/ranker/7"``
+        or ``"models:/ranker@champion"``, which stands for the run that holds its evaluation.
     role : str, optional
-        Which evaluation; needed only where the run holds several.
+        The role of the evaluation; needed only if the run has several.
 
     Returns
     -------
     Evaluation
-        The same, bit for bit.
+        The logged evaluation, bit for bit.
 
     Raises
     ------
     InvalidInput
-        When there is no such run, or it holds no whole evaluation, none of this role, or several and none was named.
+        If the run does not exist, has no whole evaluation of this role, or has several and `role` is missing.
     TrackingError
-        When the store cannot be reached, or the artifact is not what was logged.
+        If the store cannot be reached, or the artifact was altered.
     """
     from rankeval.evaluation import Evaluation
 
@@ -68,8 +68,8 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
         content = _artifact(client, run.info.run_id, evaluation_path(role))
     if sha256(content) != digest:
         raise TrackingError(
-            f"the evaluation of role {role!r} in run {run.info.run_id} is not what was logged (SHA-256 "
-            f"{sha256(content)[:12]} instead of {digest[:12]}); it was altered or replaced"
+            f"the evaluation of role {role!r} in run {run.info.run_id} was altered or replaced (SHA-256 "
+            f"{sha256(content)[:12]} instead of {digest[:12]})"
         )
     return Evaluation.from_bytes(content)
 
@@ -77,30 +77,30 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
 def compare_runs(
     runs: Iterable[str], *, role: str | None = None, baseline: str | None = None, **options: Any
 ) -> Comparison:
-    """Compare the evaluations of some runs, paired by query.
+    """Compare the evaluations of several runs, paired by query.
 
     Parameters
     ----------
     runs : iterable of str
-        Run ids, or registered models as in `load_evaluation`.
+        Ids of runs, or versions of registered models as in `load_evaluation`.
     role : str, optional
-        Which evaluation of each run.
+        The role of the evaluation in each run.
     baseline : str, optional
-        A member of `runs`, or the name of its system; by default all pairs are compared.
+        A member of `runs`, or the name of its evaluation; by default all pairs are compared.
     **options
-        As in `rankeval.compare`.
+        Options of `rankeval.compare`.
 
     Returns
     -------
     Comparison
-        The systems under the names of their evaluations, or the ids of their runs where names are missing or alike.
+        A system has the name of its evaluation, or the id of its run if names are missing or equal.
 
     Raises
     ------
     ConventionMismatch
-        When conventions or judgments differ.
+        If conventions or judgments differ.
     InvalidInput
-        As in `load_evaluation` and `rankeval.compare`.
+        If an evaluation cannot be loaded, or `rankeval.compare` refuses an option.
     """
     from rankeval.comparison import compare
 
@@ -115,21 +115,21 @@ def compare_runs(
 
 
 def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[LoggedRun]:
-    """Return the runs that hold whole evaluations, newest first.
+    """Return the runs with whole evaluations, newest first.
 
     Parameters
     ----------
     experiment : str, optional
-        Name of an experiment; by default all are searched.
+        Name of an experiment; by default all.
     uri : str, optional
-        The tracking store; by default the one that MLflow is set to.
+        The tracking store; by default MLflow's own setting.
 
     Raises
     ------
     InvalidInput
-        When there is no such experiment.
+        If the experiment does not exist.
     TrackingError
-        When the store cannot be reached.
+        If the store cannot be reached.
     """
     with _asking(store(uri), f"experiment {experiment}") as client:
         runs = _all(client.search_runs, _experiments(client, experiment), f"tags.`{COMPLETE}` LIKE '%'")
@@ -138,14 +138,14 @@ def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[L
 
 
 def evaluations_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return role -> SHA-256 of the whole evaluations that a run's tags tell of."""
+    """Return the SHA-256 of each whole evaluation of a run by its role."""
     found: dict[str, str] = json.loads(tags.get(COMPLETE, "{}")).get("evaluations", {})
     return found
 
 
 @contextlib.contextmanager
 def _asking(uri: str, what: str) -> Iterator[Any]:
-    """Give a client for reading, whose errors are ours."""
+    """Yield a client for reading that raises our errors."""
     import mlflow
 
     try:
@@ -158,7 +158,7 @@ def _asking(uri: str, what: str) -> Iterator[Any]:
 
 
 def _experiments(client: Any, name: str | None) -> list[str]:
-    """Return the ids of the experiments that are meant."""
+    """Return the id of one experiment, or of all."""
     if name is None:
         return [experiment.experiment_id for experiment in _all(client.search_experiments)]
     found = client.get_experiment_by_name(name)
@@ -169,7 +169,7 @@ def _experiments(client: Any, name: str | None) -> list[str]:
 
 
 def _all(search: Any, *arguments: Any) -> Iterator[Any]:
-    """Yield what a search of MLflow finds, page by page."""
+    """Yield the results of a search of MLflow, page by page."""
     token = None
     while True:
         found = search(*arguments, page_token=token)
@@ -180,7 +180,7 @@ def _all(search: Any, *arguments: Any) -> Iterator[Any]:
 
 
 def _logged_run(run: Any) -> LoggedRun:
-    """Return what is shown of a run; the role whose metrics have bare names comes first."""
+    """Describe a run; the role with bare metric names comes first."""
     tags = run.data.tags
     first = tags.get(ROLE, "")
     roles = sorted(evaluations_of(tags))
@@ -191,7 +191,7 @@ def _logged_run(run: Any) -> LoggedRun:
 
 
 def _run_id(client: Any, name: str) -> str:
-    """Return the run that is meant: itself, or the one that made a registered model's version."""
+    """Return the id of a run, given itself or a version of a registered model."""
     if not name.startswith("models:/"):
         return name
     model, at, alias = name.removeprefix("models:/").partition("@")
@@ -200,24 +200,24 @@ def _run_id(client: Any, name: str) -> str:
     logged = [value for key, value in version.tags.items() if key.startswith("rankeval.") and key.endswith(".run_id")]
     found = logged[0] if len(set(logged)) == 1 else version.run_id
     if not found:
-        raise InvalidInput(f"{name} was made by no run that is known; give the id of the run that holds its evaluation")
+        raise InvalidInput(f"no run of {name} is known; give the id of the run that holds its evaluation")
     return str(found)
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
-    """Return role and hash of the evaluation that is meant, or say why there is none."""
+    """Return role and hash of the chosen evaluation."""
     run_id = run.info.run_id
     if COMPLETE not in run.data.tags:
         raise InvalidInput(
-            f"run {run_id} has no tag {COMPLETE}: no evaluation was logged to it whole. "
-            "What was held up on its way is listed by `rankeval mlflow list --waiting`"
+            f"run {run_id} has no tag {COMPLETE}: it holds no whole evaluation. "
+            "`rankeval mlflow list --waiting` shows pending uploads"
         )
     held = evaluations_of(run.data.tags)
     if not held or (role is not None and role not in held):
         what = f"no evaluation of role {role!r}" if role else "no evaluation"
         raise InvalidInput(f"run {run_id} holds {what}; it holds {sorted(held) or 'none'}")
     if role is None and len(held) > 1:
-        raise InvalidInput(f"run {run_id} holds evaluations of the roles {sorted(held)}; say which with role=")
+        raise InvalidInput(f"run {run_id} holds evaluations of the roles {sorted(held)}; choose one with role=")
     chosen = role or next(iter(held))
     return chosen, held[chosen]
 

@@ -1,4 +1,4 @@
-"""log_evaluation and log_comparison: into the active run, a run given, or a new one that is ended."""
+"""Log an evaluation or a comparison to a given run, the active run, or a new run that is ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval.errors import InvalidInput
 from rankeval.tracking import LoggedData, TrackedRun
 from rankeval_mlflow.packing import comparison_node, evaluation_node, judged_data
-from rankeval_mlflow.parcel import Node, Parcel, Target
+from rankeval_mlflow.payload import Node, Payload, Target
 from rankeval_mlflow.sending import deliver
 from rankeval_mlflow.tracker import now_ms, run_context, store
 
@@ -32,38 +32,42 @@ def log_evaluation(
 ) -> TrackedRun:
     """Log an evaluation to MLflow, synchronously and whole.
 
-    The aggregates go out in one batch under the keys of their measures (``nDCG_at_10``), with the convention, the
-    digests and the role in tags; every query's scores as one Parquet file, from which `load_evaluation` gives the
-    same evaluation back; the data set as an input with the role as its context; a report as HTML and a short
-    description. The tag ``rankeval.complete`` comes last. An evaluation of a second role in the same run has its
-    metrics under ``<role>/<key>``.
+    The run gets:
+
+    * the aggregates as metrics, in one batch, under the keys of their measures (``nDCG_at_10``); an evaluation of a
+      second role in the same run has its metrics under ``<role>/<key>``;
+    * convention, digests and role as tags;
+    * the scores of every query as one Parquet file, from which `load_evaluation` returns the same evaluation;
+    * the data set as an input, with its role as context;
+    * a report in HTML, and a short description;
+    * last, the tag ``rankeval.complete``.
 
     Parameters
     ----------
     ev : Evaluation
-        What was measured.
+        The evaluation.
     role : str, default "dev"
-        What the data was used as: "train", "dev", "test" or another plain word.
+        The role of the data: "train", "dev", "test" or another plain word.
     run_id : str, optional
-        The run to write to. By default the active run, else a new one that is ended.
+        The run to write to. By default the active run, else a new run that is ended.
     model_id : str, optional
-        A logged model that gets the metrics too. By default the active model, where one is set.
+        A logged model that gets the metrics too. By default the active model, if one is set.
     model_version : str or ModelVersion, optional
-        A registered model's version (``"ranker/7"`` or ``"models:/ranker/7"``) that gets the aggregates as tags.
+        A version of a registered model (``"ranker/7"`` or ``"models:/ranker/7"``) that gets the aggregates as tags.
     data : LoggedData, RankingData or str, optional
-        The data set, or its name. By default it is known by the digest of its judgments.
+        The data set, or its name. By default the digest of the judgments identifies it.
 
     Returns
     -------
     TrackedRun
-        The run's id, and a line that says where to look.
+        The id of the run, and a line that says how to look at it.
 
     Raises
     ------
     TrackingError
-        When the store cannot be reached or refuses: everything is kept on disk, and the message says how to send it.
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        When the role is no plain word, or the run holds another evaluation of this role.
+        If the role is no plain word, or the run already has another evaluation of this role.
     """
     import mlflow
 
@@ -80,29 +84,29 @@ def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "c
     Parameters
     ----------
     cmp : Comparison
-        What was compared.
+        The comparison.
     run_id : str, optional
-        The run to write to. By default the active run, else a new one that is ended.
+        The run to write to. By default the active run, else a new run that is ended.
     name : str, default "comparison"
-        The folder among the artifacts; another one for a second comparison in the same run.
+        The name of the folder for its artifacts. A second comparison in the same run needs another name.
 
     Returns
     -------
     TrackedRun
-        The run's id, and a line that says where to look.
+        The id of the run, and a line that says how to look at it.
 
     Raises
     ------
     TrackingError
-        When the store cannot be reached or refuses: everything is kept on disk, and the message says how to send it.
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        When the run holds another comparison of this name.
+        If the run already has another comparison of this name.
     """
     return _deliver(comparison_node(cmp, name), run_id, None, None)
 
 
 def _deliver(node: Node, run_id: str | None, model_id: str | None, model_version: tuple[str, str] | None) -> TrackedRun:
-    """Send one node to the run that is meant."""
+    """Send one node to the given run, the active run, or a new run."""
     import mlflow
 
     active = mlflow.active_run()
@@ -116,13 +120,13 @@ def _deliver(node: Node, run_id: str | None, model_id: str | None, model_version
         experiment_name=experiment_name,
     )
     context = {} if run_id else run_context()
-    return deliver(Parcel(target, node, now_ms(), context, model_id, model_version))
+    return deliver(Payload(target, node, now_ms(), context, model_id, model_version))
 
 
 def _experiment() -> tuple[str | None, str | None]:
-    """Return id or name of the experiment that new runs go to, without asking the server.
+    """Return id or name of the experiment for new runs, without asking the server.
 
-    `mlflow.set_experiment` leaves its id in the environment, where a user may also have put an id or a name.
+    `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name there too.
     """
     experiment_id, name = os.environ.get("MLFLOW_EXPERIMENT_ID"), os.environ.get("MLFLOW_EXPERIMENT_NAME")
     if experiment_id:
@@ -131,7 +135,7 @@ def _experiment() -> tuple[str | None, str | None]:
 
 
 def _data(ev: Evaluation, role: str, data: LoggedData | RankingData | str | None) -> LoggedData | None:
-    """Return the data set of an evaluation in the form that is logged."""
+    """Return the data set of an evaluation for the log."""
     if isinstance(data, LoggedData):
         if data.role != role:
             raise InvalidInput(f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}")
@@ -142,7 +146,7 @@ def _data(ev: Evaluation, role: str, data: LoggedData | RankingData | str | None
 
 
 def _version(model_version: Any | None) -> tuple[str, str] | None:
-    """Return name and version of a registered model."""
+    """Return the name and the version of a registered model."""
     if model_version is None:
         return None
     if hasattr(model_version, "name") and hasattr(model_version, "version"):

@@ -1,9 +1,12 @@
-"""Sending a record: every step can be repeated, so that a record which broke off goes on where it was.
+"""Send a pending upload. Every step can be repeated, so a broken upload goes on from where it stopped.
 
-What makes a step repeatable: a run is found again by its id, kept in the record as soon as it exists, or by the tag
-`rankeval.record` when the answer of its creation was lost; metrics carry the time of the record, and MLflow keeps one
-of two that agree in name, value, step and time; parameters and tags are set to the same values; artifacts are
-replaced by themselves; inputs are kept once. The completeness tag comes last: a reader who sees it has everything.
+* Runs: the upload keeps the id of each new run. If the answer of the server was lost, the tag `rankeval.record` finds
+  the run again.
+* Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time.
+* Parameters, tags, artifacts: a repetition writes the same values again.
+* Inputs: MLflow keeps each once.
+
+The completeness tag comes last: a run that has it has everything.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.connection import connected, masked, reason, where_to_look
 from rankeval_mlflow.descriptions import NOTE, merged
 from rankeval_mlflow.names import sha256, short_digest
-from rankeval_mlflow.parcel import DatasetUse, Node, Parcel, Scores, seal
-from rankeval_mlflow.spool import Record, locked, put, read
+from rankeval_mlflow.payload import DatasetUse, Node, Payload, Scores, seal
+from rankeval_mlflow.spool import PendingUpload, locked, put, read
 
 COMPLETE = "rankeval.complete"
 RECORD = "rankeval.record"
@@ -29,97 +32,97 @@ ROLE = "rankeval.role"
 _PARENT = "mlflow.parentRunId"
 
 
-def deliver(parcel: Parcel) -> TrackedRun:
-    """Spool a parcel and send it.
+def deliver(payload: Payload) -> TrackedRun:
+    """Write a payload to the spool and send it.
 
     Parameters
     ----------
-    parcel : Parcel
-        What is to be logged.
+    payload : Payload
+        The runs to log.
 
     Returns
     -------
     TrackedRun
-        Where it went.
+        The run that holds it.
 
     Raises
     ------
     TrackingError
-        When the store cannot be reached or refuses; the message says where the record is kept and how to send it.
+        If the store cannot be reached or refuses; the message names the upload and how to send it again.
     InvalidInput
-        When the run to be written to cannot take it; nothing was logged, and nothing is kept.
+        If the target run cannot hold it. Nothing is logged, and nothing stays in the spool.
     """
-    record = put(parcel)
+    upload = put(payload)
     try:
-        return send(record)
+        return send(upload)
     except InvalidInput:
-        record.remove()
+        upload.remove()
         raise
 
 
-def send(record: Record) -> TrackedRun:
-    """Send what lies in the spool, and take it out when it has arrived.
+def send(upload: PendingUpload) -> TrackedRun:
+    """Send an upload, and delete it from the spool once the server has it.
 
     Raises
     ------
     TrackingError
-        When the store cannot be reached or refuses; the record stays.
+        If the store cannot be reached or refuses; the upload stays.
     InvalidInput
-        When the run holds something else under the same name; the record stays.
+        If the run holds other content under the same name; the upload stays.
     """
-    with locked(record) as ours:
+    with locked(upload) as ours:
         if not ours:
-            raise TrackingError(f"the record {record.id} is being sent by another process; wait for that one")
-        if not record.folder.is_dir():
-            raise TrackingError(f"the record {record.id} is not in the spool any more: it was sent or discarded")
-        parcel = read(record)
+            raise TrackingError(f"another process is sending the upload {upload.id}; wait for it")
+        if not upload.folder.is_dir():
+            raise TrackingError(f"the upload {upload.id} is no longer in the spool: it was sent or discarded")
+        payload = read(upload)
         try:
-            with connected(parcel.target.uri, parcel.target.registry_uri) as client:
-                tracked = _Sending(client, record, parcel).whole()
+            with connected(payload.target.uri, payload.target.registry_uri) as client:
+                tracked = _Sending(client, upload, payload).whole()
         except RankevalError:
             raise
         except Exception as error:  # stores and artifact repositories raise whatever their own clients raise
-            raise TrackingError(_kept(record, parcel, error)) from error
-        record.remove()
+            raise TrackingError(_kept(upload, payload, error)) from error
+        upload.remove()
         return tracked
 
 
-def _kept(record: Record, parcel: Parcel, error: Exception) -> str:
-    """Say what happened, where the record is and how to send it again."""
-    uri = masked(parcel.target.uri)
-    runs = record.sent()["runs"]
+def _kept(upload: PendingUpload, payload: Payload, error: Exception) -> str:
+    """Write the message of a refusal: the reason, the place of the upload, the command that sends it again."""
+    uri = masked(payload.target.uri)
+    runs = upload.sent()["runs"]
     begun = f" after run {runs['0']} was begun" if "0" in runs else ""
     return (
-        f"the tracking store {uri} did not take it{begun}: {reason(error).replace(parcel.target.uri, uri)}\n"
-        f"Nothing is lost: all of it is kept in {record.folder}\n"
-        f"Send it again, when the store is there, with:  rankeval mlflow resend {record.id}"
+        f"the tracking store {uri} refused{begun}: {reason(error).replace(payload.target.uri, uri)}\n"
+        f"Nothing is lost: everything is kept in {upload.folder}\n"
+        f"When the store is back, send it again with:  rankeval mlflow resend {upload.id}"
     )
 
 
 class _Sending:
-    """One record on its way to one client."""
+    """The sending of one upload through one client."""
 
-    def __init__(self, client: Any, record: Record, parcel: Parcel) -> None:
+    def __init__(self, client: Any, upload: PendingUpload, payload: Payload) -> None:
         self.client = client
-        self.record = record
-        self.parcel = parcel
-        self.state = record.sent()
+        self.upload = upload
+        self.payload = payload
+        self.state = upload.sent()
 
     def whole(self) -> TrackedRun:
-        """Send the tree and the registry's tags."""
-        target = self.parcel.target
+        """Send the tree of runs, and the tags of a model version."""
+        target = self.payload.target
         self._there()
         experiment_id = "" if target.run_id else self._experiment(target.experiment_name, target.experiment_id)
-        return self._run("0", self.parcel.root, experiment_id, parent=None)
+        return self._run("0", self.payload.root, experiment_id, parent=None)
 
     def _there(self) -> None:
-        """Refuse, before anything is written, what names a run, model or version that is not there."""
-        parcel = self.parcel
+        """Raise before anything is written if the run, experiment, model or version does not exist."""
+        payload = self.payload
         named = (
-            ("run", self.client.get_run, (parcel.target.run_id,)),
-            ("experiment with the id", self.client.get_experiment, (parcel.target.experiment_id,)),
-            ("logged model", self.client.get_logged_model, (parcel.model_id,)),
-            ("version of a registered model", self.client.get_model_version, parcel.model_version or (None,)),
+            ("run", self.client.get_run, (payload.target.run_id,)),
+            ("experiment with the id", self.client.get_experiment, (payload.target.experiment_id,)),
+            ("logged model", self.client.get_logged_model, (payload.model_id,)),
+            ("version of a registered model", self.client.get_model_version, payload.model_version or (None,)),
         )
         for what, ask, name in named:
             try:
@@ -129,30 +132,30 @@ class _Sending:
                 if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                     raise
                 asked = " ".join(map(str, name))
-                raise InvalidInput(f"there is no {what} {asked} in {masked(parcel.target.uri)}") from error
+                raise InvalidInput(f"there is no {what} {asked} in {masked(payload.target.uri)}") from error
 
     def _run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> TrackedRun:
-        """Send one run with those under it."""
-        given = self.parcel.target.run_id if place == "0" else None
+        """Send one run and its children."""
+        given = self.payload.target.run_id if place == "0" else None
         run = self.client.get_run(given or self._new_run(place, node, experiment_id, parent))
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = _complete(run, node)
         self._inputs(run_id, place, node)
         if node.files:
-            self.client.log_artifacts(run_id, str(self.record.files(place)))
+            self.client.log_artifacts(run_id, str(self.upload.files(place)))
         self._batch(run, node, with_model=place == "0")
         children = tuple(
             self._run(f"{place}-{index}", child, experiment_id, run_id) for index, child in enumerate(node.children)
         )
-        if place == "0" and self.parcel.model_version:
-            self._model_version(*self.parcel.model_version, run_id, node)
+        if place == "0" and self.payload.model_version:
+            self._model_version(*self.payload.model_version, run_id, node)
         self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
         if not given:
-            self.client.set_terminated(run_id, end_time=self.parcel.created_ms)
-        return TrackedRun(run_id, children, where_to_look(self.parcel.target.uri, experiment_id, run_id))
+            self.client.set_terminated(run_id, end_time=self.payload.created_ms)
+        return TrackedRun(run_id, children, where_to_look(self.payload.target.uri, experiment_id, run_id))
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> str:
-        """Return the experiment's id, making the experiment where there is none of this name."""
+        """Return the id of the experiment; make the experiment if it does not exist."""
         if experiment_id is not None:
             return experiment_id
         found = self.client.get_experiment_by_name(name)
@@ -162,7 +165,7 @@ class _Sending:
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
-            found = self.client.get_experiment_by_name(name)  # another process made it meanwhile
+            found = self.client.get_experiment_by_name(name)  # another process has just made it
         if found.lifecycle_stage == "deleted":
             raise InvalidInput(
                 f"the experiment {name!r} was deleted; restore it (mlflow experiments restore -x "
@@ -171,33 +174,33 @@ class _Sending:
         return str(found.experiment_id)
 
     def _new_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> str:
-        """Return the id of this node's run, which is made only if no earlier sending made it."""
+        """Return the id of the run of a node; make the run unless an earlier attempt did."""
         if known := self.state["runs"].get(place):
             return str(known)
-        mark = f"{self.record.id}/{place}"
+        mark = f"{self.upload.id}/{place}"
         run_id = self._found(experiment_id, mark) if place in self.state["asked"] else None
         if run_id is None:
             self.state["asked"].append(place)
-            self.record.remember(self.state)
-            tags = {**self.parcel.context, RECORD: mark, **({_PARENT: parent} if parent else {})}
+            self.upload.remember(self.state)
+            tags = {**self.payload.context, RECORD: mark, **({_PARENT: parent} if parent else {})}
             run = self.client.create_run(
-                experiment_id, start_time=self.parcel.created_ms, tags=tags, run_name=node.name
+                experiment_id, start_time=self.payload.created_ms, tags=tags, run_name=node.name
             )
             run_id = run.info.run_id
         self.state["runs"][place] = run_id
-        self.record.remember(self.state)
+        self.upload.remember(self.state)
         return str(run_id)
 
     def _found(self, experiment_id: str, mark: str) -> str | None:
-        """Return the run that an earlier sending made without hearing of it."""
+        """Find the run that an earlier attempt made without getting its id."""
         runs = self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)
         return runs[0].info.run_id if runs else None
 
     def _inputs(self, run_id: str, place: str, node: Node) -> None:
-        """Log the data sets, and the model that was evaluated."""
-        # MLflow keeps only the first of two uses of one data set in a run; the roles stand in our own tags as well.
+        """Log the data sets and the evaluated model as inputs."""
+        # MLflow keeps only the first of two roles of a data set in one run; our own tags keep all roles.
         datasets = [_dataset_input(use) for use in node.datasets]
-        model_id = self.parcel.model_id if place == "0" else None
+        model_id = self.payload.model_id if place == "0" else None
         models = [LoggedModelInput(model_id)] if model_id else None
         if datasets or models:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
@@ -205,7 +208,7 @@ class _Sending:
     def _batch(self, run: Any, node: Node, *, with_model: bool) -> None:
         """Log metrics, parameters and tags in one batch, synchronously."""
         headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
-        metrics = [Metric(key, value, self.parcel.created_ms, 0) for key, value in node.metrics.items()]
+        metrics = [Metric(key, value, self.payload.created_ms, 0) for key, value in node.metrics.items()]
         for scores in node.scores:
             metrics += self._aggregates(scores, bare=scores.role == headline, with_model=with_model)
         tags = dict(node.tags)
@@ -222,20 +225,20 @@ class _Sending:
         )
 
     def _aggregates(self, scores: Scores, *, bare: bool, with_model: bool) -> Iterable[Any]:
-        """Yield the metrics of an evaluation, tied to its data set and, where one is given, to the model."""
+        """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
         for key, value in scores.metrics.items():
             yield Metric(
                 key if bare else f"{scores.role}/{key}",
                 value,
-                self.parcel.created_ms,
+                self.payload.created_ms,
                 0,
-                model_id=self.parcel.model_id if with_model else None,
+                model_id=self.payload.model_id if with_model else None,
                 dataset_name=scores.dataset_name,
                 dataset_digest=short_digest(scores.dataset_digest),
             )
 
     def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
-        """Tell the registry: the aggregates as tags of the model's version, with the run they come from."""
+        """Tag the model version with the aggregates and the id of their run."""
         for scores in node.scores:
             tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
             for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
@@ -243,7 +246,7 @@ class _Sending:
 
 
 def _dataset_input(use: DatasetUse) -> Any:
-    """Return MLflow's form of a data set that a run read: the short digest as its own, the full one in a tag."""
+    """Return a data set as MLflow's input: with the short digest, and the full one in a tag."""
     kind = "local" if use.source else "code"
     source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
     dataset = Dataset(
@@ -258,10 +261,9 @@ def _dataset_input(use: DatasetUse) -> Any:
 
 
 def _complete(run: Any, node: Node) -> str:
-    """Return what the completeness tag will say, or refuse to write over something else of the same name.
+    """Return the new completeness tag; raise if the run holds other content under the same name.
 
-    The tag adds up all that was logged to the run, piece by piece, so that a piece that breaks off later takes
-    nothing from those that are whole.
+    The tag lists every whole piece of the run, so a later piece that breaks off takes nothing from the earlier ones.
     """
     before = json.loads(run.data.tags.get(COMPLETE, "{}"))
     pieces: dict[str, list[Any]] = before.get("pieces", {})
@@ -283,9 +285,9 @@ def _complete(run: Any, node: Node) -> str:
 
 
 def _same(run: Any, what: str, before: Any, now: Any) -> None:
-    """Refuse when the run holds something else already; what is the same may be sent again."""
+    """Raise if the run already holds something else; the same content may be sent again."""
     if before is not None and before != now:
         raise InvalidInput(
-            f"run {run.info.run_id} holds {what} already, and it is another one; "
-            "log this one in a run of its own or under another name"
+            f"run {run.info.run_id} already holds {what} with other content; "
+            "log this one to a run of its own or under another name"
         )

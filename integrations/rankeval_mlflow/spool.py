@@ -1,14 +1,15 @@
-"""The spool: every record is whole on disk before the first byte goes to a server, and leaves when it has arrived.
+"""The spool: keep every upload on disk until the server has all of it.
 
-One folder per record, in ``$RANKEVAL_SPOOL`` or else in the user's data directory (``~/.local/share/rankeval/spool``
+An upload is written whole before the first byte goes to a server, so a crash or a dead server loses nothing. Each one
+is a folder in ``$RANKEVAL_SPOOL`` or else in the user's data directory (``~/.local/share/rankeval/spool``
 on Linux)::
 
-    <time>-<random>/record.json     the parcel, its files by hash
-                    files/<node>/   the artifacts of each run, as they will lie there
-                    sent.json       run ids, remembered as soon as they exist
+    <time>-<random>/record.json     the payload, with the hashes of its files
+                    files/<node>/   the artifacts of each run
+                    sent.json       ids of the runs that a server has made so far
 
-A folder is written under a name with a leading dot and renamed when it is whole, so that a folder which can be seen
-can be sent. A lock beside it keeps two processes from sending it at the same time.
+A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A lock beside the
+folder keeps two processes from sending it at the same time.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from typing import Any
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval_mlflow.locks import take
 from rankeval_mlflow.names import sha256
-from rankeval_mlflow.parcel import FORMAT, DatasetUse, Node, Parcel, Scores, Target, contents, walk
+from rankeval_mlflow.payload import FORMAT, DatasetUse, Node, Payload, Scores, Target, contents, walk
 
 
 def spool_directory() -> Path:
-    """Return where records wait: ``$RANKEVAL_SPOOL``, or the user's data directory."""
+    """Return the folder of the pending uploads: ``$RANKEVAL_SPOOL``, or one in the user's data directory."""
     if chosen := os.environ.get("RANKEVAL_SPOOL"):
         return Path(chosen).expanduser().absolute()
     if sys.platform == "win32":
@@ -45,14 +46,14 @@ def spool_directory() -> Path:
 
 
 @dataclass(frozen=True)
-class Record:
-    """A parcel that lies in the spool."""
+class PendingUpload:
+    """A payload in the spool."""
 
     folder: Path
 
     @property
     def id(self) -> str:
-        """Return its name: sortable by time."""
+        """Return the name of the folder, which begins with the time."""
         return self.folder.name
 
     def files(self, place: str) -> Path:
@@ -60,53 +61,53 @@ class Record:
         return self.folder / "files" / place
 
     def sent(self) -> dict[str, Any]:
-        """Return what is known of earlier sendings: ``{"runs": {place: run id}, "asked": [places]}``."""
+        """Return the progress of earlier attempts: ``{"runs": {place: run id}, "asked": [places]}``."""
         path = self.folder / "sent.json"
         state = _plain(path) if path.exists() else {}
         return {"runs": {}, "asked": [], **state}
 
     def remember(self, state: dict[str, Any]) -> None:
-        """Keep what has been sent, before the next thing is."""
+        """Write the progress to disk."""
         _write(self.folder / "sent.json", json.dumps(state).encode())
 
     def remove(self) -> None:
-        """Take the record off the disk: renamed first, so that half a folder is never seen."""
+        """Delete the folder. It is renamed first, so that nobody sees half of it."""
         gone = self.folder.with_name(f".{self.id}.gone")
         self.folder.rename(gone)
         shutil.rmtree(gone)
 
 
-def put(parcel: Parcel) -> Record:
-    """Write a parcel to the spool, whole or not at all.
+def put(payload: Payload) -> PendingUpload:
+    """Write a payload to the spool, whole or not at all.
 
     Parameters
     ----------
-    parcel : Parcel
-        What is to be sent.
+    payload : Payload
+        The payload.
 
     Returns
     -------
-    Record
-        Where it lies.
+    PendingUpload
+        Its folder.
 
     Raises
     ------
     TrackingError
-        When the disk does not take it.
+        If the spool cannot be written.
     """
     spool = spool_directory()
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(parcel.created_ms / 1000))
-    record = Record(spool / f"{stamp}-{secrets.token_hex(4)}")
-    draft = record.folder.with_name(f".{record.id}.draft")
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
+    upload = PendingUpload(spool / f"{stamp}-{secrets.token_hex(4)}")
+    draft = upload.folder.with_name(f".{upload.id}.draft")
     try:
-        # Readable by their owner only: an address may hold a password, and test scores are nobody else's business.
+        # For their owner only: an address may hold a password, and test scores are private.
         spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft.mkdir(mode=0o700)
-        for place, node in walk(parcel.root):
+        for place, node in walk(payload.root):
             for path, content in node.files.items():
                 _write(draft / "files" / place / _inside(path), content)
-        _write(draft / "record.json", json.dumps(_as_json(parcel), indent=1).encode())
-        draft.rename(record.folder)
+        _write(draft / "record.json", json.dumps(_as_json(payload), indent=1).encode())
+        draft.rename(upload.folder)
     except InvalidInput:
         shutil.rmtree(draft)
         raise
@@ -114,41 +115,43 @@ def put(parcel: Parcel) -> Record:
         shutil.rmtree(draft, ignore_errors=True)
         raise TrackingError(
             f"nothing was logged: the spool {spool} cannot be written ({error}); "
-            "set RANKEVAL_SPOOL to a directory that can"
+            "set RANKEVAL_SPOOL to a directory that can be written"
         ) from error
-    return record
+    return upload
 
 
-def waiting() -> list[Record]:
-    """Return the records that lie in the spool, oldest first."""
+def waiting() -> list[PendingUpload]:
+    """Return the pending uploads, oldest first."""
     spool = spool_directory()
     if not spool.is_dir():
         return []
     return [
-        Record(path) for path in sorted(spool.iterdir()) if (path / "record.json").is_file() and path.name[0] != "."
+        PendingUpload(path)
+        for path in sorted(spool.iterdir())
+        if (path / "record.json").is_file() and path.name[0] != "."
     ]
 
 
-def read(record: Record) -> Parcel:
-    """Return the parcel of a record, its files checked against their hashes.
+def read(upload: PendingUpload) -> Payload:
+    """Read the payload of an upload and check its files against their hashes.
 
     Raises
     ------
     TrackingError
-        When it was altered, or was written by a version of another format.
+        If a file was altered, or another version wrote a format that this one cannot read.
     """
-    path = record.folder / "record.json"
+    path = upload.folder / "record.json"
     plain = _plain(path)
     if plain.get("format") != FORMAT:
         raise TrackingError(
-            f"the record {path} has format {plain.get('format')!r}, this version of rankeval reads {FORMAT}; "
+            f"the pending upload {path} has format {plain.get('format')!r}, this version of rankeval reads {FORMAT}; "
             "send it with the version that wrote it"
         )
     try:
         version = plain["model_version"]
-        return Parcel(
+        return Payload(
             target=Target(**plain["target"]),
-            root=_node(record, plain["nodes"], "0"),
+            root=_node(upload, plain["nodes"], "0"),
             created_ms=plain["created_ms"],
             context=plain["context"],
             model_id=plain["model_id"],
@@ -158,27 +161,27 @@ def read(record: Record) -> Parcel:
         if isinstance(error, RankevalError):
             raise
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise TrackingError(f"{path} was altered: {why}; it will not be sent") from error
+        raise TrackingError(f"{path} was altered: {why}; it is not sent") from error
 
 
 def _plain(path: Path) -> dict[str, Any]:
-    """Return what a file of the spool says."""
+    """Read a JSON file of the spool."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise TrackingError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):
-        raise TrackingError(f"{path} was altered: it holds no JSON object")
+        raise TrackingError(f"{path} was altered: expected a JSON object")
     return found
 
 
 @contextlib.contextmanager
-def locked(record: Record) -> Iterator[bool]:
-    """Hold a record while it is sent; yields False when another process holds it.
+def locked(upload: PendingUpload) -> Iterator[bool]:
+    """Lock an upload while it is sent; yield False if another process holds the lock.
 
-    The lock goes with the process that holds it, so a crash leaves none behind.
+    The lock ends with its process, so a crash leaves none behind.
     """
-    path = record.folder.with_name(f".{record.id}.lock")
+    path = upload.folder.with_name(f".{upload.id}.lock")
     with path.open("w") as handle:
         try:
             take(handle.fileno())
@@ -186,12 +189,12 @@ def locked(record: Record) -> Iterator[bool]:
             yield False
             return
         yield True
-    if not record.folder.exists():
+    if not upload.folder.exists():
         path.unlink(missing_ok=True)
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file and have it on the disk before it gets its name."""
+    """Write a file; it gets its name when it is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     with draft.open("wb") as handle:
@@ -202,49 +205,44 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _inside(path: str) -> PurePosixPath:
-    """Return an artifact's path, or refuse one that would lead out of its folder."""
+    """Return the path of an artifact; raise if it leads out of the folder."""
     inside = PurePosixPath(path)
     if inside.is_absolute() or not inside.parts or ".." in inside.parts or "\\" in path:
-        raise InvalidInput(f"the artifact path is {path!r}; a path such as 'plots/curve.png' is expected")
+        raise InvalidInput(f"the path of an artifact is {path!r}; expected a path such as 'plots/curve.png'")
     return inside
 
 
-def _as_json(parcel: Parcel) -> dict[str, Any]:
-    """Return the parcel as plain values, files by hash."""
+def _as_json(payload: Payload) -> dict[str, Any]:
+    """Return the payload as plain values; a file is its hash."""
     return {
         "format": FORMAT,
-        "created_ms": parcel.created_ms,
-        "target": asdict(parcel.target),
-        "context": dict(parcel.context),
-        "model_id": parcel.model_id,
-        "model_version": parcel.model_version,
-        "nodes": {place: contents(node) for place, node in walk(parcel.root)},
+        "created_ms": payload.created_ms,
+        "target": asdict(payload.target),
+        "context": dict(payload.context),
+        "model_id": payload.model_id,
+        "model_version": payload.model_version,
+        "nodes": {place: contents(node) for place, node in walk(payload.root)},
     }
 
 
-def _node(record: Record, nodes: dict[str, Any], place: str) -> Node:
-    """Return one node of a record with the nodes under it."""
+def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
+    """Return one node of an upload with its children."""
     plain = nodes[place]
     below: list[Node] = []
     while (child := f"{place}-{len(below)}") in nodes:
-        below.append(_node(record, nodes, child))
-    return Node(
-        name=plain["name"],
-        label=plain["label"],
-        params=plain["params"],
-        metrics=plain["metrics"],
-        tags=plain["tags"],
-        scores=tuple(Scores(**part) for part in plain["scores"]),
-        datasets=tuple(DatasetUse(**use) for use in plain["datasets"]),
-        files={path: _file(record, place, path, digest) for path, digest in plain["files"].items()},
-        sections=plain["sections"],
-        children=tuple(below),
-    )
+        below.append(_node(upload, nodes, child))
+    rebuilt = {
+        "scores": tuple(Scores(**part) for part in plain["scores"]),
+        "datasets": tuple(DatasetUse(**use) for use in plain["datasets"]),
+        "files": {path: _file(upload, place, path, digest) for path, digest in plain["files"].items()},
+        "children": tuple(below),
+    }
+    return Node(**{**plain, **rebuilt})
 
 
-def _file(record: Record, place: str, path: str, digest: str) -> bytes:
-    """Return an artifact's bytes, or say that they are not what was written."""
-    content = (record.files(place) / _inside(path)).read_bytes()
+def _file(upload: PendingUpload, place: str, path: str, digest: str) -> bytes:
+    """Return the bytes of an artifact; raise if their hash changed."""
+    content = (upload.files(place) / _inside(path)).read_bytes()
     if sha256(content) != digest:
-        raise TrackingError(f"{record.files(place) / path} is not what was written there; it will not be sent")
+        raise TrackingError(f"{upload.files(place) / path} was altered; it is not sent")
     return content

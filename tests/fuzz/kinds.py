@@ -191,15 +191,15 @@ def read_pyproject(path: Path) -> Any:
 
 
 def read_record(path: Path) -> Any:
-    from rankeval_mlflow.spool import Record, read
+    from rankeval_mlflow.spool import PendingUpload, read
 
-    return read(Record(path.parent))
+    return read(PendingUpload(path.parent))
 
 
 def record_text() -> bytes:
     from dataclasses import asdict
 
-    from rankeval_mlflow.parcel import FORMAT, Node, Target, contents
+    from rankeval_mlflow.payload import FORMAT, Node, Target, contents
 
     node = Node(name="n", label="dev", params={"a": "1"}, metrics={"m": 0.5}, tags={"t": "x"})
     target = asdict(Target(uri="sqlite:///x.db", experiment_name="e"))

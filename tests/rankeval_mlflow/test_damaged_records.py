@@ -8,7 +8,7 @@ import pytest
 from fuzz.kinds import record_text
 
 from rankeval.errors import TrackingError
-from rankeval_mlflow.spool import Record, read
+from rankeval_mlflow.spool import PendingUpload, read
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ from rankeval_mlflow.spool import Record, read
 )
 def test_a_damaged_record_is_named(tmp_path, content):
     (tmp_path / "record.json").write_bytes(record_text())
-    assert read(Record(tmp_path)).root.name == "n"
+    assert read(PendingUpload(tmp_path)).root.name == "n"
     (tmp_path / "record.json").write_bytes(content)
     with pytest.raises(TrackingError, match=r"^[^\n]*record\.json[^\n]*$"):
-        read(Record(tmp_path))
+        read(PendingUpload(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"{", b"3", b"\xff"])
 def test_a_damaged_memory_of_what_was_sent_is_named(tmp_path, content):
     (tmp_path / "sent.json").write_bytes(content)
     with pytest.raises(TrackingError, match=r"sent\.json"):
-        Record(tmp_path).sent()
+        PendingUpload(tmp_path).sent()

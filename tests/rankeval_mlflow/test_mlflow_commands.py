@@ -39,7 +39,7 @@ def test_resend_sends_all_that_waits(held_up, client):
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{held_up.id}: sent to run {run_id}; see mlflow ui --backend-store-uri sqlite:")
     assert client.get_run(run_id).info.status == "FINISHED"
-    assert "nothing waits" in run("resend").stdout
+    assert "no upload is pending" in run("resend").stdout
 
 
 def test_resend_that_fails_again_keeps_the_record_and_exits_with_2(held_up, monkeypatch):
@@ -71,7 +71,7 @@ def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(
         [first.run_id, "first", "dev"],
     ]
     assert f"nDCG_at_10 {small().aggregate()['nDCG@10']:.4f}" in lines[1]
-    assert "1 more wait to be sent" in result.stderr
+    assert "1 pending" in result.stderr
     assert held_up.id in run("list", "--waiting").stdout
 
 

@@ -124,7 +124,7 @@ def test_a_second_role_in_a_run_does_not_touch_the_metrics_of_the_first(small, a
     assert metrics["test/AP"] == test.aggregate()["AP"]
     assert_same(dev, rkm.load_evaluation(run_id, "dev"))
     assert_same(test, rkm.load_evaluation(run_id, "test"))
-    with pytest.raises(InvalidInput, match=r"roles \['dev', 'test'\]; say which"):
+    with pytest.raises(InvalidInput, match=r"roles \['dev', 'test'\]; choose one"):
         rkm.load_evaluation(run_id)
     with pytest.raises(InvalidInput, match="no evaluation of role 'train'"):
         rkm.load_evaluation(run_id, "train")
@@ -135,7 +135,7 @@ def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, clie
     before = client.get_run(run_id).data.to_dictionary()
     rkm.log_evaluation(small(), "dev", run_id)
     assert client.get_run(run_id).data.to_dictionary() == before
-    with pytest.raises(InvalidInput, match="holds an evaluation of role 'dev' already"):
+    with pytest.raises(InvalidInput, match="already holds an evaluation of role 'dev'"):
         rkm.log_evaluation(small(seed=1), "dev", run_id)
     assert waiting() == []
     assert client.get_run(run_id).data.to_dictionary() == before
@@ -144,7 +144,7 @@ def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, clie
 def test_a_run_without_the_completeness_tag_is_refused(small, client):
     run_id = rkm.log_evaluation(small()).run_id
     client.delete_tag(run_id, COMPLETE)
-    with pytest.raises(InvalidInput, match=r"no tag rankeval\.complete: no evaluation was logged to it whole"):
+    with pytest.raises(InvalidInput, match=r"no tag rankeval\.complete: it holds no whole evaluation"):
         rkm.load_evaluation(run_id)
 
 
@@ -153,7 +153,7 @@ def test_an_artifact_that_was_altered_is_refused(small, client, tmp_path):
     other = tmp_path / "evaluation.parquet"
     other.write_bytes(small(seed=1).to_bytes())
     client.log_artifact(run_id, str(other), "rankeval/dev")
-    with pytest.raises(TrackingError, match="is not what was logged"):
+    with pytest.raises(TrackingError, match="was altered or replaced"):
         rkm.load_evaluation(run_id)
 
 

@@ -79,7 +79,7 @@ def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(small, as
             rkm.log_evaluation(small())
     (record,) = waiting()
     run_id = record.sent()["runs"]["0"]
-    with pytest.raises(TrackingError, match="did not take it"):
+    with pytest.raises(TrackingError, match="refused"):
         send(record)
     server.start()
     before = remote.get_run(run_id)

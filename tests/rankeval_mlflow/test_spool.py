@@ -20,7 +20,7 @@ import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
 from rankeval_mlflow.packing import record_node
-from rankeval_mlflow.parcel import DatasetUse, Node, Parcel, Scores, Target, seal, walk
+from rankeval_mlflow.payload import DatasetUse, Node, Payload, Scores, Target, seal, walk
 from rankeval_mlflow.sending import COMPLETE, send
 from rankeval_mlflow.spool import locked, put, read, spool_directory, waiting
 
@@ -148,7 +148,7 @@ def test_the_record_is_on_disk_before_the_store_is_asked(small, monkeypatch):
 
 
 def test_a_parcel_is_read_back_as_it_was_written(small):
-    parcel = Parcel(
+    payload = Payload(
         Target("http://localhost:1", None, None, None, "letor"),
         record_node(tree(small)),
         1_700_000_000_000,
@@ -156,11 +156,11 @@ def test_a_parcel_is_read_back_as_it_was_written(small):
         "m-1",
         ("ranker", "7"),
     )
-    assert read(put(parcel)) == parcel
+    assert read(put(payload)) == payload
 
 
-def _parcel(uri="http://127.0.0.1:9"):
-    return Parcel(Target(uri, experiment_name="letor"), Node("run", "record", files={"a.txt": b"abc"}), 0)
+def _payload(uri="http://127.0.0.1:9"):
+    return Payload(Target(uri, experiment_name="letor"), Node("run", "record", files={"a.txt": b"abc"}), 0)
 
 
 def test_a_half_written_folder_is_not_seen(spool):
@@ -172,14 +172,14 @@ def test_a_half_written_folder_is_not_seen(spool):
 
 
 def test_a_record_that_was_altered_is_not_sent():
-    record = put(_parcel())
+    record = put(_payload())
     (record.files("0") / "a.txt").write_bytes(b"abd")
-    with pytest.raises(TrackingError, match="is not what was written there"):
+    with pytest.raises(TrackingError, match="was altered; it is not sent"):
         send(record)
 
 
 def test_a_record_of_another_format_is_named():
-    record = put(_parcel())
+    record = put(_payload())
     path = record.folder / "record.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     with pytest.raises(TrackingError, match="has format 99, this version of rankeval reads 1"):
@@ -188,21 +188,21 @@ def test_a_record_of_another_format_is_named():
 
 def _hold(folder, ready, done):
     """Hold the lock of a record, in another process."""
-    from rankeval_mlflow.spool import Record
+    from rankeval_mlflow.spool import PendingUpload
 
-    with locked(Record(Path(folder))) as ours:
+    with locked(PendingUpload(Path(folder))) as ours:
         ready.put(ours)
         done.get()
 
 
 def test_two_processes_do_not_send_the_same_record():
-    record = put(_parcel())
+    record = put(_payload())
     context = multiprocessing.get_context("spawn")
     ready, done = context.Queue(), context.Queue()
     other = context.Process(target=_hold, args=(str(record.folder), ready, done))
     other.start()
     assert ready.get(timeout=60) is True
-    with pytest.raises(TrackingError, match="being sent by another process"):
+    with pytest.raises(TrackingError, match="another process is sending the upload"):
         send(record)
     other.kill()
     other.join()
@@ -225,7 +225,7 @@ def test_without_a_setting_the_spool_is_in_the_users_data_directory(monkeypatch,
 
 
 def test_only_its_owner_reads_the_spool(spool):
-    record = put(_parcel("postgresql://me:secret@host/db"))
+    record = put(_payload("postgresql://me:secret@host/db"))
     assert (spool.stat().st_mode & 0o077, record.folder.stat().st_mode & 0o077) == (0, 0)
 
 
@@ -235,7 +235,7 @@ def test_a_dead_server_is_reported_in_seconds_and_without_its_password(small, ca
     with pytest.raises(TrackingError) as caught:
         rkm.log_evaluation(small())
     assert time.monotonic() - started < 10
-    assert "http://me:***@127.0.0.1:9 did not take it: Connection refused\n" in str(caught.value)
+    assert "http://me:***@127.0.0.1:9 refused: Connection refused\n" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert len(waiting()) == 1
     assert capfd.readouterr() == ("", "")
@@ -283,8 +283,10 @@ def whole_tree():
 
 def test_a_record_is_written_so_that_the_next_version_reads_it():
     """The file, byte for byte in its content: what waits in a spool outlives an update."""
-    parcel = Parcel(Target("http://host:1", None, "r", None, "letor"), whole_tree(), 1_700_000_000_000, {"user": "me"})
-    record = put(replace(parcel, model_id="m-1", model_version=("ranker", "7")))
+    payload = Payload(
+        Target("http://host:1", None, "r", None, "letor"), whole_tree(), 1_700_000_000_000, {"user": "me"}
+    )
+    record = put(replace(payload, model_id="m-1", model_version=("ranker", "7")))
     assert re.fullmatch(r"20231114T221320-[0-9a-f]{8}", record.id)
     test_scores = {
         "role": "test",
@@ -357,14 +359,14 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
     written = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
     assert written == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt"}
     assert record.sent() == {"runs": {}, "asked": []}
-    assert read(record) == replace(parcel, model_id="m-1", model_version=("ranker", "7"))
-    assert seal(parcel.root) == (10, "7dd794134fb32e478c8e189c475dcbaff402044d736d277500f263bebaefef78")
+    assert read(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
+    assert seal(payload.root) == (10, "7dd794134fb32e478c8e189c475dcbaff402044d736d277500f263bebaefef78")
 
 
 def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, store):
     """Runs begin and end at the time of the record, and metrics stand at step 0 of that time, with their data set."""
-    parcel = Parcel(Target(store, None, None, None, "letor"), whole_tree(), 1_700_000_000_000, {"mlflow.user": "me"})
-    record = put(parcel)
+    payload = Payload(Target(store, None, None, None, "letor"), whole_tree(), 1_700_000_000_000, {"mlflow.user": "me"})
+    record = put(payload)
     tracked = send(record)
     assert not record.folder.exists()
     assert [path for path in spool_directory().iterdir() if not path.match(".store-*.lock")] == []
@@ -378,7 +380,7 @@ def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, s
         assert run.data.tags["rankeval.record"] == f"{record.id}/{place}"
         assert run.data.tags["mlflow.user"] == "me"
         assert run.data.tags.get("mlflow.parentRunId") == (None if place == "0" else root.info.run_id)
-        node = dict(walk(parcel.root))[place]
+        node = dict(walk(payload.root))[place]
         complete = json.loads(run.data.tags[COMPLETE])
         assert complete == {
             "count": seal(node)[0],
@@ -431,7 +433,7 @@ def test_everything_is_flushed_to_the_disk_before_it_gets_its_name(monkeypatch):
 
     monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_ino), sync(descriptor)))
     monkeypatch.setattr(Path, "replace", synced_first)
-    record = put(_parcel())
+    record = put(_payload())
     record.remember({"runs": {"0": "x"}})
     files = [path.stat().st_ino for path in record.folder.rglob("*") if path.is_file()]
     assert sorted(files) == sorted(renamed)
@@ -441,9 +443,9 @@ def test_everything_is_flushed_to_the_disk_before_it_gets_its_name(monkeypatch):
 
 @pytest.mark.parametrize("path", ["", ".", "/etc/passwd", "../up", "a/../../up", "a\\b"])
 def test_a_path_that_leads_out_of_its_folder_is_refused_and_nothing_is_left(spool, path):
-    parcel = Parcel(Target("http://127.0.0.1:9"), Node("run", "record", files={"a.txt": b"a", path: b"x"}), 0)
-    with pytest.raises(InvalidInput, match=r"a path such as 'plots/curve\.png' is expected"):
-        put(parcel)
+    payload = Payload(Target("http://127.0.0.1:9"), Node("run", "record", files={"a.txt": b"a", path: b"x"}), 0)
+    with pytest.raises(InvalidInput, match=r"expected a path such as 'plots/curve\.png'"):
+        put(payload)
     assert list(spool.iterdir()) == []
 
 
@@ -453,14 +455,14 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(spool, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(TrackingError, match=r"nothing was logged: .*No space left.*set RANKEVAL_SPOOL"):
-        put(_parcel())
+        put(_payload())
     assert list(spool.iterdir()) == []
 
 
 def test_records_wait_in_the_order_of_their_time(spool):
     """Whatever else lies there: drafts, locks, folders without a record, files."""
     assert waiting() == []
-    made = [put(replace(_parcel(), created_ms=1000 * second)) for second in (30, 10, 20)]
+    made = [put(replace(_payload(), created_ms=1000 * second)) for second in (30, 10, 20)]
     (spool / "00000000T000000-notes").mkdir()
     (spool / ".hidden").mkdir()
     (spool / ".hidden" / "record.json").write_text("{}")
@@ -476,7 +478,7 @@ def test_records_wait_in_the_order_of_their_time(spool):
 
 def test_the_lock_of_a_record_goes_with_the_record(spool):
     """While the record is there its lock file stays: another process may be waiting at it."""
-    record = put(_parcel())
+    record = put(_payload())
     for _ in range(2):
         with locked(record) as ours:
             assert ours
@@ -505,10 +507,10 @@ def test_the_users_data_directory_is_that_of_the_desktop_standard(monkeypatch, t
 def test_a_record_that_names_a_file_elsewhere_is_told_so():
     """The path itself is refused, as when it was packed; other alterations are told as such."""
     for path, kind, says in (
-        ("../record.json", InvalidInput, "artifact path is '../record.json'"),
+        ("../record.json", InvalidInput, "the path of an artifact is '../record.json'"),
         ("b", TrackingError, "altered"),
     ):
-        record = put(_parcel())
+        record = put(_payload())
         file = record.folder / "record.json"
         plain = json.loads(file.read_text())
         plain["nodes"]["0"]["files"] = {path: "00"}
@@ -520,15 +522,15 @@ def test_a_record_that_names_a_file_elsewhere_is_told_so():
 def test_the_folders_above_the_spool_are_made(monkeypatch, tmp_path):
     """On a new machine there is no data directory of the user either."""
     monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "share" / "rankeval" / "spool"))
-    first = put(_parcel())
+    first = put(_payload())
     assert waiting() == [first]
     assert first.folder.parent == tmp_path / "share" / "rankeval" / "spool"
 
 
 def test_a_record_that_is_gone_is_not_sent():
-    record = put(_parcel())
+    record = put(_payload())
     record.remove()
-    with pytest.raises(TrackingError, match="is not in the spool any more: it was sent or discarded"):
+    with pytest.raises(TrackingError, match="is no longer in the spool: it was sent or discarded"):
         send(record)
 
 
@@ -542,11 +544,11 @@ def test_the_reason_of_a_failure_does_not_repeat_the_password(monkeypatch):
         yield
 
     monkeypatch.setattr("rankeval_mlflow.sending.connected", refusing)
-    record = put(_parcel(uri))
+    record = put(_payload(uri))
     with pytest.raises(TrackingError) as caught:
         send(record)
     assert str(caught.value).startswith(
-        "the tracking store http://me:***@127.0.0.1:9 did not take it: API request to http://me:***@127.0.0.1:9/api "
+        "the tracking store http://me:***@127.0.0.1:9 refused: API request to http://me:***@127.0.0.1:9/api "
     )
     assert "secret" not in str(caught.value)
     assert waiting() == [record]
@@ -563,14 +565,14 @@ def test_an_experiment_that_another_process_makes_meanwhile_is_taken(client, sto
             return None
         return by_name(self, name)
 
-    parcel = Parcel(Target(store, experiment_name="letor"), Node("run", "record"), 0)
+    payload = Payload(Target(store, experiment_name="letor"), Node("run", "record"), 0)
     with monkeypatch.context() as patched:
         patched.setattr(mlflow.MlflowClient, "get_experiment_by_name", late)
-        run_id = send(put(parcel)).run_id
+        run_id = send(put(payload)).run_id
     assert client.get_run(run_id).info.experiment_id == client.get_experiment_by_name("letor").experiment_id
-    refused = put(Parcel(Target(store, experiment_name="x" * 501), Node("run", "record"), 0))
-    with pytest.raises(TrackingError, match=r"did not take it: .*500"):
+    refused = put(Payload(Target(store, experiment_name="x" * 501), Node("run", "record"), 0))
+    with pytest.raises(TrackingError, match=r"refused: .*500"):
         send(refused)
     client.delete_experiment(client.get_experiment_by_name("letor").experiment_id)
     with pytest.raises(InvalidInput, match="'letor' was deleted; restore it"):
-        send(put(parcel))
+        send(put(payload))

@@ -159,7 +159,7 @@ def test_a_deleted_experiment_is_named(tracker, client):
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "", "a/../../b", "a\\b"])
 def test_an_artifact_does_not_leave_its_folder(tracker, path, spool):
-    with pytest.raises(InvalidInput, match="artifact path"):
+    with pytest.raises(InvalidInput, match="path of an artifact"):
         tracker.log(record(artifacts={path: b"x"}), experiment="letor")
     assert waiting() == []
     assert not list(spool.glob(".*")), "no half-written folder stays"

@@ -1,14 +1,14 @@
-"""What is sent to MLflow, as plain values: no evaluation, no client, nothing that a later version could not read.
+"""The data of one upload to MLflow, as plain values that every later version can read.
 
-A parcel is a tree of nodes, one for each run. It is made whole before anything is sent, written to disk by
-`rankeval_mlflow.spool` and sent from there by `rankeval_mlflow.sending`.
+A payload is a tree of nodes, one node for each run. `packing` makes it, `spool` writes it to disk, and `sending` sends
+it from there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rankeval_mlflow.names import sha256
@@ -18,7 +18,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Target:
-    """Where a parcel goes: a store, and in it a run that exists, or an experiment by id or name."""
+    """The destination of a payload: a store, and in it an existing run, or an experiment by id or name."""
 
     uri: str
     registry_uri: str | None = None
@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Scores:
-    """The aggregates of one evaluation: under bare keys when its role is the run's first, else under role/key."""
+    """The aggregates of one evaluation. The first role of a run has bare keys, every other role has ``role/key``."""
 
     role: str
     metrics: Mapping[str, float]
@@ -40,7 +40,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A data set that a run read, and as what."""
+    """A data set that a run read, with its role."""
 
     name: str
     digest: str
@@ -51,24 +51,24 @@ class DatasetUse:
 
 @dataclass(frozen=True)
 class Node:
-    """One run: what it is called and all that is written to it.
+    """One run and its content.
 
     Parameters
     ----------
     name : str
-        Name of the run, when it is a new one.
+        Name of the run if it is a new one.
     label : str
-        What this piece of writing is called in the run's completeness tag.
+        Name of this content in the completeness tag of the run.
     params, metrics, tags : mapping
-        Under names that MLflow takes; metrics finite.
+        Values under names that MLflow accepts; metrics are finite.
     scores : tuple of Scores
         Aggregates of evaluations.
     datasets : tuple of DatasetUse
-        Data set inputs.
+        Inputs of the run.
     files : mapping of str to bytes
         Artifacts by path.
     sections : mapping of str to str
-        Parts of the run's description, in Markdown, by key.
+        Sections of the run's description, in Markdown, by key.
     children : tuple of Node
         Nested runs.
     """
@@ -86,8 +86,8 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """A tree of runs with where it goes, when it was made and what the registry is told of it."""
+class Payload:
+    """A tree of runs, its destination, the time it was made, and the model that the registry links to it."""
 
     target: Target
     root: Node
@@ -98,47 +98,21 @@ class Parcel:
 
 
 def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
-    """Yield every node with its place in the tree ("0", "0-0", "0-1", ...), parents first."""
+    """Yield every node and its place in the tree ("0", "0-0", "0-1", ...), parents first."""
     yield path, root
     for index, child in enumerate(root.children):
         yield from walk(child, f"{path}-{index}")
 
 
 def contents(node: Node) -> dict[str, Any]:
-    """Return all that one node writes, files by their hash, as a plain mapping."""
-    return {
-        "name": node.name,
-        "label": node.label,
-        "params": dict(node.params),
-        "metrics": dict(node.metrics),
-        "tags": dict(node.tags),
-        "scores": [
-            {
-                "role": part.role,
-                "metrics": dict(part.metrics),
-                "dataset_name": part.dataset_name,
-                "dataset_digest": part.dataset_digest,
-                "evaluation_sha256": part.evaluation_sha256,
-            }
-            for part in node.scores
-        ],
-        "datasets": [
-            {
-                "name": use.name,
-                "digest": use.digest,
-                "role": use.role,
-                "source": use.source,
-                "profile": dict(use.profile),
-            }
-            for use in node.datasets
-        ],
-        "files": {path: sha256(content) for path, content in sorted(node.files.items())},
-        "sections": dict(node.sections),
-    }
+    """Return everything that one node writes as plain values; a file is its hash."""
+    plain = asdict(replace(node, files={}, children=()))
+    del plain["children"]
+    return {**plain, "files": {path: sha256(content) for path, content in sorted(node.files.items())}}
 
 
 def seal(node: Node) -> tuple[int, str]:
-    """Return how many things a node writes, and the hash of them: what the completeness tag says."""
+    """Return the number of things that a node writes, and their hash, for the completeness tag."""
     written = contents(node)
     things = ("params", "metrics", "tags", "datasets", "files", "sections")
     count = sum(len(written[thing]) for thing in things) + sum(len(part.metrics) for part in node.scores)
