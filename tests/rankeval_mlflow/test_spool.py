@@ -234,7 +234,7 @@ def test_a_dead_server_is_reported_in_seconds_and_without_its_password(small, ca
     started = time.monotonic()
     with pytest.raises(TrackingError) as caught:
         rkm.log_evaluation(small())
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60  # left alone, MLflow tries for about four minutes
     assert "http://me:***@127.0.0.1:9 refused: Connection refused\n" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert len(waiting()) == 1
