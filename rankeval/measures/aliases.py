@@ -3,15 +3,14 @@
 A template is a name with ``{parameter}`` where a value stands. The table files it under the text before its first
 placeholder::
 
-    family  tool         template             filed under     the rest must match   gives
-    AP      trec_eval    map                  map             (nothing)             AP
-    nDCG    trec_eval    ndcg_cut_{cutoff}    ndcg_cut_ and   ([0-9]+)              nDCG@10
-                                              ndcg_cut.
-    nDCG    trec_eval    ndcg_{gain}          ndcg_           ([0-9]+=...)          nDCG(gain={1: 3.5})
-    F       ir_measures  SetF(beta={beta:squared})            SetF(beta=            F(beta=2) for SetF(beta=4)
+    family  tool         template                   filed under               gives
+    AP      trec_eval    map                        map                       AP
+    nDCG    trec_eval    ndcg_cut_{cutoff}          ndcg_cut_ and ndcg_cut.   nDCG@10 for ndcg_cut_10 and ndcg_cut.10
+    nDCG    trec_eval    ndcg_{gain}                ndcg_ and ndcg.           nDCG(gain={1: 3.5}) for ndcg_1=3.5
+    F       ir_measures  SetF(beta={beta:squared})  SetF(beta=                F(beta=2) for SetF(beta=4)
 
 The pattern of a template is compiled only for a name that begins with its text: ``measure("nDCG@10")`` compiles none.
-ir_measures writes parameters in parentheses; those that families here have too are understood behind its names.
+ir_measures writes parameters in parentheses: behind its names, the parameters that our families have are understood.
 
 The trap: one name may be filed by several tools with different meanings (``rbp``, ``11pt_avg``), so a lookup returns
 every meaning, and `rankeval.measures.names` lets the convention decide.
@@ -152,9 +151,10 @@ def with_their_parameters(name: str, written: Written) -> Meanings:
         For a parameter that is not one of the measure here, with our way to write it.
     """
     ours = {parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS}
+    theirs = [parameter for parameter in written.given if parameter in _THEIRS]
     found = aliased(written.head + (f"@{written.at}" if written.at else ""), "ir_measures", ours)
-    for parameter in written.given.keys() - ours if found else ():
-        raise InvalidInput(f"{name!r}: {parameter} of ir_measures is {_THEIRS[parameter]}")
+    if found and theirs:
+        raise InvalidInput(f"{name!r}: {theirs[0]} of ir_measures is {_THEIRS[theirs[0]]}")
     return found
 
 

@@ -73,14 +73,11 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     """
     if isinstance(spec, Measure):
         return spec
-    if not isinstance(spec, str):
-        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {spec!r}")
-    name, rules = spec.strip(), None if convention is None else get_convention(convention)
-    several = _several(name, rules)
-    if several:
-        found = ", ".join(several[:2]) + (" ..." if len(several) > 2 else "")
-        raise AmbiguousName(f"{name!r} stands for several measures ({found}): name one; measures= takes it as it is")
-    return _chosen(name, rules)
+    found = _read(spec, None if convention is None else get_convention(convention))
+    if len(found) > 1:
+        labels = ", ".join(label for label, _ in found[:2]) + (" ..." if len(found) > 2 else "")
+        raise AmbiguousName(f"{spec!r} stands for several measures ({labels}): name one; measures= takes it as it is")
+    return found[0].measure
 
 
 def measures(
@@ -117,12 +114,30 @@ def measures(
     rules = None if convention is None else get_convention(convention)
     seen: dict[Measure, str] = {}
     for spec in asked:
-        found = _labelled(spec, rules)
+        found = _read(spec, rules)
         for label, one in found:
             if one in seen and len(found) == 1:
                 raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
             seen.setdefault(one, label)
     return [LabelledMeasure(label, one) for one, label in seen.items()]
+
+
+def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> list[LabelledMeasure]:
+    """Return the measure that was asked for, or the several that one name of trec_eval stands for."""
+    if isinstance(spec, LabelledMeasure):
+        return [spec]
+    if isinstance(spec, Measure):
+        return [LabelledMeasure(str(spec), spec)]
+    if not isinstance(spec, str):
+        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {spec!r}")
+    name = spec.strip()
+    several = _several(name, rules)
+    try:
+        return [LabelledMeasure(one, _chosen(one, rules)) for one in several or [name]]
+    except AmbiguousName as error:
+        if not several:
+            raise
+        raise AmbiguousName(f"{name!r} stands for several measures, and {error} (--convention)") from None
 
 
 def measure_from_key(key: str) -> Measure:
@@ -271,17 +286,3 @@ def _several(name: str, rules: Convention | None) -> list[str]:
         f"{name!r} means different things: write {_choices(others)}; {', '.join(several[:2])} ... (trec_eval); or give "
         "a convention that decides"
     )
-
-
-def _labelled(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> list[LabelledMeasure]:
-    """Return the measures that were asked for by one name, or by a measure."""
-    if isinstance(spec, LabelledMeasure):
-        return [spec]
-    several = _several(spec.strip(), rules) if isinstance(spec, str) else []
-    if not several:
-        one = measure(spec, rules)
-        return [LabelledMeasure(str(spec).strip(), one)]
-    try:
-        return [LabelledMeasure(name, measure(name, rules)) for name in several]
-    except AmbiguousName as error:
-        raise AmbiguousName(f"{spec!r} stands for several measures, and {error} (--convention)") from None
