@@ -8,6 +8,9 @@ an ordinary exception would let a search go on over data that it must not see.
 
 from __future__ import annotations
 
+import inspect
+import warnings
+
 
 class RankevalError(Exception):
     """Whatever rankeval raises on its own account, but for refusals."""
@@ -75,3 +78,11 @@ class MissingQueryIds(Refusal):
 
 class ConflictingQueryIds(MissingQueryIds):
     """Two sources of query ids disagree, where `MissingQueryIds` is raised for ids that are missing."""
+
+
+def warn(message: str) -> None:
+    """Warn with a `RankevalWarning` at the line outside this package that led here, however deep the call."""
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("rankeval."):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, RankevalWarning, stacklevel=depth)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankeval._checks import check_count, check_number
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.joining import join
+from rankeval.evaluation import Given
 from rankeval.measures.contingency import false_and_missed
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def contingency_table(
     for name, value in (("cutoff", cutoff), ("collection_size", collection_size)):
         if value is not None:
             check_count(name, value)
-    joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="contingency_table")
+    given = Given.of(truth, ranking, qid=qid, group=group)
+    joined = given.refuse_or_join(get_convention(convention), action="contingency_table")
     parts = []
     for queries, judged, _ in joined.chunks():
         size = collection_size if collection_size is not None else np.iinfo(np.int64).max

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import check_count, check_number
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.joining import join
+from rankeval.evaluation import Given
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
 
@@ -128,7 +128,8 @@ def precision_recall(
     import pandas as pd
 
     check_number("rel", rel)
-    joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")
+    given = Given.of(truth, ranking, qid=qid, group=group)
+    joined = given.refuse_or_join(get_convention(convention), action="curve")
     rows, levels, areas, undefined = [], {}, {}, {}
     for query, judged, number in _queries(joined):
         relevant = int(judged.n_relevant(rel)[number])
@@ -197,7 +198,8 @@ def roc(
     check_number("rel", rel)
     if collection_size is not None:
         check_count("collection_size", collection_size)
-    joined = join(truth, ranking, qid=qid, group=group, convention=convention, action="curve")
+    given = Given.of(truth, ranking, qid=qid, group=group)
+    joined = given.refuse_or_join(get_convention(convention), action="curve")
     if joined.unretrieved_offsets is not None and collection_size is None:
         raise InvalidInput(
             "collection_size is missing: the area under a run's curve needs the number of documents of the collection, "

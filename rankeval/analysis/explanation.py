@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from itertools import product
@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike
 from rankeval._checks import check_number
 from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
-from rankeval.evaluation import Evaluation
-from rankeval.evaluation.joining import join
-from rankeval.evaluation.scoring import ids_of_rows, score_arrays, score_collection
+from rankeval.evaluation import Evaluation, Given, score
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
 from rankeval.measures.aliases import aliased
@@ -142,27 +140,24 @@ def explain_difference(
         check_number("tolerance", tolerance)
     asked = _asked(measure)
     rules = get_convention(convention)
-    join(truth, ranking, qid=qid, group=group, convention=rules, action="explain_difference")  # asks the guard
-    score = _scorer(truth, ranking, qid, group, docid)
-    variants = [pair for pair in _variants(asked) if _can_be(pair[1], score, rules)]
+    given = Given.of(truth, ranking, qid=qid, group=group, docid=docid)
+    given.refuse_or_join(rules, action="explain_difference")
+    variants = [pair for pair in _variants(asked) if _can_be(pair[1], given, rules)]
     if not variants:
-        score([next(_variants(asked))[1]], rules)  # says why not
+        _scored(given, [next(_variants(asked))[1]], rules)  # says why not
     tried = []
-    for changed in _settings(
-        score, rules, variants[0][1], collection=qid is None and group is None, documents=docid is not None
-    ):
+    for changed in _settings(given, rules, variants[0][1]):
         # The best and the worst order are known of measures that are monotone.
         able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
         if not able:
             continue
-        ev = score([one for _, one in able], rules.with_rules(**changed))
+        ev = _scored(given, [one for _, one in able], rules.with_rules(**changed))
         for (parameters, _), value in zip(able, ev.aggregate().tolist(), strict=True):
             tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
-    given = zip(wanted, digits, strict=True)
     matching = [
         _matching(tried, value, [tolerance] if tolerance is not None else _tolerances(places))
-        for value, places in given
+        for value, places in zip(wanted, digits, strict=True)
     ]
     return _explained(asked.name, wanted, matching, tried, start)
 
@@ -235,17 +230,8 @@ def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> li
     return []
 
 
-def _scorer(truth: Any, ranking: Any, qid: Any, group: Any, docid: Any) -> Callable[[Any, Convention], Evaluation]:
-    from rankeval.collection.qrels import as_qrels
-    from rankeval.collection.run import as_run
-
-    if qid is not None or group is not None:
-        ids = ids_of_rows(qid, group, ranking)
-        return lambda measures, rules: score_arrays(
-            truth, ranking, ids, measures=measures, convention=rules, docid=docid
-        )
-    qrels, run = as_qrels(truth), as_run(ranking)
-    return lambda measures, rules: score_collection(qrels, run, measures=measures, convention=rules)
+def _scored(given: Given, measures: list[Measure], rules: Convention) -> Evaluation:
+    return score(given.join(rules), [(str(one), one) for one in measures])
 
 
 def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
@@ -262,25 +248,19 @@ def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
             yield parameters, one
 
 
-def _can_be(one: Measure, score: Callable[[Any, Convention], Evaluation], rules: Convention) -> bool:
+def _can_be(one: Measure, given: Given, rules: Convention) -> bool:
     """Say whether the data allow the measure: a greatest grade, say, must not be below one that was given."""
     try:
-        score([one], rules)
+        _scored(given, [one], rules)
     except InvalidInput:
         return False
     return True
 
 
-def _settings(
-    score: Callable[[Any, Convention], Evaluation],
-    rules: Convention,
-    one: Measure,
-    *,
-    collection: bool,
-    documents: bool,
-) -> list[dict[str, str]]:
+def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, str]]:
     """Return the choices of those rules that touch something in this data."""
-    ev = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero"))
+    collection, documents = given.qid is None, given.docid is not None
+    ev = _scored(given, [one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero"))
     rule_counts = dict(ev.rule_counts)
     choices: dict[str, tuple[str, ...]] = {}
     if rule_counts.get("ties", 0) or ev.tied_share:
@@ -289,12 +269,14 @@ def _settings(
         if rule_counts.get(rule, 0):
             choices[rule] = RULES[rule]
     if "missing" in choices:  # of most measures an empty ranking is worth 0
-        filled = score([one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
+        filled = _scored(given, [one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
         if np.array_equal(filled.scores, ev.scores):
             choices["missing"] = tuple(rule for rule in RULES["missing"] if rule != "zero")
     if rule_counts.get("no_relevant", 0) or "judgments" in choices:
         choices["no_relevant"] = RULES["no_relevant"]
-    narrow = score([one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32"))
+    narrow = _scored(
+        given, [one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32")
+    )
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
         choices["score_dtype"] = RULES["score_dtype"]
         choices.setdefault("ties", _ties(collection or documents))

@@ -10,7 +10,6 @@ owner of the ledger's file can delete it.
 from __future__ import annotations
 
 import multiprocessing
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.register import REGISTERS, read_register
-from rankeval.errors import GuardRefusal, GuardRefusalError, RankevalWarning
+from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
 from rankeval.ledger.chain import GENESIS
@@ -199,7 +198,7 @@ def _refuse_matches(
             if ranked is None or not found.registered.opened or not was_opened(found, ranked()):
                 raise _refusal(refusal_message(url, found, action))
         elif found.n_matched or (only_labels and found.same_labels):
-            warnings.warn(warning_message(url, found, action), RankevalWarning, stacklevel=4)
+            warn(warning_message(url, found, action))
 
 
 def _collection(url: str, found: Match) -> str:

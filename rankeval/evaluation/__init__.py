@@ -1,6 +1,8 @@
 """Scores of a ranking, query by query, with the convention that made them."""
 
+from rankeval.evaluation.given import Given
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.scoring import DEFAULT_MEASURES, evaluate, score_arrays, score_collection
+from rankeval.evaluation.scoring import DEFAULT_MEASURES, evaluate, score
+from rankeval.evaluation.weights import query_weights
 
-__all__ = ["DEFAULT_MEASURES", "Evaluation", "evaluate", "score_arrays", "score_collection"]
+__all__ = ["DEFAULT_MEASURES", "Evaluation", "Given", "evaluate", "query_weights", "score"]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rankeval._checks import check_share
 from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.drawing import aggregate_errors
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.measures import Measure
@@ -33,34 +32,40 @@ class Evaluation:
     ----------
     queries : ndarray of shape (n_queries,)
         Query ids in ascending order.
-    measure_names : tuple of str
-        The measures under the names asked for.
-    measures : tuple of Measure
-        The same, with the parameters that the convention bound.
+    measure_names : tuple of str of length n_measures
+        The names under which the measures were asked for.
+    measures : tuple of Measure of length n_measures
+        The measures, with the parameters that the convention bound.
     scores : ndarray of shape (n_queries, n_measures)
         One value per query and measure.
     convention : Convention
-        The resolved card.
+        The rules, with ``judgments`` as it was applied.
     query_counts : mapping of str to ndarray of shape (n_queries,)
-        ``relevant``, ``retrieved``, ``tied``, ``judged``: numbers of documents per query; tied and judged ones are
-        among the retrieved.
+        Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and ``judged``.
     rule_counts : mapping of str to int
-        How many rows or queries each rule of the convention had a say in.
+        How many rows or queries each rule of the convention affected.
     excluded : mapping of str to tuple
         Reason -> the ids of the queries that were left out.
     undefined : mapping of str to int
-        Measure -> number of queries whose value was 0/0 and counts as the convention says.
+        Measure -> number of queries whose value was 0/0. The convention says how these count.
     judgments_digest, ranking_digest : str
-        SHA-256 of what was judged, and of what the measures saw of the ranking.
+        SHA-256 of the judgments, and of the ranking as the measures see it.
     weights : ndarray of shape (n_queries,), optional
         Query weights.
     name : str, optional
         Name of the system.
     info : mapping of str to str
-        What else a reader must know, such as that ties were averaged over drawn orders.
+        Further notes for readers, such as that ties were averaged over drawn orders.
     errors : ndarray of shape (n_queries, n_measures), optional
-        Standard errors of the scores that are means over drawn orders of tied rows, 0 for all others; None when no
-        score is. They say nothing of the choice of queries.
+        Standard errors of the scores that are means over drawn orders of tied rows, 0 for exact scores; None if all
+        scores are exact. The uncertainty from the choice of queries is not part of them.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> ev = rk.evaluate({"q": {"a": 1, "b": 0}}, {"q": {"a": 0.2, "b": 0.9}}, measures=["RR", "P@1"])
+    >>> ev.aggregate().to_dict()
+    {'RR': 0.5, 'P@1': 0.0}
     """
 
     queries: NDArray[Any]
@@ -100,44 +105,54 @@ class Evaluation:
 
     @property
     def standard_errors(self) -> pd.DataFrame:
-        """The error of each score that is a mean over drawn orders of tied rows, 0 where it is exact: as per_query."""
+        """The standard error of each score, shaped as ``per_query``; 0 for exact scores."""
         errors = np.zeros_like(self.scores) if self.errors is None else self.errors
         return replace(self, scores=errors).per_query
 
     def aggregate_errors(self) -> pd.Series[float]:
-        """Return the standard error that drawn orders of tied rows leave in what `aggregate` returns.
+        """Return the standard error that drawn orders of tied rows leave in the values of `aggregate`.
 
         Returns
         -------
-        Series
-            Index of measure names; 0 where all scores are exact. It is not the error from the choice of queries,
-            which `ci` gives.
+        Series of shape (n_measures,)
+            Index of measure names; 0 where all scores are exact. `ci` gives the error from the choice of queries.
         """
-        return self._series(aggregate_errors(self))
+        if self.errors is None or not self.n_queries:
+            return self._series(dict.fromkeys(self.measure_names, 0.0))
+        weights = np.ones(self.n_queries) if self.weights is None else self.weights
+        total, values = float(weights.sum()), self.aggregates()
+        # Each query is drawn on its own, so the squares of the errors add up.
+        of_sums = np.sqrt((weights[:, None] ** 2 * self.errors**2).sum(axis=0))
+        errors = dict(zip(self.measure_names, of_sums.tolist(), strict=True))
+        for name, one in self.by_name.items():
+            if one.family.aggregate != "sum":
+                errors[name] /= total
+            if one.family.aggregate == "gmean":
+                errors[name] *= values[name]  # the slope of exp is its value
+        return self._series(errors)
 
     def aggregate(self) -> pd.Series[float]:
-        """Return every measure by its declared aggregate.
+        """Return the aggregate of every measure over queries.
 
         Returns
         -------
-        Series
-            Index of measure names; means, sums or geometric means of the queries, weighted if there are weights.
+        Series of shape (n_measures,)
+            Index of measure names; the declared mean, sum or geometric mean, weighted if there are weights.
         """
         return self._series(self.aggregates())
 
     def mean(self) -> pd.Series[float]:
-        """Return the measures that are means, as a Series."""
-        named = self.by_name
-        means = {label: value for label, value in self.aggregates().items() if named[label].family.aggregate == "mean"}
-        return self._series(means)
+        """Return the aggregates of the measures whose aggregate is a mean."""
+        means = [name for name, one in self.by_name.items() if one.family.aggregate == "mean"]
+        return self.aggregate()[means]
 
     def aggregates(self) -> dict[str, float]:
-        """Return what `aggregate` returns as a dict of plain numbers."""
+        """Return `aggregate` as a dict of plain numbers."""
+        if not self.n_queries:
+            return dict.fromkeys(self.measure_names, float("nan"))
         return {
-            label: float(AGGREGATES[one.family.aggregate](self.scores[:, column], self.weights))
-            if self.n_queries
-            else float("nan")
-            for column, (label, one) in enumerate(self.by_name.items())
+            name: float(AGGREGATES[one.family.aggregate](values, self.weights))
+            for (name, one), values in zip(self.by_name.items(), self.scores.T, strict=True)
         }
 
     def _series(self, values: Mapping[str, float]) -> pd.Series[float]:
@@ -155,14 +170,14 @@ class Evaluation:
 
         Returns
         -------
-        DataFrame
+        DataFrame of shape (n_means, 3)
             Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries. The
-            interval is of the mean over such queries; it is not cut to the measure's bounds.
+            interval may go beyond the bounds of the measure.
 
         Raises
         ------
         InvalidInput
-            When the level is not between 0 and 1, or the queries have weights.
+            If the level is not between 0 and 1, or the queries have weights.
         """
         import pandas as pd
         from scipy import stats
@@ -182,7 +197,7 @@ class Evaluation:
 
     @property
     def tied_share(self) -> float:
-        """Share of the retrieved rows whose score another row of their query has too."""
+        """Share of the retrieved rows with the score of another row of their query."""
         return self._share("tied")
 
     @property
@@ -190,13 +205,13 @@ class Evaluation:
         """Share of the retrieved rows that have a judgment."""
         return self._share("judged")
 
-    def _share(self, fact: str) -> float:
+    def _share(self, count: str) -> float:
         retrieved = int(self.query_counts["retrieved"].sum())
-        return float(self.query_counts[fact].sum() / retrieved) if retrieved else 0.0
+        return float(self.query_counts[count].sum() / retrieved) if retrieved else 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know: queries that count though nothing was ranked, and those left out."""
+        """Sentences for a reader of the numbers, about queries without a ranking and queries that were left out."""
         said = []
         missing = self.rule_counts.get("missing", 0)
         if missing and self.convention.missing in COUNTED_AS:
@@ -213,24 +228,24 @@ class Evaluation:
         return replace(self, name=name)
 
     def differs_from(self, other: Evaluation) -> list[str]:
-        """Say in which rules and judgments two evaluations differ.
+        """Return the rules and judgments in which two evaluations differ.
 
         Parameters
         ----------
         other : Evaluation
-            The one to compare with.
+            The other evaluation.
 
         Returns
         -------
         list of str
-            One sentence each; empty when their numbers may be compared. A rule that touched no row in either does
-            not differ.
+            One sentence each; empty if the numbers may be compared. A rule that affected no row of either evaluation
+            does not differ.
         """
         differences = []
         for rule in [*CHOICES, "depth"]:
             mine, theirs = getattr(self.convention, rule), getattr(other.convention, rule)
-            rule_counts = self.rule_counts.get(rule, 0) + other.rule_counts.get(rule, 0)
-            if mine != theirs and rule_counts:
+            affected = self.rule_counts.get(rule, 0) + other.rule_counts.get(rule, 0)
+            if mine != theirs and affected:
                 differences.append(f"{rule} is {mine!r} in one and {theirs!r} in the other")
         mine_bound = self.by_name
         for label, one in other.by_name.items():
@@ -249,13 +264,13 @@ class Evaluation:
         Returns
         -------
         bytes
-            Columns qid, the measures and the facts; the card and all else in the schema's metadata.
+            Columns: qid, the measures, the counts. Everything else is in the schema's metadata.
         """
-        return pack(self)
+        return pack(vars(self))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Evaluation:
-        """Return the evaluation that `to_bytes` gave.
+        """Return the evaluation from the bytes that `to_bytes` gave.
 
         Parameters
         ----------
@@ -265,7 +280,7 @@ class Evaluation:
         Raises
         ------
         InvalidInput
-            When it is no such file.
+            If it is another file.
         """
         return cls(**unpack(content))
 
@@ -275,18 +290,18 @@ class Evaluation:
         Parameters
         ----------
         path : path
-            Where to.
+            The file.
 
         Raises
         ------
         InvalidInput
-            When there is no such folder, or nothing may be written there.
+            If the folder does not exist or cannot be written to.
         """
         write_atomically(path, [self.to_bytes()])
 
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:
-        """Read what `save` wrote.
+        """Read an evaluation that `save` wrote.
 
         Parameters
         ----------
@@ -296,7 +311,7 @@ class Evaluation:
         Raises
         ------
         InvalidInput
-            When there is no such file, or it is of another kind.
+            If the file does not exist or is of another kind.
         """
         return cls(**unpack(read_bytes(path), str(path)))
 

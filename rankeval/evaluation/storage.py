@@ -1,9 +1,10 @@
-"""An evaluation as one Parquet file: a table by query, with the card and all else in the schema's metadata."""
+"""An evaluation as one Parquet file: a table by query, and everything else as JSON in the schema's metadata."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,46 +15,47 @@ from rankeval.errors import InvalidInput
 from rankeval.io.limits import DEFAULT
 from rankeval.measures import measure
 
-if TYPE_CHECKING:
-    from rankeval.evaluation.result import Evaluation
-
 QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
 """Numbers of documents that are kept for each query."""
 
-# What a table and a card raise on being taken apart that `pack` did not write.
+# Errors from a table or a card that `pack` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
 
+_PLAIN_FIELDS = (
+    "measure_names",
+    "rule_counts",
+    "excluded",
+    "undefined",
+    "judgments_digest",
+    "ranking_digest",
+    "name",
+    "info",
+)
+"""Fields that JSON can hold as they are."""
 
-def pack(evaluation: Evaluation) -> bytes:
+
+def pack(fields: Mapping[str, Any]) -> bytes:
     """Return an evaluation as the bytes of a Parquet file.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        What to write.
+    fields : mapping of str to object
+        The fields of an `Evaluation`.
     """
-    columns: dict[str, Any] = {"qid": _ids(evaluation.queries)}
-    columns |= {f"measure:{label}": evaluation.scores[:, place] for place, label in enumerate(evaluation.measure_names)}
-    columns |= {f"count:{count}": evaluation.query_counts[count] for count in QUERY_COUNTS}
-    if evaluation.errors is not None:
-        columns |= {
-            f"error:{label}": evaluation.errors[:, place] for place, label in enumerate(evaluation.measure_names)
-        }
-    if evaluation.weights is not None:
-        columns["weight"] = evaluation.weights
+    names, errors, weights = fields["measure_names"], fields["errors"], fields["weights"]
+    columns = {"qid": _ids(fields["queries"])}
+    columns |= {f"measure:{name}": values for name, values in zip(names, fields["scores"].T, strict=True)}
+    columns |= {f"count:{count}": fields["query_counts"][count] for count in QUERY_COUNTS}
+    if errors is not None:
+        columns |= {f"error:{name}": values for name, values in zip(names, errors.T, strict=True)}
+    if weights is not None:
+        columns["weight"] = weights
     card = {
-        "convention": evaluation.convention.card(),
-        "measure_names": evaluation.measure_names,
-        "measures": [str(one) for one in evaluation.measures],
-        "rule_counts": dict(evaluation.rule_counts),
-        "excluded": {reason: list(ids) for reason, ids in evaluation.excluded.items()},
-        "undefined": dict(evaluation.undefined),
-        "judgments_digest": evaluation.judgments_digest,
-        "ranking_digest": evaluation.ranking_digest,
-        "name": evaluation.name,
-        "info": dict(evaluation.info),
-        "qid_dtype": evaluation.queries.dtype.str,
+        "convention": fields["convention"].card(),
+        "measures": [str(one) for one in fields["measures"]],
+        "qid_dtype": fields["queries"].dtype.str,
+        **{field: fields[field] for field in _PLAIN_FIELDS},
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
     sink = pa.BufferOutputStream()
@@ -76,53 +78,47 @@ def _plain(value: Any) -> Any:
 
 
 def unpack(content: bytes, where: str = "") -> dict[str, Any]:
-    """Return the parts of the evaluation that `pack` wrote.
+    """Return the fields of the evaluation that `pack` wrote.
 
     Parameters
     ----------
     content : bytes
         A Parquet file.
     where : str
-        What messages call the file.
+        The name of the file, for messages.
 
     Raises
     ------
     InvalidInput
-        When it is no such file.
+        If it is another file.
     """
     try:
-        return _parts(content)
+        return _fields(content)
     except _NOT_OURS as error:
         at = f"{where}: " if where else ""
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InvalidInput(f"{at}expected a Parquet file that Evaluation.save wrote; found another ({why})") from error
 
 
-def _parts(content: bytes) -> dict[str, Any]:
+def _fields(content: bytes) -> dict[str, Any]:
     from rankeval.io.parquet import parquet_table
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])
-    labels = tuple(card["measure_names"])
-    queries = np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"])
+    names = card["measure_names"]
     return {
-        "queries": queries,
-        "measure_names": labels,
+        **{field: card[field] for field in _PLAIN_FIELDS},
+        "queries": np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"]),
+        "measure_names": tuple(names),
         "measures": tuple(measure(name) for name in card["measures"]),
-        "scores": _columns(table, "measure", labels),
+        "scores": _columns(table, "measure", names),
         "convention": Convention.from_card(card["convention"]),
         "query_counts": {count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},
-        "rule_counts": card["rule_counts"],
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
-        "undefined": card["undefined"],
-        "judgments_digest": card["judgments_digest"],
-        "ranking_digest": card["ranking_digest"],
         "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
-        "name": card["name"],
-        "info": card["info"],
-        "errors": _columns(table, "error", labels) if f"error:{labels[0]}" in table.column_names else None,
+        "errors": _columns(table, "error", names) if f"error:{names[0]}" in table.column_names else None,
     }
 
 
-def _columns(table: pa.Table, kind: str, labels: tuple[str, ...]) -> NDArray[np.float64]:
-    return np.column_stack([table[f"{kind}:{label}"].to_numpy() for label in labels])
+def _columns(table: pa.Table, kind: str, names: list[str]) -> NDArray[np.float64]:
+    return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])

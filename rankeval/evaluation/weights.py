@@ -1,44 +1,54 @@
-"""Weights of queries: by query from a mapping or a Series, by row from anything else, and never by a guess."""
+"""Weights of queries. A mapping or a Series gives them by query, anything else by row.
+
+The trap: a Series as long as the rows may be indexed by row or by query. It is taken by query if its index holds every
+query, unless the columns beside it have the same index; if both readings are possible and differ, it is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows, index_of, same_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
+from rankeval.join.flat import Floats
 from rankeval.join.joined import Joined
 
-Floats = NDArray[np.float64]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def query_weights(weights: Any | None, joined: Joined, rows: Mapping[str, Any] | None) -> Floats | None:
-    """Return one weight a query, from a mapping or Series by query, or from one a row.
+def query_weights(
+    weights: Any | None, joined: Joined, beside: Mapping[str, Any] = MappingProxyType({})
+) -> Floats | None:
+    """Return one weight a query.
 
     Parameters
     ----------
     weights : mapping, Series or array-like, optional
         As of `rankeval.evaluate`.
     joined : Joined
-        What is weighed.
-    rows : mapping of str to array-like, optional
-        The columns of the call by name, beside which weights may stand; None of a collection.
+        The weighted queries and their rows.
+    beside : mapping of str to array-like
+        The columns of the same call by argument name. Without them a Series is taken by query.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,), or None
 
     Raises
     ------
     InvalidInput
-        When a query has none or several, some are no weights, or it is open whether they are by row or by query.
+        If a query has no weight or several, a weight is negative or not finite, or a Series may be by row or by query.
     """
     if weights is None:
         return None
     columns.refuse_masked(weights, "weights")
-    # A Series as long as the rows may have their index, or that of queries, or one that could be either.
-    long = rows is not None and index_of(weights) is not None and len(weights) == len(joined.score)
-    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, rows or {})):
+    long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
+    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
     else:
         values = _weights_of_queries(weights, joined)
@@ -52,24 +62,24 @@ def query_weights(weights: Any | None, joined: Joined, rows: Mapping[str, Any] |
     return values
 
 
-def _is_by_row(weights: Any, joined: Joined, rows: Mapping[str, Any]) -> bool:
-    """Say whether a Series as long as the rows has their index, or one that is not of queries."""
-    index = next((found for found in map(index_of, rows.values()) if found is not None), None)
+def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
+    """Say whether a Series as long as the rows is indexed as they are, or not by query."""
+    index = next((found for found in map(index_of, beside.values()) if found is not None), None)
     if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
         return True
     if set(joined.queries.tolist()) <= set(weights.index.tolist()):
         return False
-    check_rows(**rows, weights=weights)
+    check_rows(**beside, weights=weights)
     return True
 
 
 def _may_be_by_row(weights: Any, joined: Joined) -> bool:
-    """Say whether labels that hold all queries may be of rows: numbers may, names that are just the queries may not."""
+    """Say whether an index that holds all queries may also be one of rows: not if it is exactly the query names."""
     return weights.index.inferred_type == "integer" or set(weights.index) != set(joined.queries.tolist())
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    """Return the weights that a mapping or Series has for the queries."""
+    """Return the weights of the queries in a mapping or Series."""
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError
-from rankeval.evaluation import Evaluation, evaluate, score_arrays
+from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.ledger import discovery
+from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
 
 if TYPE_CHECKING:
@@ -84,7 +86,9 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         The scores of each winner.
     """
     if part.guard is None:
-        evaluations = _evaluations(evaluate, config, part.data, scores)
+        options: dict[str, Any] = {"qid": part.data.qid, "measures": config.all_measures}
+        options["convention"] = config.convention
+        evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
         comparison = compare(
             evaluations,
             baseline=config.baseline,
@@ -119,7 +123,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         standing=_standing(comparison),
     )
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
-    return Opened(comparison, _evaluations(score_arrays, config, part.data, scores), facts)
+    return Opened(comparison, _scored(config, part.data, scores), facts)
 
 
 def _standing(comparison: Comparison) -> str:
@@ -128,11 +132,9 @@ def _standing(comparison: Comparison) -> str:
     return next(word for note in comparison.notes for word in words if note.startswith(word))
 
 
-def _evaluations(
-    score_one: Callable[..., Evaluation],
-    config: ExperimentConfig,
-    test: RankingData,
-    scores: Mapping[str, NDArray[np.float64]],
+def _scored(
+    config: ExperimentConfig, test: RankingData, scores: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, Evaluation]:
-    options = {"qid": test.qid, "measures": config.all_measures, "convention": config.convention}
-    return {name: score_one(test.y, score, **options, name=name) for name, score in scores.items()}
+    rules = get_convention(config.convention)
+    asked = parse_measures(config.all_measures, rules)
+    return {name: score(Given(test.y, one, test.qid).join(rules), asked, name=name) for name, one in scores.items()}

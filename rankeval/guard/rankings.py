@@ -128,20 +128,15 @@ class LoadedCollection:
         convention : Convention
             The rules of scoring.
         """
-        from rankeval.evaluation import score_arrays, score_collection
+        from rankeval.evaluation import Given, score
 
-        content, asked = self.content, [measure(one) for one in measures]
+        content = self.content
         if isinstance(ranking, Run):
-            return score_collection(as_qrels(content.qrels), ranking, measures=asked, convention=convention, name=name)
-        return score_arrays(
-            content.labels,
-            ranking,
-            np.asarray(content.qid),
-            measures=asked,
-            convention=convention,
-            docid=content.docid,
-            name=name,
-        )
+            given = Given(as_qrels(content.qrels), ranking)
+        else:
+            given = Given(content.labels, ranking, np.asarray(content.qid), content.docid)
+        asked = [(str(one), one) for one in map(measure, measures)]
+        return score(given.join(convention), asked, name=name)
 
     def stored(self, ranking: Ranking) -> dict[str, Any]:
         """Return a ranking as JSON can hold it, in the order of the content.

@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.query_ids import per_query
-from rankeval.model_selection.rows import Rows, Watch
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
 
 def library(estimator: Any) -> str:
@@ -78,16 +78,16 @@ def own_rounds(estimator: Any) -> int | None:
     return next(iter(given), None)
 
 
-def fit(estimator: Any, rows: Rows, watch: Watch | None = None) -> int | None:
+def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) -> int | None:
     """Fit an estimator in place, telling it the queries in its library's way.
 
     Parameters
     ----------
     estimator : object
         A ranker, regressor or classifier.
-    rows : Rows
+    rows : TrainingRows
         What to fit on.
-    watch : Watch, optional
+    watch : EarlyStopping, optional
         Stops the training early.
 
     Returns
@@ -110,7 +110,7 @@ def fit(estimator: Any, rows: Rows, watch: Watch | None = None) -> int | None:
     return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
 
 
-def _row_weight(rows: Rows, takes: set[str], estimator: Any) -> dict[str, Any]:
+def _row_weight(rows: TrainingRows, takes: set[str], estimator: Any) -> dict[str, Any]:
     if rows.weight is None:
         return {}
     if "sample_weight" not in takes:
@@ -118,14 +118,14 @@ def _row_weight(rows: Rows, takes: set[str], estimator: Any) -> dict[str, Any]:
     return {"sample_weight": rows.weight}
 
 
-def _fit_plainly(estimator: Any, rows: Rows, _watch: Watch | None, takes: set[str]) -> None:
+def _fit_plainly(estimator: Any, rows: TrainingRows, _watch: EarlyStopping | None, takes: set[str]) -> None:
     told: dict[str, Any] = {"qid": rows.ids} if "qid" in takes else {}
     if "group" in takes and not told:
         told = {"group": rows.sizes}
     estimator.fit(rows.X, rows.y, **told, **_row_weight(rows, takes, estimator))
 
 
-def _fit_lightgbm(estimator: Any, rows: Rows, watch: Watch | None, takes: set[str]) -> int | None:
+def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:
     ranks = "group" in takes
     told: dict[str, Any] = {"group": rows.sizes} if ranks else {}
     told |= _row_weight(rows, takes, estimator)
@@ -157,7 +157,7 @@ def _fit_lightgbm(estimator: Any, rows: Rows, watch: Watch | None, takes: set[st
     return int(estimator.best_iteration_)
 
 
-def _fit_xgboost(estimator: Any, rows: Rows, watch: Watch | None, takes: set[str]) -> int | None:
+def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:
     told: dict[str, Any] = {}
     if "qid" in takes:
         told["qid"] = rows.codes
@@ -181,7 +181,7 @@ def _fit_xgboost(estimator: Any, rows: Rows, watch: Watch | None, takes: set[str
     class Stop(xgboost.callback.TrainingCallback):  # type: ignore[misc]
         """Asks the watch after each iteration; predictions of a matrix are cached, so only the new tree is walked."""
 
-        def __init__(self, watch: Watch) -> None:
+        def __init__(self, watch: EarlyStopping) -> None:
             self.watch = watch
 
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - their signature
@@ -205,7 +205,7 @@ class CatBoostMetric:
     no_jit = True
     """CatBoost would try to compile the methods with numba, fail and warn."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: EarlyStopping) -> None:
         self.watch = watch
 
     def is_max_optimal(self) -> bool:
@@ -224,7 +224,7 @@ class CatBoostMetric:
         return error / weight
 
 
-def _fit_catboost(estimator: Any, rows: Rows, watch: Watch | None, takes: set[str]) -> int | None:
+def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:
     told: dict[str, Any] = {}
     if "group_id" in takes:
         told["group_id"] = rows.codes
@@ -246,7 +246,7 @@ def _fit_catboost(estimator: Any, rows: Rows, watch: Watch | None, takes: set[st
     estimator.fit(rows.X, rows.y, eval_set=pool, early_stopping_rounds=watch.rounds, use_best_model=True, **told)
     watch.best = watch.value(estimator.predict(held_out.X))
     # The metric stays in the model's parameters and is pickled with it; the held-out rows need not be.
-    watch.held_out = None
+    watch.end()
     return int(estimator.tree_count_)
 
 
@@ -260,7 +260,7 @@ _OWN_ROUNDS = {
 }
 """What the libraries call the number of iterations to wait."""
 
-_FITS: dict[str, Callable[[Any, Rows, Watch | None, set[str]], int | None]] = {
+_FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping | None, set[str]], int | None]] = {
     "lightgbm": _fit_lightgbm,
     "xgboost": _fit_xgboost,
     "catboost": _fit_catboost,

@@ -1,69 +1,70 @@
-"""Measures that rows with labels can be scored by, told before anything is fitted.
+"""Checks of measures before anything is fitted.
 
-Inside a search an error comes late, and as a column of nan. So measures are tried on two rows when a scorer, an
-objective or a metric is made: parameters that are missing or cannot be, rules of the convention that the measure does
-not allow, judgments by aspect that rows do not have.
+Inside a search an error comes late, and as a column of nan. So a scorer, an objective or a metric checks its measures
+when it is made: what they need of the judgments, the parameters that a convention must bind, the bounds that it asks
+for, and the ranges of parameters. Each kernel checks its own ranges; so it is called on one query of two rows.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import score_arrays
+from rankeval.evaluation.scoring import bound_measures
+from rankeval.join.judged import NO_GROUPS, Judged
 from rankeval.measures import LabelledMeasure, Measure
-from rankeval.measures import measures as find_measures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from rankeval.measures import measures as parse_measures
 
 
 def check_measures(
     measures: str | Measure | Sequence[str | Measure], convention: str | Convention = "rankeval"
 ) -> list[LabelledMeasure]:
-    """Return (the name asked for, the measure) for one or several names, if rows can be scored by them.
+    """Return (name asked for, measure) for each measure, if rows with labels can be scored by all of them.
 
     Parameters
     ----------
     measures : str, Measure, or list of them
-        What to compute.
+        The measures to compute.
     convention : str or Convention, default="rankeval"
-        How rankings are held against labels.
+        The rules by which rankings are scored.
 
     Raises
     ------
     UnknownName
-        When a measure does not exist.
+        If a measure does not exist.
     InvalidInput
-        When one cannot be computed from rows with labels: a parameter is missing or cannot be, or it needs judgments
-        by aspect.
+        If a measure cannot be computed from rows with labels: a parameter is missing or out of range, or the measure
+        needs judgments by aspect.
     """
-    found = find_measures(measures, convention)
+    rules = get_convention(convention)
+    found = parse_measures(measures, rules)
     for _, one in found:
         if one.family.needs == "aspects":
             raise InvalidInput(
                 f"{one} needs judgments by aspect (subtopic), and y holds one grade a row: choose another measure, or "
                 "compute it by rankeval.evaluate(qrels, run)"
             )
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # what two rows without a relevant one give is of no interest
-        score_arrays(
-            [0, 0], [1.0, 0.0], [0, 0], measures=[one for _, one in found], convention=convention, docid=["a", "b"]
-        )
+    with np.errstate(all="ignore"):  # two rows without a relevant one give 0/0
+        for one in bound_measures([one for _, one in found], rules):
+            one.values(_two_rows())
     return found
 
 
+def _two_rows() -> Judged:
+    """Return a query of two rows that are not relevant: the least that a kernel can be called with."""
+    zeros = np.zeros(2, dtype=np.int64)
+    return Judged(np.array([0, 2]), np.array([0]), zeros, np.array([[2]]), NO_GROUPS, queries=zeros[:1])
+
+
 def signs(found: Iterable[tuple[str, Measure]]) -> dict[str, int]:
-    """Return 1 for each name of a measure whose greater values are better, -1 for others.
+    """Return 1 for the name of each measure whose greater values are better, -1 for the others.
 
     Parameters
     ----------
     found : iterable of (str, Measure)
-        As `check_measures` returns them.
+        The measures by name.
     """
-    return {label: 1 if one.family.greater_is_better else -1 for label, one in found}
+    return {name: 1 if one.family.greater_is_better else -1 for name, one in found}

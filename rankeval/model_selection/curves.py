@@ -14,7 +14,7 @@ from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import Progress, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
@@ -135,8 +135,7 @@ def learning_curve(
 
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
-    labels = tuple(label for label, _ in check_measures(measures, convention))
-    rules, ranker = get_convention(convention), as_ranker(estimator)
+    asked, ranker = check_measures(measures, convention), as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="learning_curve")
     task = Task.of(data, groups, sample_weight)
     codes = numbered(data.qid)
@@ -149,10 +148,11 @@ def learning_curve(
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
+    scoring = FoldScoring.of(task, asked, get_convention(convention))
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
-    table = fold_table(task, [test for _, _, test in jobs], done, {"measures": measures, "convention": rules})
+    table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
-    return LearningCurve(table.set_axis(index), labels, rng)
+    return LearningCurve(table.set_axis(index), tuple(name for name, _ in asked), rng)
 
 
 def _counts(sizes: Any, largest: int) -> list[int]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
-from rankeval.evaluation import Evaluation, score_arrays
+from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.join.flat import offsets_of
+from rankeval.join.joined import Joined
+from rankeval.measures import Measure
 from rankeval.model_selection import boosters
 from rankeval.model_selection.ranker import QueryRanker, takes_weight, what_was_chosen
 from rankeval.model_selection.rows import row_groups, row_weights
@@ -58,16 +62,52 @@ class Task:
         fitted: QueryRanker = boosters.twin(ranker).fit(part.X, part.y, qid=part.qid, **told)
         return fitted
 
-    def score(self, rows: Rows, score: NDArray[np.float64], **scoring: Any) -> Evaluation:
-        """Evaluate the scores of these rows."""
-        data = self.data
-        return score_arrays(
-            data.y[rows],
-            score,
-            data.qid[rows],
-            docid=None if data.docid is None else data.docid[rows],
-            weights=None if self.weight is None else self.weight[rows],
-            **scoring,
+
+@dataclass(frozen=True, eq=False)
+class FoldScoring:
+    """The measures by which folds are scored, and all rows, grouped by query once.
+
+    Attributes
+    ----------
+    joined : Joined
+        All rows with their labels; scores are put in fold by fold.
+    asked : sequence of (str, Measure)
+        The measures by name.
+    weight : ndarray of shape (n_rows,), optional
+        Weights of queries.
+    """
+
+    joined: Joined
+    asked: Sequence[tuple[str, Measure]]
+    weight: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, task: Task, asked: Sequence[tuple[str, Measure]], convention: Convention) -> FoldScoring:
+        """Group the rows of a task."""
+        data = task.data
+        given = Given(data.y, np.zeros(len(data)), data.qid, data.docid)
+        return cls(given.join(convention), asked, task.weight)
+
+    def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
+        """Evaluate the scores of these rows, which are all rows of some queries."""
+        joined = self._only(rows, predicted)
+        return score(joined, self.asked, weights=query_weights(self.weight, joined), name=name)
+
+    def _only(self, rows: Rows, predicted: NDArray[np.float64]) -> Joined:
+        whole = self.joined
+        values, inside = np.full(len(whole.score), np.nan), np.zeros(len(whole.score), dtype=bool)
+        values[rows], inside[rows] = predicted, True
+        order = np.arange(len(inside)) if whole.order is None else whole.order
+        sizes, held_out = np.diff(whole.offsets), inside[order[whole.offsets[:-1]]]
+        order = order[np.repeat(held_out, sizes)]
+        all_judged = whole.judged is None or whole.judged[order].all()
+        return replace(
+            whole,
+            queries=whole.queries[held_out],
+            offsets=offsets_of(sizes[held_out]),
+            order=order,
+            score=values,
+            judged=None if all_judged else whole.judged,
         )
 
 
@@ -123,32 +163,33 @@ def _fit_fold(ranker: QueryRanker, task: Task, train: Rows, test: Rows, keep: bo
     return FittedFold(score, *seconds, fitted if keep else None, what_was_chosen(fitted))
 
 
-def fold_table(task: Task, tests: Sequence[Rows], done: list[FittedFold], scoring: dict[str, Any]) -> pd.DataFrame:
+def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFold]) -> pd.DataFrame:
     """Return a row per fold: its queries, measures and seconds.
 
     Parameters
     ----------
-    task : Task
-        All rows.
+    scoring : FoldScoring
+        All rows, and the measures.
     tests : sequence of ndarray
-        The rows that each fold held out.
+        The held-out rows of each fold.
     done : list of FittedFold
-        What the folds gave.
-    scoring : dict
-        Measures and convention.
+        The fitted folds.
     """
     import pandas as pd
 
-    rows = []
+    table = []
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
-        evaluation = task.score(test, fold.score, **scoring)
-        seconds = fold.score_seconds + time.perf_counter() - started
-        values = {str(label): float(value) for label, value in evaluation.aggregate().items()}
-        rows.append(
-            {"n_queries": evaluation.n_queries, **values, "fit_seconds": fold.fit_seconds, "score_seconds": seconds}
+        evaluation = scoring.evaluate(test, fold.score)
+        table.append(
+            {
+                "n_queries": evaluation.n_queries,
+                **evaluation.aggregates(),
+                "fit_seconds": fold.fit_seconds,
+                "score_seconds": fold.score_seconds + time.perf_counter() - started,
+            }
         )
-    return pd.DataFrame(rows, index=pd.RangeIndex(len(rows), name=FOLD))
+    return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))
 
 
 class _Bar:

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
-from rankeval.model_selection.rows import Rows, Watch
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit
 
 
@@ -62,16 +62,16 @@ def check_estimator(estimator: Any) -> None:
         raise InvalidInput(f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure")
 
 
-def fitted(estimator: Any, rows: Rows, watch: Watch | None) -> tuple[Any, int | None]:
+def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> tuple[Any, int | None]:
     """Fit an unfitted copy, whatever it is; return it with the number of iterations that predict uses.
 
     Parameters
     ----------
     estimator : object
         Any estimator that the caller owns.
-    rows : Rows
+    rows : TrainingRows
         What to fit on.
-    watch : Watch, optional
+    watch : EarlyStopping, optional
         Stops the training early.
     """
     if isinstance(estimator, Pipeline):
@@ -81,7 +81,9 @@ def fitted(estimator: Any, rows: Rows, watch: Watch | None) -> tuple[Any, int | 
     return estimator, boosters.fit(estimator, rows, watch)
 
 
-def _fitted_pipeline(pipeline: Pipeline, rows: Rows, watch: Watch | None) -> tuple[Pipeline, int | None]:
+def _fitted_pipeline(
+    pipeline: Pipeline, rows: TrainingRows, watch: EarlyStopping | None
+) -> tuple[Pipeline, int | None]:
     """Fit the steps to the rows that are fitted only: held-out rows are transformed by them, not learnt from."""
     name, last = pipeline.steps[-1]
     steps: list[Any] = []
@@ -116,7 +118,7 @@ def _consumes(estimator: Any, param: str) -> bool:
         return param in get_routing_for_object(estimator).consumes("fit", [param])
 
 
-def _fitted_by_routing(estimator: Any, rows: Rows, watch: Watch | None) -> Any:
+def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> Any:
     if watch is not None:
         raise InvalidInput(f"early stopping is set inside of {type(estimator).__name__}: leave it out around it")
     params = estimator.get_params(deep=False)

@@ -25,7 +25,7 @@ from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.holdout import hashed_share
 from rankeval.model_selection.query_ids import encode, find, n_rows, require, without_ids
-from rankeval.model_selection.rows import Rows, Watch, row_groups, row_weights
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer, responses
 from rankeval.model_selection.stopping import in_search, stop
 
@@ -156,7 +156,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         weights = row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
         ContaminationCheck.current().refuse(features, labels, ids, action="fit")
-        rows, watch = self._hold_out(Rows.of(features, labels, ids, weights, row_groups(groups, ids)))
+        rows, watch = self._hold_out(TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids)))
         self.estimator_, self.n_iterations_ = nesting.fitted(boosters.twin(self.estimator), rows, watch)
         self.validation_score_ = None if watch is None else watch.best
         return self
@@ -289,7 +289,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
                 stop(str(error), error)
             raise
 
-    def _hold_out(self, rows: Rows) -> tuple[Rows, Watch | None]:
+    def _hold_out(self, rows: TrainingRows) -> tuple[TrainingRows, EarlyStopping | None]:
         """Part the rows into those to fit and those to watch, by query."""
         rounds: Any = self.early_stopping_rounds
         rounds = boosters.own_rounds(nesting.last_of(self.estimator)) if rounds is None else rounds
@@ -304,7 +304,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         measure, rules = self._watched()
         of_row = self._held_out(rows)
         watched = rows.take(np.flatnonzero(of_row)).in_blocks()
-        return rows.take(np.flatnonzero(~of_row)), Watch(measure, int(rounds), watched, rules)
+        return rows.take(np.flatnonzero(~of_row)), EarlyStopping(measure, int(rounds), watched, rules)
 
     def _watched(self) -> tuple[Measure, Convention]:
         found = check_measures(SCORE if self.eval_measure is None else self.eval_measure, self.eval_convention)
@@ -313,7 +313,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         rules = get_convention(self.eval_convention)
         return found[0][1], rules.with_rules(ties="expected") if rules.ties == "docid" else rules
 
-    def _held_out(self, rows: Rows) -> NDArray[np.bool_]:
+    def _held_out(self, rows: TrainingRows) -> NDArray[np.bool_]:
         """Mark the rows of the queries, or of the groups, that are held out."""
         share = 0.1 if self.validation_fraction is None else self.validation_fraction
         check_share("validation_fraction", share)

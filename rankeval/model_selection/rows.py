@@ -1,26 +1,27 @@
-"""Rows to fit on, and the watch that early stopping keeps on held-out ones."""
+"""Rows to fit on, and early stopping on held-out ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import score_arrays
+from rankeval.evaluation import Given, score
 from rankeval.io.columns import labels
+from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection.query_ids import encode, id_array, per_query
 from rankeval.model_selection.splitters import ascending
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows to fit on: features, labels, the query of each, perhaps its query's weight and group."""
+class TrainingRows:
+    """Features, labels and query of each row, and perhaps its query's weight and group."""
 
     X: Any
     y: NDArray[Any]
@@ -37,22 +38,22 @@ class Rows:
         ids: NDArray[Any],
         weight: NDArray[np.float64] | None = None,
         groups: NDArray[Any] | None = None,
-    ) -> Rows:
+    ) -> TrainingRows:
         """Return the rows with their queries numbered in ascending order of their ids.
 
-        CatBoost, and whatever samples, learns something else from another order of queries; this one is that of the
-        usual loop by hand, and does not depend on the order in which queries come.
+        CatBoost, and every estimator that samples, learns another model from another order of queries. This order is
+        that of the usual loop by hand, and does not depend on the order in which queries come.
         """
         return cls(X, y, ids, numbered(ids), weight, groups)
 
-    def take(self, rows: NDArray[Any]) -> Rows:
+    def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
         weight = None if self.weight is None else self.weight[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return Rows(take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows], weight, groups)
+        return TrainingRows(take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows], weight, groups)
 
-    def in_blocks(self) -> Rows:
-        """Return the rows by ascending query, otherwise in their order; as they are if they are so."""
+    def in_blocks(self) -> TrainingRows:
+        """Return the rows by ascending query, in their own order within each; itself if they are."""
         if (np.diff(self.codes) >= 0).all():
             return self
         return self.take(np.argsort(self.codes, kind="stable"))
@@ -83,21 +84,21 @@ def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDArray[np.float64] | None:
-    """Check that weights are those of queries, if there are several, and return them by row.
+    """Check weights, and return them by row.
 
     Parameters
     ----------
     sample_weight : array-like of shape (n_rows,) or None
-        Weights.
+        The weight of each row's query.
     ids : ndarray of shape (n_rows,) or None
-        The query of each row; None for a single query.
+        The query of each row; None for a single query, whose rows may differ in weight.
     rows : int
-        How many there are.
+        The number of rows.
 
     Raises
     ------
     InvalidInput
-        When there is not one a row, finite and not negative, or all are 0, or those of a query differ.
+        If there is not one weight a row, one is negative or not finite, all are 0, or those of a query differ.
     """
     if sample_weight is None:
         return None
@@ -121,16 +122,16 @@ def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
     Parameters
     ----------
     groups : array-like of shape (n_rows,) or None
-        Coarser units than queries.
+        Units coarser than queries.
     ids : ndarray of shape (n_rows,)
         The query of each row.
 
     Raises
     ------
     InvalidInput
-        When rows of one query are in several groups.
+        If rows of one query are in several groups.
     QueryIdError
-        When there is not one a row.
+        If there is not one group a row.
     """
     if groups is None:
         return None
@@ -140,45 +141,52 @@ def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
 
 
 @dataclass
-class Watch:
+class EarlyStopping:
     """Watches a measure on held-out queries while a booster trains, and says when to stop.
 
     Parameters
     ----------
     measure : Measure
-        What to watch.
+        The measure.
     rounds : int
-        After how many iterations without a better value to stop.
-    held_out : Rows
-        Rows of the held-out queries, in blocks.
+        Stop after this many iterations without a better value.
+    held_out : TrainingRows, optional
+        Rows of the held-out queries, in blocks; None when the fit has ended.
     convention : str or Convention
-        How rankings are held against labels.
+        The rules by which rankings are scored.
     """
 
     measure: Measure
     rounds: int
-    held_out: Rows | None
+    held_out: TrainingRows | None
     convention: str | Convention = "rankeval"
     best: float | None = None
     best_iteration: int = 0
+    _joined: Joined | None = field(default=None, repr=False)
 
     @property
     def greater_is_better(self) -> bool:
         """Whether a better ranking has the greater value."""
         return self.measure.family.greater_is_better
 
-    def value(self, score: Any) -> float:
-        """Return the measure of these scores of the held-out rows."""
+    def end(self) -> None:
+        """Let go of the rows, so that a fitted booster does not hold or pickle them."""
+        self.held_out, self._joined = None, None
+
+    def value(self, predicted: Any) -> float:
+        """Return the measure for these scores of the held-out rows."""
         rows = self.held_out
         if rows is None:
             raise InvalidInput("this fit has ended; its held-out rows are gone")
-        values = np.asarray(score, dtype=np.float64).reshape(len(rows.y))
-        scored = score_arrays(rows.y, values, rows.codes, measures=[self.measure], convention=self.convention)
-        return float(scored.aggregate().iloc[0])
+        values = np.asarray(predicted, dtype=np.float64).reshape(len(rows.y))
+        if self._joined is None:  # rows are grouped once, not in every iteration
+            self._joined = Given(rows.y, values, rows.codes).join(get_convention(self.convention))
+        name = str(self.measure)
+        return score(replace(self._joined, score=values), [(name, self.measure)]).aggregates()[name]
 
-    def after(self, iteration: int, score: Any) -> bool:
+    def after(self, iteration: int, predicted: Any) -> bool:
         """Take note of an iteration; return whether to stop."""
-        value = self.value(score)
+        value = self.value(predicted)
         if self.best is None or (value > self.best if self.greater_is_better else value < self.best):
             self.best, self.best_iteration = value, iteration
         return iteration - self.best_iteration >= self.rounds

@@ -21,10 +21,9 @@ from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import Evaluation, score_arrays
+from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.io import columns
 from rankeval.measures import Measure
-from rankeval.measures import measures as find_measures
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
@@ -165,9 +164,9 @@ class QueryScorer:
         response_method: str | Sequence[str] = "predict",
         name: str | None = None,
     ) -> None:
-        found = check_measures(measures, convention)
+        self._asked = check_measures(measures, convention)
         if isinstance(measures, (str, Measure)):
-            measures = measures if len(found) == 1 else (measures,)
+            measures = measures if len(self._asked) == 1 else (measures,)
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
         self.convention = convention
         alone = isinstance(response_method, str) or not isinstance(response_method, Iterable)
@@ -252,20 +251,13 @@ class QueryScorer:
         """
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
-        score = responses(estimator, _as_fitted(estimator, X), self._methods)
+        predicted = responses(estimator, _as_fitted(estimator, X), self._methods)
         labels = columns.labels(columns.as_column(y), "y")
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
-        self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=score, action="score")
-        return score_arrays(
-            labels,
-            score,
-            ids,
-            measures=self.measures,
-            convention=self.convention,
-            docid=documents,
-            weights=None if sample_weight is None else np.asarray(sample_weight),  # by row, whatever its index
-            name=self.name,
-        )
+        self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
+        joined = Given(labels, predicted, ids, documents).join(get_convention(self.convention))
+        weights = None if sample_weight is None else np.asarray(sample_weight)  # by row, whatever its index
+        return score(joined, self._asked, weights=query_weights(weights, joined), name=self.name)
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any]:
         """Find the query of each row, or stop whatever search this is part of."""
@@ -325,7 +317,7 @@ class QueryScorer:
         many = isinstance(self.measures, tuple)
         return (
             many,
-            tuple(find_measures(self.measures, self.convention)),
+            tuple(self._asked),
             get_convention(self.convention),
             self._methods,
             self.name,

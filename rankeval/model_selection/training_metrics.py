@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation import score_arrays
+from rankeval.evaluation import Given, query_weights, score
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.query_ids import from_sizes
@@ -38,23 +38,17 @@ class TrainingMetric:
             raise InvalidInput("of some of these measures more is better, of others less: stop by one of them")
         return higher.pop()
 
-    def values(self, y: Any, score: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
+    def values(self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
         """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
-        ids, weights = from_sizes(sizes, len(score)), None
+        ids, weights = from_sizes(sizes, len(predicted)), None
         if weight is not None and len(weight):
             weights = np.asarray(weight, dtype=np.float64)
             if len(weights) != len(sizes):  # of rows, not of queries
                 weights = np.bincount(ids, weights) / sizes
             weights = weights[ids]
-        evaluation = score_arrays(
-            y,
-            np.asarray(score, np.float64),
-            ids,
-            measures=self.measures,
-            convention=self.convention,
-            weights=weights,
-        )
-        return list(evaluation.aggregates().items())
+        joined = Given(y, np.asarray(predicted, np.float64), ids).join(get_convention(self.convention))
+        asked = [(str(one), one) for one in self.measures]
+        return list(score(joined, asked, weights=query_weights(weights, joined)).aggregates().items())
 
 
 class LightGBMFeval(TrainingMetric):

@@ -17,7 +17,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import Task
+from rankeval.model_selection.fitting import FoldScoring, Task
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 from rankeval.model_selection.splitters import Rows
@@ -43,18 +43,20 @@ class OptunaObjective:
         The rows, and perhaps the group and the weight of each row's query.
     folds : list of (ndarray, ndarray)
         Training and test rows of each fold, the same for all trials.
-    measure : Measure
-        What is optimised.
-    convention : Convention
-        How rankings are held against labels.
+    scoring : FoldScoring
+        The one measure that is optimised, and all rows, grouped by query.
     """
 
     estimator: Any
     space: Space
     task: Task
     folds: list[tuple[Rows, Rows]]
-    measure: Measure
-    convention: Convention
+    scoring: FoldScoring
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that is optimised."""
+        return self.scoring.asked[0][1]
 
     @property
     def direction(self) -> str:
@@ -112,8 +114,7 @@ class OptunaObjective:
 
     def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
         score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
-        scored = self.task.score(test, score, measures=[self.measure], convention=self.convention)
-        return float(scored.aggregate().iloc[0])
+        return next(iter(self.scoring.evaluate(test, score).aggregates().values()))
 
     def __repr__(self) -> str:
         return f"OptunaObjective({self.estimator!r}, {self.measure} over {len(self.folds)} folds)"
@@ -174,13 +175,14 @@ def optuna_objective(
         )
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
-    found, rules = check_measures(measure, convention), get_convention(convention)
+    found = check_measures(measure, convention)
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one, which a study can optimise")
     as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
     task = Task.of(data, groups, sample_weight)
-    return OptunaObjective(estimator, space, task, query_folds(cv, task), found[0][1], rules)
+    scoring = FoldScoring.of(task, found, get_convention(convention))
+    return OptunaObjective(estimator, space, task, query_folds(cv, task), scoring)
 
 
 def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rankeval.collection.data import RankingData
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import FittedFold, Progress, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.ranker import as_ranker
@@ -149,21 +149,20 @@ def cross_validate(
     """
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid, **beside)
-    check_measures(measures, convention)
-    rules = get_convention(convention)
+    asked = check_measures(measures, convention)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="cross_validate")
     task = Task.of(data, groups, sample_weight)
     folds = query_folds(cv, task)
+    scoring = FoldScoring.of(task, asked, get_convention(convention))
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
     splits = tuple(Split.of(data.qid[train], data.qid[test]) for train, test in folds)
     results = {}
     for place, system in enumerate(named):
-        scoring: dict[str, Any] = {"measures": measures, "convention": rules, "name": system}
         own = done[place * len(folds) : (place + 1) * len(folds)]
-        results[system] = _collect(task, folds, own, scoring, splits, keep=return_estimators)
+        results[system] = _collect(scoring, folds, own, splits, system, keep=return_estimators)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -180,20 +179,21 @@ def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
 
 
 def _collect(
-    task: Task,
+    scoring: FoldScoring,
     folds: Folds,
     done: list[FittedFold],
-    scoring: dict[str, Any],
     splits: tuple[Split, ...],
+    name: str | None,
     *,
     keep: bool,
 ) -> CrossValidation:
-    """Put one estimator's folds together, the first ones last, since of repeats the first counts."""
-    predictions, held_out = np.full(len(task.data), np.nan), np.zeros(len(task.data), dtype=bool)
-    for (_, test), fold in reversed(list(zip(folds, done, strict=True))):
+    """Put one estimator's folds together."""
+    n_rows = len(scoring.joined.score)
+    predictions, held_out = np.full(n_rows, np.nan), np.zeros(n_rows, dtype=bool)
+    for (_, test), fold in reversed(list(zip(folds, done, strict=True))):  # the first repeat is written last and wins
         predictions[test], held_out[test] = fold.score, True
-    evaluation = task.score(np.flatnonzero(held_out), predictions[held_out], **scoring)
-    table = fold_table(task, [test for _, test in folds], done, scoring)
+    evaluation = scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name)
+    table = fold_table(scoring, [test for _, test in folds], done)
     estimators = tuple(fold.estimator for fold in done) if keep else None
     return CrossValidation(evaluation, table, predictions, estimators, splits, _chosen(done))
 

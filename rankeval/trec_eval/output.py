@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import COUNTED_AS, Convention, get_convention
 from rankeval.errors import InvalidInput
+from rankeval.evaluation import Evaluation, Given, score
 from rankeval.measures import Measure, measure
 from rankeval.measures.aliases import NEW, NICKNAMES, ROOTS
 from rankeval.measures.family import FAMILIES
@@ -25,7 +26,6 @@ from rankeval.trec_eval.zscores import ZScores, standardized
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
-    from rankeval.evaluation import Evaluation
     from rankeval.join.joined import Joined
 
 _RELSTRING = 10
@@ -146,16 +146,11 @@ def trec_text(
     UnknownName
         For a measure that trec_eval does not have.
     """
-    from rankeval.contamination.refusal import ContaminationCheck
-    from rankeval.evaluation.scoring import score_joined
-    from rankeval.join.collections import join_collection
-
     rules = get_convention(convention)
     lines = _lines(measures, rules)
-    ContaminationCheck.current().refuse_collection(qrels, run, action="evaluate")
-    joined = join_collection(qrels, run, convention=rules)
+    joined = Given(qrels, run).refuse_or_join(rules, action="evaluate")
     asked = list(dict.fromkeys([*(line.measure for line in lines if line.measure), measure("NumRel")]))
-    evaluation = score_joined(joined, asked, name=run.name)
+    evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
     lacking = _lacking(evaluation, joined)
     if lacking and rules.missing in COUNTED_AS:
         patched = _with_a_document_that_is_none if _is_version_10(rules) else _without_preferences

@@ -16,7 +16,6 @@ from fuzz.budget import n_inputs
 from golden.hostile import DOCIDS, TOPICS, Chance
 
 import rankeval as rk
-from rankeval.evaluation.scoring import score_collection
 from rankeval.trec_eval.output import trec_rules
 
 MEASURES = tuple(
@@ -78,7 +77,7 @@ def differences(one: Input) -> list[str]:
     rules = trec_rules("trec_eval-9.0.8-float32", level=one.level, judged_only=one.judged_only)
     qrels, run = rk.Qrels.from_dict(one.qrels), rk.Run.from_dict(one.run)
     asked = [alone.get(name, name) for name in names]
-    ev = score_collection(qrels, run, measures=asked, convention=rules.with_rules(missing=one.missing))
+    ev = rk.evaluate(qrels, run, measures=asked, convention=rules.with_rules(missing=one.missing))
     found = [
         f"{topic}: {name} is {value!r}, in trec_eval {theirs[topic][name]!r}"
         for topic, row in zip(ev.queries.tolist(), ev.scores.tolist(), strict=True)

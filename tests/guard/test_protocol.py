@@ -352,14 +352,14 @@ class TestOpen:
         guard.open(plan)
         import rankeval.evaluation
 
-        score = rankeval.evaluation.score_arrays
+        score = rankeval.evaluation.score
 
         def drifted(*args, **options):
             found = score(*args, **options)
             found.scores[0] += 1e-4
             return found
 
-        monkeypatch.setattr(rankeval.evaluation, "score_arrays", drifted)
+        monkeypatch.setattr(rankeval.evaluation, "score", drifted)
         with pytest.raises(LedgerError, match=r"now scores otherwise: 1 values differ, by up to 0\.0001"):
             guard.open(plan)
 

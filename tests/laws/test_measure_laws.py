@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval.evaluation import score_arrays
 from rankeval.measures import measure, measure_from_key
 from rankeval.measures.family import FAMILIES, Family
 
@@ -92,7 +91,7 @@ def rankings(draw, max_rows=8, levels=4):
 
 
 def values(y, score, qid, names, **options):
-    return score_arrays(y, score, qid, measures=names, **options).per_query
+    return rk.evaluate(y, score, qid=qid, measures=names, **options).per_query
 
 
 @given(rankings(), st.randoms())
@@ -200,7 +199,8 @@ def test_keys_do_not_collide():
 def test_the_aggregate_is_the_declared_one(data):
     """Means are means, sums are sums, geometric means are exp of the mean of logarithms."""
     names = all_members()
-    ev = score_arrays(*data, measures=names)
+    y, score, qid = data
+    ev = rk.evaluate(y, score, qid=qid, measures=names)
     table = ev.per_query
     by_hand = {"mean": lambda v: v.mean(), "sum": lambda v: v.sum(), "gmean": lambda v: np.exp(v.mean())}
     for name, value in ev.aggregate().items():

@@ -144,9 +144,9 @@ def test_early_stopping_watches_the_measure_on_held_out_queries(measure, booster
 
 def held_out(ranker, data):
     """Return the rows that the ranker holds out of these, and which are left."""
-    from rankeval.model_selection.rows import Rows
+    from rankeval.model_selection.rows import TrainingRows
 
-    _, watch = ranker._hold_out(Rows.of(data.X, data.y, data.qid))
+    _, watch = ranker._hold_out(TrainingRows.of(data.X, data.y, data.qid))
     rows = watch.held_out
     return rows.X, rows.y, rows.ids, ~np.isin(data.qid, rows.ids)
 
