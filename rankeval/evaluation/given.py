@@ -111,12 +111,12 @@ class Given:
         """
         from rankeval.contamination.refusal import ContaminationCheck
 
-        joined = self.join(convention)  # also checks the columns that the guard reads
         check = ContaminationCheck.current()
-        if self.qid is not None:
-            check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
-        else:
+        if self.qid is None:
             check.refuse_collection(self.truth, self.ranking, action=action)
+            return self.join(convention)
+        joined = self.join(convention)  # first, because it checks the columns that the guard reads
+        check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
         return joined
 
     @property
