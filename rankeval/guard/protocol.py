@@ -13,7 +13,7 @@ from rankeval.guard import steps
 from rankeval.guard.collection import RegisteredCollection, content_of
 from rankeval.guard.plan import Plan
 from rankeval.guard.rankings import LoadedCollection, output_digest
-from rankeval.guard.records import Journal
+from rankeval.guard.records import Journal, Records
 from rankeval.guard.status import Status, status_of
 from rankeval.ledger import discovery
 from rankeval.ledger.sql import Ledger
@@ -330,7 +330,12 @@ class Guard:
         if not isinstance(reason, str) or not reason.strip():
             raise InvalidInput("reason is missing: say why the collection is given up; it goes on record")
 
-        steps.retire(self._journal, test, reason)
+        def record(records: Records) -> None:
+            content = records.in_use(test)
+            body = {"digest": content.digest, "name": content.name, "reason": reason}
+            self._journal.append(records, ("retire", body))
+
+        self._journal.decide(record)
 
     def __repr__(self) -> str:
         return f"Guard({self.project!r}, ledger={self.ledger!r})"

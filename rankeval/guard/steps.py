@@ -1,4 +1,4 @@
-"""The steps of the protocol, each a decision on the records of a journal: register, freeze, open, retire."""
+"""The steps of the protocol, each a decision on the records of a journal: register, freeze, open."""
 
 from __future__ import annotations
 
@@ -133,23 +133,3 @@ def open_plan(journal: Journal, records: Records, plan: Plan, test: RegisteredCo
         return scored.result(status, history, family, score, where), n_new
 
     return journal.decide(record, records)
-
-
-def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> None:
-    """Record that a collection is no test any more.
-
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    test : RegisteredCollection or str
-        The collection or its name.
-    reason : str
-        The reason.
-    """
-
-    def record(records: Records) -> str:
-        content = records.in_use(test)
-        return journal.append(records, ("retire", {"digest": content.digest, "name": content.name, "reason": reason}))
-
-    journal.decide(record)

@@ -129,7 +129,7 @@ def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
-    """Say whether two columns of ids tell the same queries apart, under whatever names."""
+    """Say whether two columns of ids define the same grouping of rows."""
     if left is right or (left.dtype == right.dtype and np.array_equal(left, right)):
         return True
     return np.array_equal(encode(left)[0], encode(right)[0])
