@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, evidence_bits
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.errors import LedgerError, RankevalWarning
+from rankeval.errors import LedgerError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import decode_array, encode_array
@@ -181,7 +180,7 @@ def read_register(url: str, head: str = GENESIS) -> Register:
     except LedgerError as error:
         if known is None:
             raise
-        warnings.warn(f"{error}; using its last known state, head {known.head[:12]}", RankevalWarning, stacklevel=4)
+        warn(f"{error}; using its last known state, head {known.head[:12]}")
         register = replace(known, stamp=stamp)
     else:
         if not register.snapshot.holds(head):

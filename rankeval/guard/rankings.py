@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows
-from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.contamination.fingerprint import Fingerprint, run_outputs
 from rankeval.errors import InvalidInput, LedgerError
@@ -131,12 +130,9 @@ class LoadedCollection:
         from rankeval.evaluation import Given, score
 
         content = self.content
-        if isinstance(ranking, Run):
-            given = Given(as_qrels(content.qrels), ranking)
-        else:
-            given = Given(content.labels, ranking, np.asarray(content.qid), content.docid)
+        truth = content.labels if content.qrels is None else content.qrels
         asked = [(str(one), one) for one in map(measure, measures)]
-        return score(given.join(convention), asked, name=name)
+        return score(Given(truth, ranking, content.qid, content.docid).join(convention), asked, name=name)
 
     def stored(self, ranking: Ranking) -> dict[str, Any]:
         """Return a ranking as JSON can hold it, in the order of the content.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rankeval.contamination.matching import match
 from rankeval.contamination.register import RegisteredContent, registration
-from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.errors import InvalidInput, warn
 from rankeval.guard.checks import Registration, run_checks
 from rankeval.guard.collection import Content, RegisteredCollection
 from rankeval.guard.plan import Plan
@@ -48,7 +47,7 @@ def register(journal: Journal, name: str, content: Content) -> RegisteredCollect
             head = journal.append(records, ("register", body | {"findings": findings}))
             for one in found:
                 if one.severity == "warning":
-                    warnings.warn(f"{one.code} {name!r}: {one.message}", RankevalWarning, stacklevel=5)
+                    warn(f"{one.code} {name!r}: {one.message}")
         return RegisteredCollection(
             name=name,
             project=journal.project,
