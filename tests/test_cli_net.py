@@ -189,7 +189,7 @@ def test_an_interrupt_is_said_and_stops_the_shell():
 @pytest.mark.parametrize(
     ("redirect", "code", "said"),
     [
-        (">&-", {2}, "error: the standard output is closed: what is asked for could not be printed\n"),
+        (">&-", {2}, "error: the standard output is closed: open it to get the result\n"),
         ("> /dev/full", {2}, "No space left on device"),
         ("| true; exit ${PIPESTATUS[0]}", {141, 1}, ""),
         ("| head -n 1 > /dev/null; exit ${PIPESTATUS[0]}", {0, 141, 1}, ""),

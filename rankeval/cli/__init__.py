@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see `net`. What takes
-long to import is imported inside the command that needs it.
+Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see `net`. Each command
+imports what is slow to import.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class _WithHosts(OwnAnswers):
-    """The commands of rankeval, and a group for each installed host that has commands of its own."""
+    """The commands of rankeval, and one group for each installed host."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
@@ -106,12 +106,12 @@ def run(
     """
     from rankeval.experiment.config import load_config
 
-    checked = load_config(config, settings or ())  # before the slow imports: a misspelt key is answered at once
+    checked = load_config(config, settings or ())  # before the slow imports, to answer a misspelt key at once
     from rankeval.experiment import run_experiment
     from rankeval.experiment.recipe import NOT_LOGGED
 
     with warnings.catch_warnings(), show_progress() as progress:
-        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # said below, as the error it is
+        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
         result = run_experiment(checked, progress=progress)
     print_result(result)
     if result.tracking_error:
@@ -212,7 +212,7 @@ def compare(
     limit: LimitOptions = None,
     output: OutputFormat = Format.table,
 ) -> None:
-    """Say whether rankings differ: intervals, p-values, effect sizes, query by query."""
+    """Compare rankings query by query: intervals, p-values, effect sizes."""
     from rankeval.collection.convention import get_convention
     from rankeval.comparison import compare as compare_systems
     from rankeval.io.limits import limits_of
@@ -234,7 +234,7 @@ def list_all(
         ListFormat, typer.Option("--format", help="How to print it; markdown: with who uses what.")
     ] = ListFormat.table,
 ) -> None:
-    """List the measures, their parameters and what they say."""
+    """List the measures with their parameters."""
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
@@ -249,7 +249,7 @@ def list_all(
 
 @app.command()
 def doctor() -> None:
-    """Show versions, the ledger in force, the hosts, and what is wrong with the installation."""
+    """Show versions, the ledger in force and the hosts, and check the installation."""
     import platform
     from importlib import metadata
 
@@ -297,7 +297,7 @@ def verify(
         str | None, typer.Option(help="A head that a report names: finds entries that were cut off.")
     ] = None,
 ) -> None:
-    """Check that no entry of the ledger was altered."""
+    """Check that nobody altered an entry of the ledger."""
     from rankeval.ledger import discovery
 
     guard = _guard(project, ledger)
@@ -335,7 +335,7 @@ def main() -> None:
 
 
 def _host_command(name: str) -> Any:
-    """Make a command that hands its arguments to the host's own, which is imported only then."""
+    """Make a command that imports the host when it runs and hands its arguments on."""
     stub = typer.Typer(add_completion=False)
 
     @stub.command(
@@ -360,13 +360,13 @@ def _evaluations(
     limits: Limits,
     qrels_format: str | None = None,
 ) -> dict[str, Evaluation]:
-    """Evaluate each run; its name is its file's, as a tag may stand in several files."""
+    """Evaluate each run under the name of its file, since several files may share a tag."""
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate as evaluate_run
     from rankeval.measures import measures as find_measures
 
-    find_measures(measures, convention)  # a misspelt measure is answered before a large file is read
+    find_measures(measures, convention)  # answer a misspelt measure before reading a large file
     judgments = Qrels.read(qrels, qrels_format, limits=limits)
     names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
     if len(set(names)) < len(names):

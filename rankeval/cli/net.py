@@ -1,7 +1,7 @@
-"""The last net: the command line answers any error in one line and ends as a shell expects.
+"""Answer every error of the command line in one line, and exit as a shell expects.
 
-Typer has answers of its own to Ctrl-C (exit 130 without a word), to a closed pipe and to the end of a file (exit 1,
-which here means that a gate said no). `OwnAnswers` hands them to `caught` instead.
+Typer answers Ctrl-C (exit 130, without a message), a closed pipe and the end of a file (exit 1) itself. Exit 1 means
+here that a gate said no, so `OwnAnswers` hands these errors to `caught` instead.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rankeval import errors
 from rankeval.cli.options import as_options
 from rankeval.cli.terminal import tell
 
-_LONGEST = 2000  # characters of a message: a file of ten thousand columns names them all
+_LONGEST = 2000  # characters of a message: an error may list ten thousand columns
 _HINT = "(RANKEVAL_TRACEBACK=1 shows where)"
 
 
 class _Escaped(Exception):
-    """Carries through Typer what it would answer itself."""
+    """Carries an error through Typer, which would answer it itself."""
 
 
 class OwnAnswers(TyperGroup):
-    """Commands whose interrupts and closed pipes are answered by `caught`."""
+    """Commands that leave interrupts and closed pipes to `caught`."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the chosen command."""
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, EOFError, OSError) as error:
@@ -39,15 +39,15 @@ class OwnAnswers(TyperGroup):
 
 
 def caught(app: Callable[[], object]) -> NoReturn:
-    """Run a program and end the process: 0 done, 1 refused, 2 wrong use or input, as a shell expects of signals.
+    """Run a program and exit: 0 done, 1 refused, 2 wrong use or input; a signal ends the process itself.
 
     Parameters
     ----------
     app : callable
-        The program; it ends by SystemExit.
+        The program, which ends by SystemExit.
     """
     if sys.stdout is None:
-        _fail(errors.InvalidInput("the standard output is closed: what is asked for could not be printed"), 2)
+        _fail(errors.InvalidInput("the standard output is closed: open it to get the result"), 2)
     try:
         app()
         code: Any = 0
@@ -55,7 +55,7 @@ def caught(app: Callable[[], object]) -> NoReturn:
         code = stop.code
     except _Escaped as escaped:
         code = _answer(escaped.__cause__ or escaped)
-    except BaseException as error:  # noqa: BLE001 - the last net
+    except BaseException as error:  # noqa: BLE001 - no traceback may reach the user
         code = _answer(error)
     if code == 130:
         _answer(KeyboardInterrupt())
@@ -67,9 +67,9 @@ def caught(app: Callable[[], object]) -> NoReturn:
 
 
 def _answer(error: BaseException) -> NoReturn:
-    """Say what happened and exit."""
+    """Print the error and exit."""
     if isinstance(error, KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the second one would show a traceback
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would show a traceback
         tell("interrupted", to_stderr=True)
         _die("SIGINT", 130)
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
@@ -78,7 +78,7 @@ def _answer(error: BaseException) -> NoReturn:
 
 
 def _fail(error: BaseException, code: int) -> NoReturn:
-    """Say what is wrong in one line and exit; RANKEVAL_TRACEBACK=1 shows where."""
+    """Print the error in one line and exit; RANKEVAL_TRACEBACK=1 shows the traceback."""
     if os.environ.get("RANKEVAL_TRACEBACK"):
         raise error
     tell(f"{'refused' if code == 1 else 'error'}: {_one_line(error)}", to_stderr=True)
@@ -94,13 +94,13 @@ def _one_line(error: BaseException) -> str:
         text = f"{text[:_LONGEST]} ..."
     if isinstance(error, (errors.RankevalError, errors.Refusal)):
         return as_options(text) or type(error).__name__
-    # Not ours: its class says more than its words, and a note which file was read.
+    # A foreign error: its class says more than its message, and its notes name the file.
     said = [type(error).__name__, text, *getattr(error, "__notes__", ())]
     return f"{': '.join(filter(None, said))} {_HINT}"
 
 
 def _die(name: str, code: int) -> NoReturn:
-    """End by the signal itself, so that a shell's loop around this program ends too."""
+    """End by the signal itself, so that a loop of the shell around this program ends too."""
     _abandon_output()
     if os.name == "posix":
         number = getattr(signal, name)
@@ -110,7 +110,7 @@ def _die(name: str, code: int) -> NoReturn:
 
 
 def _abandon_output() -> None:
-    """Print what is left if that can be done; Python would complain of the rest at its end."""
+    """Print the rest if possible, else drop it: Python would report it at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Options of the shell for what Python says by keywords."""
+"""Translate keywords of Python into options of the shell."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _COMMANDS = {"evaluate", "compare"}
 
 
 def as_options(message: str) -> str:
-    """Return a message with the options to give instead of the keywords that it names.
+    """Replace the keywords in a message by options of the command line.
 
     Parameters
     ----------
     message : str
-        What an error says.
+        The message of an error.
     """
     if sys.argv[1:2] == ["run"]:
         return _LIMIT.sub(r"data.limits.\1 in the experiment file", message)
@@ -28,14 +28,14 @@ def as_options(message: str) -> str:
 
 
 def sized(spec: str, collection_size: int | None) -> str:
-    """Return the name of a measure with the size of the collection, where it needs one and does not say it.
+    """Add the size of the collection to a measure that needs one.
 
     Parameters
     ----------
     spec : str
-        As after ``-m``.
+        A measure as given by ``-m``.
     collection_size : int, optional
-        As after ``-N``.
+        The size as given by ``-N``.
     """
     from inspect import Parameter
 

@@ -1,4 +1,4 @@
-"""What the commands print: scores, tables, progress and warnings."""
+"""Print scores, tables, progress and warnings."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
-"""The rules that change numbers most: said below every table."""
+"""The rules that change numbers most; printed below every table."""
 
 SELDOM = ("unjudged", "depth", "score_dtype")
-"""Rules that options change: said where they are not rankeval's."""
+"""Rules of options; printed if they differ from the preset rankeval."""
 
 
 class Format(StrEnum):
-    """How a table is printed."""
+    """The forms of a table."""
 
     table = "table"
     json = "json"
@@ -40,7 +40,7 @@ class Format(StrEnum):
 
 
 class EvaluationFormat(StrEnum):
-    """How scores are printed."""
+    """The forms of scores."""
 
     table = "table"
     json = "json"
@@ -49,7 +49,7 @@ class EvaluationFormat(StrEnum):
 
 
 class ListFormat(StrEnum):
-    """How the measures are listed; markdown: the guide to them."""
+    """The forms of the list of measures; markdown is the guide to them."""
 
     table = "table"
     json = "json"
@@ -70,7 +70,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning as one line, as everything else that this program has to say."""
+    """Print a warning as one line."""
     del category, filename, lineno, file, line
     say(f"warning: {' '.join(str(message).split())}")
 
@@ -86,7 +86,7 @@ def print_trec(
     per_query: bool,
     summary: bool,
 ) -> None:
-    """Print what trec_eval prints for each run, one after the other."""
+    """Print the output of trec_eval for each run."""
     from rankeval.collection.run import Run
     from rankeval.trec_eval.output import trec_text
     from rankeval.trec_eval.zscores import read_zscores
@@ -106,7 +106,7 @@ def print_trec(
 
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
-    """Print one row per run (and query), one column per measure; without pandas, whose import takes longer."""
+    """Print one row per run (and query) and one column per measure, without the slow import of pandas."""
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
@@ -121,12 +121,12 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     for note in _notes(evaluations):
         if output is Format.table:
             tell(note)
-        else:  # what is read by a program holds numbers only
+        else:  # the output for programs holds numbers only
             say(f"note: {note}")
 
 
 def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
-    """Say the convention, and what a reader of each run's numbers must know; what holds for all runs is said once."""
+    """Return the convention and the notes on each run; notes that all runs share appear once."""
     from rankeval.collection.convention import PRESETS
 
     first, *others = evaluations.values()
@@ -143,12 +143,12 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
 
 
 def print_frame(frame: pd.DataFrame, output: Format) -> None:
-    """Print a frame as `print_rows` does."""
+    """Print a frame by `print_rows`."""
     print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
-    """Print a table: json and csv with every digit, the table for readers."""
+    """Print a table: json and csv with every digit, the table rounded for readers."""
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
@@ -166,12 +166,12 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
 
 
 def _shown(value: Any) -> Any:
-    """Return a cell for people: names and ids from files may hold anything."""
+    """Return a cell for people, with control characters of names and ids escaped."""
     return visible(value) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: nan, which it cannot, as null."""
+    """Return a value for JSON, which has no nan: null instead."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
-    """Yield what shows progress on stderr, or None where nobody watches."""
+    """Yield a function that shows progress on stderr, or None if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -198,7 +198,7 @@ def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
 
 
 def print_result(result: ExperimentResult) -> None:
-    """Print what was found and where to look."""
+    """Print the result, and the places of its report and run."""
     from rankeval.report.summaries import experiment_text
 
     tell(experiment_text(result.facts))

@@ -1,4 +1,4 @@
-"""Print text for people: control characters are escaped, and every terminal can show it."""
+"""Print text for people: control characters are escaped, and so are letters that the terminal cannot show."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TextIO
 
 import typer
 
-# C0 and C1 (escape sequences begin with one), separators of lines and paragraphs, marks and overrides of the writing
-# direction, which let a name look like another one, and halves of characters, which no encoding can print.
+# C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks of the writing
+# direction (they can make one name look like another), and halves of characters, which no encoding can print.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    r"""Return a text with characters that steer a terminal written as Python writes them.
+    r"""Return a text with its control characters as Python escapes.
 
     Parameters
     ----------
     text : str
-        May hold names and ids that came from files.
+        Any text, with names and ids from files.
     keep : str
-        Characters to leave alone, such as line ends of our own.
+        Characters to keep, such as our own line ends.
 
     Examples
     --------
@@ -39,21 +39,21 @@ def tell(text: str, *, to_stderr: bool = False) -> None:
     text : str
         The lines.
     to_stderr : bool
-        Whether they go to stderr, as all messages do that are no results.
+        Whether to print on stderr, as for all messages that are no results.
     """
     stream = sys.stderr if to_stderr else sys.stdout
     typer.echo(encodable(visible(text, keep="\n"), stream), err=to_stderr)
 
 
 def encodable(text: str, stream: TextIO | None) -> str:
-    """Return a text with what the encoding of a stream lacks written as Python writes it.
+    """Return a text with the characters that a stream cannot encode as Python escapes.
 
     Parameters
     ----------
     text : str
-        To be printed.
+        The text to print.
     stream : text stream, optional
-        Where to.
+        The stream.
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

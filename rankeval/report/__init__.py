@@ -1,4 +1,4 @@
-"""Reports that a reader opens in a browser: one file, nothing fetched, no script."""
+"""Write reports for a browser: one static HTML file each."""
 
 from rankeval.report.html import report_for_evaluation, report_for_experiment
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts, headline

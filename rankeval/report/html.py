@@ -1,7 +1,8 @@
-"""One self-contained HTML file per result: styles and figures inside, nothing fetched, no script.
+"""Write a result as one HTML file that holds its styles and figures and has no script.
 
-MLflow shows artifacts in a sandboxed frame without storage or fetch, and system names and query ids come from
-strangers' files. So the page is static, everything is escaped by the template engine, and figures are images.
+MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names and ids come from files of strangers.
+So the page is static, the template engine escapes every value, and figures are embedded images. The words of a report
+come from `summaries`, its layout from ``templates/``.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N_WORST = 10
-"""How many of the lowest-scoring queries are shown."""
+"""Number of lowest-scoring queries to show."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What the template draws as a table: headers, rows of text, and which columns are numbers."""
+    """A table for the template: headers, and rows of text."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_text: int = 1
-    """How many columns, from the left, are text; the others are aligned as numbers."""
+    """Number of text columns from the left; the template aligns the others as numbers."""
 
 
 def report_for_experiment(facts: ExperimentFacts) -> str:
@@ -45,7 +46,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
     Parameters
     ----------
     facts : ExperimentFacts
-        What to report.
+        The facts of the experiment.
 
     Returns
     -------
@@ -66,7 +67,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         queries=_image(comparison.plot(system=best, measure=facts.primary)),
         best=best,
         searches=[(each.name, _search(each)) for each in facts.candidates],
-        card=Table(["Rule", "Value", "Touched"], summaries.card_rows(facts.candidates[0].test), n_text=2),
+        card=Table(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
         trained=count(facts.n_trained, "ranker"),
     )
@@ -78,9 +79,9 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) ->
     Parameters
     ----------
     evaluation : Evaluation
-        What to report.
+        The evaluation.
     role : str, optional
-        What the data is to its reader, such as ``"dev"``.
+        The role of the data, such as ``"dev"``.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) ->
         means=_means(evaluation),
         curves=_image(_sorted_scores(evaluation)),
         worst=_worst(evaluation),
-        card=Table(["Rule", "Value", "Touched"], summaries.card_rows(evaluation), n_text=2),
+        card=Table(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
     )
 
@@ -119,7 +120,7 @@ def _render(template: str, **values: Any) -> str:
 
 
 def _image(figure: Figure) -> str:
-    """Return the figure as a data URI, sharp on dense screens."""
+    """Return the figure as a data URI, at twice the resolution of the page for dense screens."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""What a report says, as plain values and sentences: knows results, no markup."""
+"""Put results into plain values and sentences, without markup; pages, terminal and tracker share them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WARNINGS = ("exploratory", "secondary")
-"""How notes begin that tell a reader to believe less than the numbers say."""
+"""The first words of notes that limit how far the numbers can be trusted."""
 
 RULE_WORDS: dict[str, str] = {
     "ties": "equal scores",
@@ -37,12 +37,12 @@ RULE_WORDS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """One ranker of an experiment: what was tried, what was chosen, what it scored.
+    """One ranker of an experiment: its search, its chosen parameters, its scores.
 
     Attributes
     ----------
     name, estimator : str
-        Its name in the experiment, and the class that was imported.
+        Its name in the experiment, and the import path of its class.
     params : mapping
         The chosen parameters, fixed and searched.
     search : DataFrame
@@ -50,11 +50,11 @@ class Candidate:
     dev, test : Evaluation
         Out-of-fold scores on the dev part; scores on the test part.
     seconds : float
-        What training took, when it was trained.
+        Time of the training, also if it was in an earlier run.
     reused : bool
-        True when a kept result of an earlier run was taken.
+        True if the result came from the cache.
     digest : str
-        SHA-256 of everything that the result depends on.
+        SHA-256 of everything that determines the result.
     """
 
     name: str
@@ -70,23 +70,24 @@ class Candidate:
 
 @dataclass(frozen=True)
 class GuardFacts:
-    """What the guard had to do with an experiment.
+    """Facts on the guard of an experiment.
 
     Attributes
     ----------
     active : bool
-        False when the test part was scored without a guard.
+        False if no guard protected the test part.
     reason : str
-        Why there was none; empty otherwise.
+        The reason if there was no guard, else empty.
     project, ledger, head, plan, test : str
-        Names: of the project, the ledger's URL, the hash of its newest entry, the plan's id, the registered part.
+        The project, the URL of the ledger, the hash of its newest entry, the id of the plan, the name of the
+        registered part.
     digest : str
-        Of the registered content.
+        Digest of the registered content.
     looks, looks_added : int
-        Looks at this content on record, and how many of them this run added.
+        Looks at this content in the ledger, and those that this run added.
     standing : {"confirmatory", "exploratory", "secondary", "unguarded"}
-        What the guard calls the comparison: frozen before the first opening; frozen later with new rankings; frozen
-        later with rankings that had all been opened.
+        Confirmatory: frozen before the first opening. Exploratory: frozen later, with new rankings. Secondary: frozen
+        later, with rankings that were all open.
     """
 
     active: bool
@@ -104,26 +105,26 @@ class GuardFacts:
 
 @dataclass(frozen=True)
 class ExperimentFacts:
-    """Everything that the report of an experiment says.
+    """The content of the report of an experiment.
 
     Attributes
     ----------
     name, primary, baseline : str
-        The experiment, its primary measure and the ranker that the others are held against.
+        The experiment, its primary measure, and the ranker that the others are compared with.
     candidates : tuple of Candidate
         In the order of the experiment file.
     comparison : Comparison
-        On the test part, by the primary measure.
+        The comparison on the test part by the primary measure.
     secondary : DataFrame
-        Differences by the other measures, without p-values: nothing was promised about them.
+        Differences by the other measures, without p-values: the plan promised none.
     guard : GuardFacts
-        Ledger, looks and whether the result is confirmatory.
+        Ledger, looks and standing.
     data : tuple of LoggedData
         Dev and test part with their digests.
     config : str
         The experiment file with all defaults, as YAML.
     versions : mapping of str to str
-        Of Python and the libraries that had a part in it.
+        Versions of Python and the libraries that the results depend on.
     """
 
     name: str
@@ -139,12 +140,12 @@ class ExperimentFacts:
 
     @property
     def n_trained(self) -> int:
-        """How many candidates were trained; the others were kept from an earlier run."""
+        """Number of candidates trained in this run; the results of the others were cached."""
         return sum(not candidate.reused for candidate in self.candidates)
 
 
 def best_row(facts: ExperimentFacts) -> Mapping[Hashable, Any]:
-    """Return the row of the comparison with the largest gain over the baseline, by the primary measure.
+    """Return the row of the comparison with the largest gain over the baseline by the primary measure.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def best_row(facts: ExperimentFacts) -> Mapping[Hashable, Any]:
 
 
 def headline(facts: ExperimentFacts) -> str:
-    """Say the result of an experiment in one or two sentences.
+    """Put the result of an experiment into one or two sentences.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def headline(facts: ExperimentFacts) -> str:
     )
     pair = f"{best['system']} against {facts.baseline}"
     if math.isnan(p_value):
-        return f"Not confirmatory: {pair}: {evidence}. No adjusted p-value stands behind this difference."
+        return f"Not confirmatory: {pair}: {evidence}. This difference has no adjusted p-value."
     evidence += f", {p_words(p_value)}"
     if p_value <= 1 - level:
         verb = "beats" if (best["difference"] > 0) == greater_is_better(facts.primary) else "is worse than"
@@ -186,12 +187,12 @@ def headline(facts: ExperimentFacts) -> str:
 
 
 def p_words(value: float) -> str:
-    """Write a p-value: never as 0.
+    """Write a p-value, never as 0.
 
     Parameters
     ----------
     value : float
-        The p-value; nan where none is given.
+        The p-value, or nan if there is none.
     """
     if math.isnan(value):
         return "no p-value"
@@ -199,7 +200,7 @@ def p_words(value: float) -> str:
 
 
 def experiment_text(facts: ExperimentFacts) -> str:
-    """Say an experiment's result for a terminal: the sentence, the rankers, the comparison, the guard's standing.
+    """Write the result of an experiment for a terminal: headline, rankers, comparison, standing.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ def experiment_text(facts: ExperimentFacts) -> str:
 
 
 def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
-    """Return a row per ranker: out-of-fold mean on dev, means on test, what training took.
+    """Return one row per ranker: out-of-fold mean on dev, means on test, time of training.
 
     Parameters
     ----------
@@ -226,14 +227,14 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
             "ranker": each.name + (" (baseline)" if each.name == facts.baseline else ""),
             f"dev {facts.primary}": float(each.dev.aggregate()[facts.primary]),
             **{f"test {label}": float(value) for label, value in each.test.aggregate().items()},
-            "training": "kept" if each.reused else f"{each.seconds:.1f} s",
+            "training": "cached" if each.reused else f"{each.seconds:.1f} s",
         }
         for each in facts.candidates
     )
 
 
 def standing(facts: ExperimentFacts) -> str:
-    """Say in a line what an experiment cost, and what it is worth where that is less than it could be.
+    """Say in one line what was trained, how many looks were added, and if the result is not confirmatory.
 
     Parameters
     ----------
@@ -256,21 +257,21 @@ def count(n: int, thing: str) -> str:
     Parameters
     ----------
     n : int
-        How many.
+        The number.
     thing : str
-        One of them.
+        The noun in the singular.
     """
     plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
     return f"{n:,} {thing if n == 1 else plural}"
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:
-    """Say what a reader of the means must know: what was left out, undefined or tied.
+    """Tell a reader of the means how many queries or rows were left out, undefined or tied.
 
     Parameters
     ----------
     evaluation : Evaluation
-        The scores.
+        The evaluation.
     """
     said = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
@@ -281,14 +282,14 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
     if missing and evaluation.convention.missing in COUNTED_AS:
         said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
     said += [
-        f"{measure}: {count(n, 'query')} where the value is 0/0 and counts as the convention says."
+        f"{measure}: {count(n, 'query')} with the value 0/0, which counts by the rule of the convention."
         for measure, n in evaluation.undefined.items()
         if n
     ]
     tied = int(evaluation.query_counts["tied"].sum())
     if tied:
         share = f"{evaluation.tied_share:.1%}"
-        said.append(f"{count(tied, 'ranked row')} ({share}) have the score of another one of their query.")
+        said.append(f"{count(tied, 'ranked row')} ({share}) share their score with another row of their query.")
     else:
         said.append("No equal scores within a query.")
     if evaluation.judged_share < 1:
@@ -298,12 +299,12 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
-    """Return the convention card: rule in words, its value, and what it touched.
+    """Return the convention card: each rule in words, its value, and the number of rows or queries that it affected.
 
     Parameters
     ----------
     evaluation : Evaluation
-        The scores whose card it is.
+        The evaluation.
     """
     rows = [("preset", evaluation.convention.name, "")]
     for rule, value in evaluation.convention.card().items():
