@@ -152,7 +152,7 @@ def test_coverage_says_what_was_left_out_undefined_and_tied():
     )
     said = " ".join(coverage_sentences(evaluation))
     assert "1 query counted" in said
-    assert "2 ranked rows (100.0%) have the score of another one" in said
+    assert "2 ranked rows (100.0%) share their score with another row" in said
     assert "left out" in said
     assert ": b." in said
 
