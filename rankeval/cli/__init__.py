@@ -15,7 +15,7 @@ import typer
 from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval.cli.net import OwnAnswers, caught
-from rankeval.cli.options import sized
+from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
     EvaluationFormat,
     Format,
@@ -119,10 +119,10 @@ def run(
         raise typer.Exit(2)
 
 
-@app.command()
+@app.command(cls=FormatsInHelp)
 def evaluate(
     qrels: Annotated[
-        Path, typer.Argument(metavar="QRELS", help="Judgments: TREC, CSV, JSONL or Parquet, also .gz and .zst.")
+        Path, typer.Argument(metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst.")
     ],
     runs: Annotated[list[Path], typer.Argument(help="Rankings, one file each.", metavar="RUN...")],
     measures: Annotated[list[str] | None, typer.Option("--measure", "-m", help=MEASURE_HELP)] = None,
@@ -156,7 +156,7 @@ def evaluate(
         typer.Option(
             "--qrels-format",
             "-R",
-            help="ndeval: the second column is the subtopic or judge; prefs: trec_eval's preferences; else read off.",
+            help="Format of QRELS, by default told by content and suffix: {formats}.",
         ),
     ] = None,
     limit: LimitOptions = None,

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import Any
+
+from typer.core import TyperCommand, TyperOption
 
 _RULES = re.compile(r"\b(ties|missing|no_relevant|score_dtype)='([^']+)'")
 _LIMIT = re.compile(r"limits=Limits\((\w+)=\.\.\.\)")
 _COMMANDS = {"evaluate", "compare"}
+
+
+class FormatsInHelp(TyperCommand):
+    """A command whose help lists the formats of files; they are imported only for that."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Put the declared formats into the help, and print it."""
+        from rankeval.io.formats import format_list
+
+        for param in self.params:
+            if isinstance(param, TyperOption) and param.help:
+                param.help = param.help.replace("{formats}", format_list("relevance"))
+        super().format_help(ctx, formatter)
 
 
 def as_options(message: str) -> str:

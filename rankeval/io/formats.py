@@ -7,9 +7,10 @@
                                                    "run.csv, line 5, column score" <- Format.row_lines
 
 `add_format` adds a declaration to `FORMATS`; readers, writers, suffixes, errors and help are looked up there and
-nowhere else. A file is told by ``format=``, else by its content, else by its suffix, else it is TREC text. The trap is
-the suffix: a ``.tsv`` may be a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and many judgments are
-in a file ``qrels`` without one.
+nowhere else. A package declares its formats in modules that it names as entry points of the group
+``rankeval.formats``. A file is told by ``format=``, else by its content, else by its suffix, else it is TREC text. The
+trap is the suffix: a ``.tsv`` may be a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and many
+judgments are in a file ``qrels`` without one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,6 +38,20 @@ _Rows = TypeVar("_Rows")
 
 
 @dataclass(frozen=True)
+class OpenFile:
+    """A file that a reader is given.
+
+    ``file`` is an Arrow file, uncompressed, that can be read from its start again; ``value`` is "relevance" or "score";
+    ``path`` is for messages.
+    """
+
+    file: pa.NativeFile
+    value: str
+    path: str
+    limits: Limits
+
+
+@dataclass(frozen=True)
 class Format:
     r"""A format of files, declared once.
 
@@ -46,18 +62,17 @@ class Format:
     words : str
         The format in a few words, for help and errors: "CSV with a header".
     read : callable
-        ``read(file, value, where, limits)`` returns `Columns`. ``file`` is an Arrow file without compression that can
-        be read from its start again, ``value`` is "relevance" or "score", ``where`` is the path for messages. The
-        columns may be lists, with numbers as text; they are checked afterwards.
+        Takes an `OpenFile` and returns `Columns`. These may be lists, with numbers as text; they are checked
+        afterwards.
     write : callable, optional
-        ``write(table)`` returns the pieces of the file. The Arrow table has columns qid, docid and relevance, perhaps
+        Takes an Arrow table and returns the pieces of the file. The columns are qid, docid and relevance, perhaps
         aspect and subgroup; or qid, docid and score, perhaps run.
     suffixes : tuple of str
         Such as ``(".csv",)``.
     sniff : callable, optional
-        ``sniff(start)`` says whether the first bytes of a file are of this format.
+        Takes the first bytes of a file and says whether they are of this format.
     row_lines : callable, optional
-        ``row_lines(data)`` returns the line of each row, from 1. A format without it counts rows in messages.
+        Takes all bytes and returns the line of each row, from 1. Messages of a format without it count rows.
     unfit : str
         Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
     values : tuple of str
@@ -68,7 +83,7 @@ class Format:
 
     name: str
     words: str
-    read: Callable[[pa.NativeFile, str, str, Limits], Columns]
+    read: Callable[[OpenFile], Columns]
     write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
     suffixes: tuple[str, ...] = ()
     sniff: Callable[[bytes], bool] | None = None
@@ -92,8 +107,8 @@ def add_format(declared: Format) -> Format:
 
     Examples
     --------
-    >>> def read(file, value, where, limits):
-    ...     rows = [line.split(b"|") for line in file.read().decode().splitlines()]
+    >>> def read(given):
+    ...     rows = [line.split("|") for line in given.file.read().decode().splitlines()]
     ...     return Columns(*map(list, zip(*rows)))
     >>> add_format(Format("bars", "rows with bars", read, suffixes=(".bars",))).name
     'bars'
@@ -103,8 +118,26 @@ def add_format(declared: Format) -> Format:
     return declared
 
 
+@cache
+def load_installed() -> None:
+    """Import the modules in which installed packages declare formats."""
+    # Not before a file needs it: looking through all packages takes longer than reading 100,000 lines.
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="rankeval.formats"):
+        point.load()
+
+
+def _named(name: str, known: Callable[[Format], object]) -> Format:
+    """Return a format by its name, or raise the error that lists the formats for this use."""
+    if name not in FORMATS:
+        load_installed()
+    return FORMATS[chosen("format", name, [one.name for one in FORMATS.values() if known(one)])]
+
+
 def format_list(value: str) -> str:
     """Return the formats that hold relevance or score, as help and guides list them."""
+    load_installed()
     return ", ".join(f"{one.name} ({one.words})" for one in FORMATS.values() if value in one.values)
 
 
@@ -160,12 +193,11 @@ def read_rows(
         If there is no such format for judgments, or for rankings.
     """
     where = Path(path)
-    if format is not None:
-        chosen("format", format, [one.name for one in FORMATS.values() if value in one.values])
+    named = None if format is None else _named(format, lambda one: value in one.values)
     with reading(where, limits) as file:
-        how = FORMATS[format] if format else _told(file.read(_SNIFFED), where, value)
+        how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
-        columns = how.read(file, value, str(where), limits)
+        columns = how.read(OpenFile(file, value, str(where), limits))
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         try:
@@ -188,6 +220,8 @@ def _parsed(numbers: object) -> object:
 
 def _told(start: bytes, where: Path, value: str) -> Format:
     """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
+    if _suffix(where) not in {"", *(suffix for one in FORMATS.values() for suffix in one.suffixes)}:
+        load_installed()
     known = [one for one in reversed(FORMATS.values()) if value in one.values]
     by_content = [one for one in known if one.sniff and one.sniff(start)]
     by_suffix = [one for one in known if one.is_told_by_suffix and _suffix(where) in one.suffixes]
@@ -218,13 +252,13 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
     UnknownName
         If no format of this name can be written.
     """
-    writable = {one.name: one for one in FORMATS.values() if one.write}
-    by_suffix = [name for name, one in writable.items() if _suffix(Path(path)) in one.suffixes]
-    how = writable[chosen("format", format or [*by_suffix, "trec"][0], writable)]
+    if format is None:
+        by_suffix = [one.name for one in FORMATS.values() if one.write and _suffix(Path(path)) in one.suffixes]
+        format = [*by_suffix, "trec"][0]  # noqa: A001
+    how = _named(format, lambda one: one.write)
     for name in table.column_names:
         check_fit(table.column(name), name, how.unfit, how.words)
-    if how.write:
-        write_atomically(path, how.write(table))
+    write_atomically(path, how.write(table) if how.write else ())
 
 
 def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:

@@ -22,9 +22,8 @@ import pyarrow.csv as pacsv
 from rankeval.errors import FileFormatError
 from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns
-from rankeval.io.formats import Format, add_format
+from rankeval.io.formats import Format, OpenFile, add_format
 from rankeval.io.frames import spelled
-from rankeval.io.limits import Limits
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.text import BOM, check_text
 
@@ -54,18 +53,18 @@ def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
     return parts
 
 
-def _columns(cells: dict[str, Any], value: str, where: str, bad: str, place: Callable[[int], str]) -> Columns:
+def _columns(cells: dict[str, Any], given: OpenFile, bad: str, place: Callable[[int], str]) -> Columns:
     """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
     for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
         row = _first_match(cells[part], bad)
         if row >= 0:
             raise FileFormatError(
-                f"{where}, {place(row)}, column {part}: found {str(cells[part][row])!r}; ids hold no NUL, and no rows "
-                "between two quotes: is a quote too many?"
+                f"{given.path}, {place(row)}, column {part}: found {str(cells[part][row])!r}; an id holds no NUL, and "
+                "no rows between two quotes: is a quote too many?"
             )
     # The first row names the system, as in TREC files.
     name = next(iter(cells.pop("name", ())), None)
-    return Columns(value=cells.pop(value), name=name if isinstance(name, str) and name else None, **cells)
+    return Columns(value=cells.pop(given.value), name=name if isinstance(name, str) and name else None, **cells)
 
 
 def _first_match(cells: Any, pattern: str) -> int:
@@ -104,26 +103,26 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
         raise FileFormatError(f"{where}, line {reader.line_num}: a quote stands where none can: {error}") from error
 
 
-def _read_csv(delimiter: str, file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
-    check_text(file, where, limits)
-    records = _records(file.read(), delimiter, where)
+def _read_csv(delimiter: str, given: OpenFile) -> Columns:
+    check_text(given.file, given.path, given.limits)
+    records = _records(given.file.read(), delimiter, given.path)
     _, header = next(records, (1, []))
     if not header:
         return Columns([], [], [])
-    parts = _parts(header, value, f"{where}, line 1")
+    parts = _parts(header, given.value, f"{given.path}, line 1")
     cells: dict[str, list[str]] = {part: [] for part in parts}
     taken = [(cells[part], header.index(name)) for part, name in parts.items()]
     lines = []
     for line, fields in records:
         if len(fields) != len(header):
             raise FileFormatError(
-                f"{where}, line {line}: expected {len(header)} columns ({', '.join(header)[:80]}), "
+                f"{given.path}, line {line}: expected {len(header)} columns ({', '.join(header)[:80]}), "
                 f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
             )
         lines.append(line)
         for column, place in taken:
             column.append(fields[place])
-    return _columns(cells, value, where, _swallowed(delimiter), lambda row: f"line {lines[row]}")
+    return _columns(cells, given, _swallowed(delimiter), lambda row: f"line {lines[row]}")
 
 
 def _csv_lines(delimiter: str, data: bytes) -> list[int]:
@@ -143,10 +142,10 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
     return [sink.getvalue()]
 
 
-def _read_jsonl(file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
-    check_text(file, where, limits)
+def _read_jsonl(given: OpenFile) -> Columns:
+    check_text(given.file, given.path, given.limits)
     rows, lines = [], []
-    for line, text in enumerate(BytesIO(file.read().removeprefix(BOM)), start=1):
+    for line, text in enumerate(BytesIO(given.file.read().removeprefix(BOM)), start=1):
         if not text.strip():
             continue
         try:
@@ -154,14 +153,14 @@ def _read_jsonl(file: pa.NativeFile, value: str, where: str, limits: Limits) -> 
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(f"{where}, line {line}: expected one JSON object, found {text[:80]!r}")
+            raise FileFormatError(f"{given.path}, line {line}: expected one JSON object, found {text[:80]!r}")
         rows.append(row)
         lines.append(line)
     if not rows:
         return Columns([], [], [])
-    parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), value, where)
+    parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), given.value, given.path)
     cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
-    return _columns(cells, value, where, _NUL, lambda row: f"line {lines[row]}")
+    return _columns(cells, given, _NUL, lambda row: f"line {lines[row]}")
 
 
 def _is_jsonl(start: bytes) -> bool:
@@ -175,20 +174,20 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
 
-def _read_parquet(file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
+def _read_parquet(given: OpenFile) -> Columns:
     from rankeval.io.parquet import parquet_names, parquet_table
 
     try:
-        parts = _parts(parquet_names(file), value, where)
-        table = parquet_table(file, where, limits, list(parts.values()))
+        parts = _parts(parquet_names(given.file), given.value, given.path)
+        table = parquet_table(given.file, given.path, given.limits, list(parts.values()))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+        raise FileFormatError(f"{given.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     cells = {part: table.column(name) for part, name in parts.items()}
     if "name" in cells:
         cells["name"] = cells["name"].slice(0, 1).to_pylist()
-    if pa.types.is_string(cells[value].type):
-        cells[value] = cells[value].to_pylist()
-    return _columns(cells, value, where, _NUL, lambda row: f"row {row + 1}")
+    if pa.types.is_string(cells[given.value].type):
+        cells[given.value] = cells[given.value].to_pylist()
+    return _columns(cells, given, _NUL, lambda row: f"row {row + 1}")
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from rankeval.errors import FileFormatError
 from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
-from rankeval.io.formats import Format, add_format, check_fit
+from rankeval.io.formats import Format, OpenFile, add_format, check_fit
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.text import BLOCK, BOM, NUMBER, TextCheck, number_of
 
@@ -294,8 +294,9 @@ def _ranking(table: pa.Table) -> list[Any]:
     return [qid, pa.repeat("Q0", len(table)), docid, places_of(rank), score, pa.repeat(tag, len(table))]
 
 
-def _read(judgments: Layout, file: pa.NativeFile, value: str, where: str, limits: Limits) -> Columns:
-    return read_trec(file, judgments if value == "relevance" else RUN, where, limits)
+def _read(judgments: Layout, given: OpenFile) -> Columns:
+    layout = judgments if given.value == "relevance" else RUN
+    return read_trec(given.file, layout, given.path, given.limits)
 
 
 _row_lines = partial(text_lines, comment=b"#")
@@ -305,6 +306,7 @@ TREC = add_format(
         "TREC text",
         read=partial(_read, QRELS),
         write=_write,
+        suffixes=(".txt", ".trec", ".run", ".qrels"),
         row_lines=_row_lines,
         unfit=r"[ \t\n\r\v\f\x00]",
     )
