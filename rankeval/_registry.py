@@ -1,4 +1,4 @@
-"""Names, near misses: what every registry of the library says when asked for something it does not hold."""
+"""Unknown names and their near misses, as all registries of the library refuse them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
     Parameters
     ----------
     kind : str
-        What is looked for, such as ``"test"``.
+        The kind of thing, such as ``"test"``.
     name : object
-        What was asked for. A value that is not text is unknown.
+        The name asked for. A value that is not text is unknown.
     known : iterable of str
-        All names that there are.
+        All names.
 
     Raises
     ------
@@ -37,16 +37,11 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownName:
     Parameters
     ----------
     kind : str
-        What was looked for, such as ``"measure"``.
+        The kind of thing, such as ``"measure"``.
     name : object
-        What was asked for.
+        The name asked for.
     known : iterable of str
-        All names that would have been found.
-
-    Returns
-    -------
-    UnknownName
-        To be raised by the caller.
+        All names.
     """
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}

@@ -1,9 +1,9 @@
 """The errors of rankeval, in one place.
 
-Two families. What a caller may want to catch and mend derives from `ValueError`, `TypeError` or `RuntimeError`
-as well as from `RankevalError`. What must not be swallowed derives from `Refusal`, which is a `BaseException`:
-scikit-learn turns every `Exception` inside a scorer into nan (`error_score`), and Optuna into a failed trial, so
-an ordinary exception would let a search go on over data that it must not see.
+There are two families. Errors that a caller may catch derive from `RankevalError` and from `ValueError`, `TypeError`
+or `RuntimeError`. Errors that nobody must swallow derive from `Refusal`, which is a `BaseException`: scikit-learn turns
+every `Exception` inside a scorer into nan (`error_score`), and Optuna into a failed trial, so that a search would go on
+over data that it must not see.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ import warnings
 
 
 class RankevalError(Exception):
-    """Whatever rankeval raises on its own account, but for refusals."""
+    """Base of all errors of rankeval but refusals."""
 
 
 class InvalidInput(RankevalError, ValueError):
-    """Data or an argument that cannot be evaluated: says the argument, what was found and what to do."""
+    """Data or an argument cannot be evaluated: names the argument, the value found and a remedy."""
 
 
 class FileFormatError(InvalidInput):
-    """A file whose content is not what its format asks for: says file, line and column."""
+    """The content of a file does not follow its format: names file, line and column."""
 
 
 class LimitExceeded(FileFormatError):
-    """A file larger or stranger than a limit allows: names the limit and how to raise it."""
+    """A file exceeds a limit: names the limit and how to raise it."""
 
 
 class UnknownName(InvalidInput):
-    """A measure, preset, test or setting that does not exist: names the near misses."""
+    """A measure, preset, test, format or setting does not exist: names the near misses."""
 
 
 class AmbiguousName(InvalidInput):
-    """A name that stands for several things: names the choices."""
+    """A name stands for several things: names the choices."""
 
 
 class QueryIdError(InvalidInput):
-    """Query ids that are missing, of the wrong length, or that two sources give differently."""
+    """Query ids are missing, of the wrong length, or differ between two sources."""
 
 
 class ConventionMismatch(InvalidInput):
-    """Numbers that must not be compared: their conventions or judgments differ, and the difference is named."""
+    """Numbers must not be compared: names how their conventions or judgments differ."""
 
 
 class ConfigError(InvalidInput):
-    """An experiment file that cannot be run: says key, value and line of thought."""
+    """An experiment file cannot be run: names the key, the value and a remedy."""
 
 
 class LedgerError(RankevalError, RuntimeError):
-    """The guard's ledger cannot be reached, was altered, or does not fit what is asked of it."""
+    """The guard's ledger cannot be reached, was altered, or lacks the entry asked for."""
 
 
 class TrackingError(RankevalError, RuntimeError):
-    """A tracking server refused: what was to be logged is kept on disk, and the message says how to send it."""
+    """A tracking server refused the upload: it is kept on disk, and the message says how to send it."""
 
 
 class RankevalWarning(UserWarning):
-    """Something a reader of the numbers should know, and which stops nothing."""
+    """A reader of the numbers should know this; it stops nothing."""
 
 
 class Refusal(BaseException):
-    """Base of what must get through `error_score=nan` and `catch=(Exception,)`."""
+    """Base of errors that must get through `error_score=nan` and `catch=(Exception,)`."""
 
 
 class GuardRefusal(Refusal):
@@ -69,7 +69,7 @@ class GuardRefusal(Refusal):
 
 
 class GuardRefusalError(RankevalError):
-    """The twin of `GuardRefusal` for daemonic worker processes, where a `BaseException` would hang the pool."""
+    """`GuardRefusal` as an Exception, for daemonic worker processes, where a `BaseException` would hang the pool."""
 
 
 class MissingQueryIds(Refusal):
@@ -77,7 +77,7 @@ class MissingQueryIds(Refusal):
 
 
 class ConflictingQueryIds(MissingQueryIds):
-    """Two sources of query ids disagree, where `MissingQueryIds` is raised for ids that are missing."""
+    """Two sources of query ids disagree."""
 
 
 def warn(message: str) -> None:

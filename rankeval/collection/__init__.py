@@ -1,1 +1,1 @@
-"""A test collection, as columns: judgments, rankings, and how the two are joined."""
+"""A test collection as columns: judgments, rankings, data to rank, and the convention that joins them."""

@@ -1,9 +1,9 @@
-"""Rows that were given side by side, and whether it is plain which value belongs to which.
+"""Check that columns given in one call have the same rows.
 
-By position, say arrays; by label, says pandas. Where both can be meant, a wrong guess gives a number like any other: a
-shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by position and wrong by label, a shuffled ``qid`` is
-the other way round. So Series and frames in one call must have equal indexes in the same order, in which case both
-readings are one. What has no index goes by position.
+Arrays go together by position, pandas objects by label. If both could be meant, a wrong guess gives a number like any
+other: a shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by position and wrong by label; a shuffled
+``qid`` is the other way round. So all Series and frames of one call must have equal indexes in the same order, and
+then both readings agree. Columns without an index go by position.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from rankeval.io.columns import refuse_masked
 
 
 def check_rows(**columns: Any) -> None:
-    """Refuse labelled columns in unlike order, and masked values.
+    """Refuse columns of one call whose indexes differ, and masked values; lengths are left to the caller.
 
     Parameters
     ----------
     **columns : array-like of shape (n_rows, ...) or None
-        Arguments of one call by name, one entry a row. Those of unequal length are left for the caller to refuse.
+        Arguments by name.
 
     Raises
     ------
     QueryIdError
-        When two have different indexes.
+        If two have different indexes.
     InvalidInput
-        When one masks a value.
+        If one masks a value.
     """
     first, known = "", None
     for name, column in columns.items():
@@ -53,13 +53,7 @@ def index_of(column: Any) -> Any | None:
 
 
 def same_rows(one: Any, other: Any) -> bool:
-    """Say whether two pandas indexes have equal labels in the same order.
-
-    Parameters
-    ----------
-    one, other : Index
-        The same object and two ranges are compared without a look at the labels.
-    """
+    """Say whether two pandas indexes have equal labels in the same order."""
     return len(one) == len(other) and _difference(one, other) is None
 
 
@@ -67,9 +61,9 @@ def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
     """Return the first row at which two indexes of one length differ, and its labels; None if there is no such row."""
     if one is other or one.equals(other):
         return None
-    # Labels are looked at too: to pandas an index of pyarrow's integers equals none of NumPy's, whatever its labels.
+    # Compare labels too: for pandas an index of pyarrow's integers never equals one of NumPy's.
     for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
-        if left is right:  # such as pd.NA, which cannot be asked whether it equals itself
+        if left is right:  # pd.NA cannot be compared with itself
             continue
         if type(left) is not type(right) or not (left == right or (left != left and right != right)):  # noqa: PLR0124 - nan
             return row, left, right

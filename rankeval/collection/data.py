@@ -1,4 +1,4 @@
-"""What loaders return and splits hold: rows of features with a label and a query id."""
+"""Data to rank, as loaders and splits return it: rows of features with a label and a query id."""
 
 from __future__ import annotations
 
@@ -26,18 +26,23 @@ class RankingData:
     y : array of shape (n_rows,)
         The relevance of each row.
     qid : array of shape (n_rows,)
-        The query of each row, of any hashable type, in any order.
+        The query of each row, of any hashable type. The rows of a query need not be adjacent.
     docid : array of shape (n_rows,), optional
         The document of each row.
     feature_names : tuple of str, optional
         Names of the columns of X.
     name : str, optional
-        What to call the data in reports and logs.
+        The data's name in reports and logs.
 
     Raises
     ------
     InvalidInput
-        When the parts differ in length or index, or hold what is no label or no id.
+        If the parts differ in length or index, or a label or an id is refused.
+
+    Examples
+    --------
+    >>> RankingData(np.zeros((3, 2)), [1, 0, 2], ["a", "a", "b"])
+    RankingData(3 rows, 2 queries, 2 features)
     """
 
     X: Any
@@ -49,7 +54,7 @@ class RankingData:
 
     def __post_init__(self) -> None:
         if not hasattr(self.X, "shape") or not self.X.shape:
-            raise InvalidInput(f"X is {shown(self.X)}; expected an array, a sparse matrix or a frame with a row each")
+            raise InvalidInput(f"X is {shown(self.X)}; expected an array, a sparse matrix or a frame")
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         n_rows = self.X.shape[0]
         for part in ("y", "qid", "docid"):
@@ -80,9 +85,9 @@ class RankingData:
         Parameters
         ----------
         rows : array of int, or of bool of shape (n_rows,)
-            Which rows.
+            The rows, by number or by mask.
         name : str, optional
-            The name of the part; that of the whole if not given.
+            The part's name, by default the name of the whole.
         """
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == bool else index
@@ -101,15 +106,7 @@ class RankingData:
 
 
 def take_rows(table: Any, rows: NDArray[Any]) -> Any:
-    """Return these rows of a table, in this order, as the same kind of table.
-
-    Parameters
-    ----------
-    table : array, sparse matrix, frame or list of rows
-        Of pandas or polars, of SciPy in any format.
-    rows : ndarray of int
-        Which rows.
-    """
+    """Return rows, by number, of an array, a sparse matrix, a frame or a list, as the same kind of table."""
     if hasattr(table, "iloc"):
         return table.iloc[rows]
     if hasattr(table, "tocsr"):

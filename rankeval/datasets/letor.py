@@ -19,18 +19,18 @@ def load_letor(
     """Read one learning-to-rank file.
 
     Rows are ``label qid:id index:value ... #docid = D`` as in LETOR, MSLR-WEB and MQ2008, or have no ``qid`` and a file
-    of query sizes beside them (``rank.train.query`` beside ``rank.train.gz``), as LightGBM and XGBoost use. Features
-    that a row does not give are 0.
+    of query sizes beside them (``rank.train.query`` beside ``rank.train.gz``), as for LightGBM and XGBoost. Features
+    that a row leaves out are 0.
 
     Parameters
     ----------
     path : path
         The file, also as ``.gz`` or ``.zst``.
     name : str, optional
-        What to call the data; the file's name by default.
+        The data's name, by default the file's.
     sparse : bool, optional
-        Whether X is a SciPy CSR matrix. By default it is a dense array if at least 30 % of the cells are given or all
-        of them fit into 64 MB.
+        Whether X is a SciPy CSR matrix. By default it is a dense array if at least 30 % of the cells are given, or if
+        all fit into 64 MB.
     limits : Limits
         The largest feature index, how far a compressed file may expand, and how long a line may be.
 
@@ -46,11 +46,11 @@ def load_letor(
     InvalidInput
         If there is no such file.
     FileFormatError
-        If a line is not as it should be, or the sizes do not add up to the rows.
+        If a line does not follow the format, or the sizes do not add up to the rows.
     LimitExceeded
-        If the file is larger than a limit allows, or holds a larger feature; the message names the limit.
+        If the file or a feature exceeds a limit; the message names it.
     """
-    return RankingData(**vars(read_letor(path, name, sparse=sparse, limits=limits)))
+    return RankingData(**read_letor(path, name, sparse=sparse, limits=limits))
 
 
 def load_letor_parts(
@@ -61,8 +61,8 @@ def load_letor_parts(
     Parameters
     ----------
     path : path
-        A folder with one file for each part, told by its name: ``train``, ``vali`` (``valid``, ``dev``), ``test``, as
-        in ``train.txt``, ``rank.test.gz`` or ``set1.train.txt.zst``.
+        A folder with one file for each part, recognised by its name: ``train``, ``vali`` (``valid``, ``dev``) and
+        ``test``, as in ``train.txt``, ``rank.test.gz`` or ``set1.train.txt.zst``.
     sparse : bool, optional
         As in `load_letor`, for all parts alike.
     limits : Limits
@@ -71,8 +71,8 @@ def load_letor_parts(
     Returns
     -------
     dict of str to RankingData
-        Those of ``train``, ``vali`` and ``test`` that are there, with the same columns. Queries of sizes files are
-        called ``train-1``, ``train-2``, ..., ``test-1``, ..., so that they are distinct over the parts.
+        The parts ``train``, ``vali`` and ``test`` that are there, with the same columns. Queries of sizes files are
+        called ``train-1``, ``train-2``, ..., ``test-1``, ..., so that they differ between parts.
 
     Raises
     ------
@@ -82,4 +82,4 @@ def load_letor_parts(
         As `load_letor`.
     """
     parts = read_letor_parts(path, sparse=sparse, limits=limits)
-    return {part: RankingData(**vars(rows)) for part, rows in parts.items()}
+    return {part: RankingData(**rows) for part, rows in parts.items()}

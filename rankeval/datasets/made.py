@@ -1,4 +1,4 @@
-"""Data made on the spot: a retrieval task from scikit-learn's digits, and planted truth."""
+"""Data without files: a retrieval task from scikit-learn's digits, and data whose truth is known."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     A query is an image, its candidates are other images drawn at random, a candidate is relevant if it shows the same
     digit (about one in ten, at least one in each query). Each pair is described by 35 features: the cosine and the
     Euclidean distance of the two images, and their signed differences in 4 x 4 blocks, in the profiles of rows and of
-    columns, and in ink. What makes two digits alike is not linear in these, so that there is something to learn: in
-    3-fold cross-validation over queries Ridge reaches nDCG@10 .74 and gradient boosting .81.
+    columns, and in ink. Likeness is not linear in these, so that models differ: in 3-fold cross-validation over queries
+    Ridge reaches nDCG@10 .74 and gradient boosting .81.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     Raises
     ------
     InvalidInput
-        For more queries or candidates than there are images.
+        If there are fewer images than queries or candidates.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def make_ranking(
 
     Features are standard normal. The utility of a row is ``X @ w`` with ``w[j]`` proportional to ``1 / (j + 1)`` and
     ``w`` of length 1, so the best ranking that features allow is by ``X @ w``. Grades come from utility plus noise:
-    half of all rows are 0, half of the rest 1, and so on, up to the largest grade, which takes what is left.
+    half of all rows are 0, half of the rest 1, and so on, up to the largest grade, which takes the remaining rows.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def make_ranking(
     Returns
     -------
     RankingData
-        With ``docid`` such as ``7-3``, the third document of query 7.
+        Its ``docid`` are such as ``7-3``, the third document of query 7.
 
     Raises
     ------
     InvalidInput
-        For counts below 1, negative noise, or a share outside 0 to 1.
+        If a count is below 1, noise is negative, or a share is outside 0 to 1.
 
     Examples
     --------

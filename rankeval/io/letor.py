@@ -1,6 +1,14 @@
-"""Learning-to-rank files and folders: svmlight rows with their queries as columns.
+"""Learning-to-rank files and folders: svmlight rows with their queries, as columns.
 
-Query ids stand in the rows (``qid:7``) or in a file of sizes beside them.
+Query ids stand in the rows (``qid:7``) or in a file of sizes beside them, one number of rows for each query::
+
+    Fold1/train.txt                 rank.train          rank.train.query
+          vali.txt                  1 1:0.5 2:1         2
+          test.txt                  0 1:0.1             1
+          features.json             1 2:3
+
+The trap is the number of columns: a part lacks the features that only other parts have, and a file may count its
+features from 0. So the parts of a folder are read together and get the same columns.
 """
 
 from __future__ import annotations
@@ -10,7 +18,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,43 +41,20 @@ _PART_OF = {
 }
 _ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in _PART_OF))
 _DENSE_SHARE = 0.3
-_DIGITS = 10  # of a size: no file has more rows
+_DIGITS = 10  # no file has so many rows that a size has more digits
 _DENSE_BYTES = 1 << 26
 
 
-@dataclass(frozen=True, eq=False)
-class LetorRows:
-    """Rows of one file as columns, under the names that `RankingData` has."""
-
-    X: Any
-    y: NDArray[Any]
-    qid: NDArray[Any]
-    docid: NDArray[Any] | None
-    feature_names: tuple[str, ...]
-    name: str
-
-
-def read_letor(path: str | os.PathLike[str], name: str | None, *, sparse: bool | None, limits: Limits) -> LetorRows:
-    """Read one file.
-
-    Parameters
-    ----------
-    path, name, sparse, limits
-        As `rankeval.datasets.load_letor` has them.
-    """
+def read_letor(
+    path: str | os.PathLike[str], name: str | None, *, sparse: bool | None, limits: Limits
+) -> dict[str, Any]:
+    """Read one file as `rankeval.datasets.load_letor` does, and return the fields of `RankingData`."""
     where = Path(path)
-    rows, qid = _rows(where, limits)
-    return _assemble([(where, rows, qid)], [name or where.name], sparse=sparse, limits=limits)[0]
+    return _assemble([(where, *_rows(where, limits))], [name or where.name], sparse=sparse, limits=limits)[0]
 
 
-def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, LetorRows]:
-    """Read a folder of files, one for each part, with the same columns.
-
-    Parameters
-    ----------
-    path, sparse, limits
-        As `rankeval.datasets.load_letor_parts` has them.
-    """
+def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, dict[str, Any]]:
+    """Read a folder of files, one for each part, with the same columns; return part -> fields of `RankingData`."""
     folder = Path(path)
     files = _part_files(folder)
     loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
@@ -111,7 +95,7 @@ def _uncompressed(name: str) -> str:
 
 
 def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[Any]:
-    """Return query ids for rows that have none, from the sizes file beside them."""
+    """Return query ids for rows without them, by the sizes file beside the rows."""
     stem = _uncompressed(file.name)
     stems = dict.fromkeys((stem, Path(stem).stem))
     candidates = [
@@ -120,7 +104,7 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     beside = next((candidate for candidate in candidates if candidate.is_file()), None)
     if beside is None:
         raise FileFormatError(
-            f"{file} has no qid: in its rows and no file of query sizes beside it: "
+            f"{file} has no qid: in its rows, and no file of query sizes beside it: "
             f"expected {stem}.query or {stem}.group"
         )
     sizes = _sizes(beside, limits)
@@ -147,8 +131,8 @@ def _check_distinct(qids: dict[str, NDArray[Any]]) -> None:
         for query in np.unique(qid).tolist():
             if query in seen:
                 raise InvalidInput(
-                    f"query {query!r} is in {seen[query]} and in {part}: the same query on both sides is a leak, and "
-                    "different queries need different ids; load the files one by one with load_letor if it is meant"
+                    f"query {query!r} is in {seen[query]} and in {part}: the same query in both is a leak, and "
+                    "different queries need different ids; if you mean it, load the files one by one with load_letor"
                 )
             seen[query] = part
 
@@ -159,8 +143,8 @@ def _assemble(
     *,
     sparse: bool | None,
     limits: Limits,
-) -> list[LetorRows]:
-    """Make data sets with the same columns."""
+) -> list[dict[str, Any]]:
+    """Return the fields of data sets with the same columns."""
     cells = [rows.X.indices for _, rows, _ in loaded if rows.X.nnz]
     base = min([1, *(int(index.min()) for index in cells)])  # features count from 1, unless there is a feature 0
     titles = _feature_names(loaded[0][0].parent, limits)
@@ -173,13 +157,14 @@ def _assemble(
     parts = []
     for (_, rows, qid), name in zip(loaded, names, strict=True):
         rows.X.resize(len(rows.label), last + 1)
-        X = rows.X[:, base:]
-        parts.append(LetorRows(X if sparse else X.toarray(), whole(rows.label), qid, rows.docid, columns, name))
+        X = rows.X[:, base:] if sparse else rows.X[:, base:].toarray()
+        fields = {"X": X, "y": whole(rows.label), "qid": qid, "docid": rows.docid}
+        parts.append({**fields, "feature_names": columns, "name": name})
     return parts
 
 
 def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
-    """Return feature -> name from ``features.json`` here or one folder up; a file of another form is not ours."""
+    """Return feature -> name from ``features.json`` here or one folder up; a file of another form is ignored."""
     for file in (folder / "features.json", folder.resolve().parent / "features.json"):
         if not file.is_file():
             continue

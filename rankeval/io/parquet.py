@@ -1,9 +1,9 @@
 """Parquet within limits: a column of equal values takes almost no bytes, however often and however long they are.
 
-A file of 100 KB can so hold 100 GB. Neither its own size nor the sizes in its metadata tell, as both count a value of
-a dictionary once. So the numbers of values are looked at before anything is read, and the longest value of each
-dictionary, which comes with the first row of its group. Text is not read as a dictionary, though that would be small:
-Arrow mixes up the rows where a value stands in a dictionary twice.
+So a file of 100 KB can hold 100 GB. Neither its own size nor the sizes in its metadata tell, because both count a value
+of a dictionary once. Before anything is read, two bounds are checked: the number of values, and for text the longest
+value of each dictionary, which comes with the first row of its group. The trap: text cannot be read as a dictionary,
+small as that would be, because Arrow mixes up the rows if a value stands in a dictionary twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ _VALUE = 8  # bytes of a value in memory, at least
 
 
 def parquet_names(source: pa.NativeFile) -> list[str]:
-    """Return the names of the columns of a Parquet file.
-
-    Parameters
-    ----------
-    source : Arrow file
-        The file.
-    """
+    """Return the names of the columns of a Parquet file."""
     source.seek(0)
     return list(pq.read_schema(source).names)
 
@@ -40,7 +34,7 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
     source : Arrow file
         The file.
     where : str
-        What messages call the file.
+        The file's name for messages.
     limits : Limits
         How far it may expand.
     columns : sequence of str, optional
@@ -49,16 +43,16 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
     Raises
     ------
     pyarrow.ArrowInvalid
-        When the file is damaged.
+        If the file is damaged.
     FileFormatError
-        When a column holds lists.
+        If a column holds lists.
     LimitExceeded
-        When the values would take more memory than the limit allows.
+        If the values could take more memory than the limit allows.
     """
     source.seek(0)
     metadata = pq.read_metadata(source)
     most = max(ALWAYS, limits.expansion * source.size())
-    # Of the schema only: pyarrow 25 ends the process where the metadata of a column's chunk are damaged.
+    # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
     leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
     wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
     if nested := [leaf.path for leaf in wanted if leaf.max_repetition_level]:
@@ -70,12 +64,12 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
         raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
     source.seek(0)
     table = pq.read_table(source, columns=columns)
-    table.validate(full=True)  # nobody else looks whether text is UTF-8
+    table.validate(full=True)  # Parquet does not check that text is UTF-8
     return table
 
 
 def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
-    """Return how many bytes texts may take at most when each row has its own."""
+    """Return how many bytes texts may take at most: each row might have the longest."""
     source.seek(0)
     file = pq.ParquetFile(source, read_dictionary=names)
     total = 0
