@@ -34,6 +34,7 @@ from rankeval.io.opening import COMPRESSION, read_bytes, reading, write_atomical
 from rankeval.io.text import number_of
 
 _SNIFFED = 1 << 14
+_UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
 _Rows = TypeVar("_Rows")
 
 
@@ -138,7 +139,8 @@ def _named(name: str, known: Callable[[Format], object]) -> Format:
 def format_list(value: str) -> str:
     """Return the formats that hold relevance or score, as help and guides list them."""
     load_installed()
-    return ", ".join(f"{one.name} ({one.words})" for one in FORMATS.values() if value in one.values)
+    known = sorted(FORMATS.items())
+    return ", ".join(f"{name} ({one.words})" for name, one in known if value in one.values)
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,7 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
         format = [*by_suffix, "trec"][0]  # noqa: A001
     how = _named(format, lambda one: one.write)
     for name in table.column_names:
-        check_fit(table.column(name), name, how.unfit, how.words)
+        check_fit(table.column(name), name, _UNFIT_NAME if name == "run" else how.unfit, how.words)
     write_atomically(path, how.write(table) if how.write else ())
 
 

@@ -13,6 +13,7 @@ import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.io.formats import FORMATS, format_list
 
+ROOT = Path(__file__).resolve().parents[2]
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
 ROWS = st.lists(st.tuples(IDS, IDS, st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=6)
 
@@ -86,9 +87,11 @@ def test_an_unknown_format_is_refused_with_near_misses(tmp_path: Path):
 
 
 def test_every_format_is_listed_in_words():
+    """By name; the guide shows the built-in ones."""
     listed = format_list("relevance")
     assert all(f"{name} ({FORMATS[name].words})" in listed for name in all_formats())
     assert "ndeval" not in format_list("score")
+    assert f"\n{listed}\n" in (ROOT / "examples" / "guides" / "files.md").read_text(encoding="utf-8")
 
 
 def test_a_table_without_rows_is_refused_in_one_way(tmp_path: Path):

@@ -78,6 +78,8 @@ def test_the_name_of_a_run_is_written_and_read_back(tmp_path: Path, name):
     """As the tag of TREC text, where blanks are joined, and as a column of tables; and not, where there is none."""
     rk.Run.from_dict(SCORES, name="my_run").write(tmp_path / f"r.{name}")
     assert rk.Run.read(tmp_path / f"r.{name}").name == "my_run"
+    rk.Run.from_dict(SCORES, name="my run").write(tmp_path / f"r.{name}")
+    assert rk.Run.read(tmp_path / f"r.{name}").name in ("my_run", "my run")
     rk.Run.from_dict(SCORES).write(tmp_path / f"s.{name}")
     assert rk.Run.read(tmp_path / f"s.{name}").name in (None, "run")
 
