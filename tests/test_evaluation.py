@@ -381,7 +381,7 @@ def test_what_counts_as_zero_is_shown_with_the_numbers():
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ({"bind": 5}, r"^bind is 5; expected families' parameters: \{'nDCG': \{'gain': 'exp'\}\}$"),
+        ({"bind": 5}, r"^bind is 5; expected parameters of families: \{'nDCG': \{'gain': 'exp'\}\}$"),
         ({"bind": {"nDCG": "exp"}}, "^bind is"),
         ({"depth": 2.5, "ties": "docid"}, "^depth is 2.5; expected a whole number, 1 or greater$"),
         ({"depth": "5", "ties": "docid"}, "^depth is '5'; expected a whole number"),
