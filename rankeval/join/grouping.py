@@ -166,6 +166,4 @@ def refuse_repeats(
     if len(twice):
         pair = sorted(rows[order[twice[0] : twice[0] + 2]].tolist())
         place = f"rows {pair[0]} and {pair[1]}, counting from 0" if source is None else source.place(pair)
-        raise InvalidInput(
-            f"{says(pair[0])} ({place}; {len(twice)} such rows in all); keep one row for each document of a query"
-        )
+        raise InvalidInput(f"{says(pair[0])} ({place}; {len(twice)} such rows in all); keep one row for each")

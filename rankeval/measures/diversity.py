@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.join.aspects import AspectBlock, Parts
+from rankeval.join.aspect_queries import by_aspect
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.cascade import cascade
@@ -28,14 +28,9 @@ GREEDY = math.e / (math.e - 1)
 """Greedy is at least (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978): the greatest normalised value."""
 
 
-def _parts(judged: Judged) -> tuple[AspectBlock, Parts]:
-    assert judged.aspects is not None  # the family's needs say so
-    return judged.aspects, judged.aspects.parts(judged)
-
-
 def _counted(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
     """Return which aspects have a relevant document, and how many such each query has."""
-    _, parts = _parts(judged)
+    parts = by_aspect(judged)
     counted = parts.judged.n_relevant(rel) > 0
     return counted, np.bincount(parts.query[counted], minlength=judged.n_queries)
 
@@ -59,7 +54,7 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
     ndarray of shape (n_queries,)
         nan where no aspect has a relevant document.
     """
-    _, parts = _parts(judged)
+    parts = by_aspect(judged)
     counted, number = _counted(judged, rel)
     values = FAMILIES[name].with_parameters(rel=rel, **parameters).values(parts.judged)
     return ratio(judged.sums(parts.query[counted], values[counted]), number)
@@ -69,14 +64,15 @@ def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats, cutoff:
     """Return the discounted gain of each query, every repetition of an aspect gaining less by a factor 1 - alpha."""
     if not 0 <= alpha <= 1:
         raise InvalidInput(f"alpha, the intolerance of repetition, is in [0, 1] (found {alpha})")
-    _, parts = _parts(judged)
+    parts = by_aspect(judged)
     gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
     return judged.sums(parts.query, cascade(parts.judged, gain, alpha * gain, discount, cutoff))
 
 
 def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return the discounted gain of the greedy order of each query's judged documents, to the discounts' end."""
-    block, _ = _parts(judged)
+    block = judged.aspects
+    assert block is not None  # the family's needs say so
     of, entries = block.table.entries(block.known)
     good = entries.grade >= rel
     query, document, aspect = block.known_query[of][good], entries.document[good], entries.aspect[good]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
+from rankeval.join.aspect_queries import by_group
 from rankeval.join.aspects import AspectBlock
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
@@ -356,8 +357,8 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
         raise unknown("measure", of, FAMILIES)
     if judged.aspects is None:
         return one.values(judged)
-    parts = judged.aspects.groups(judged)
-    query: Ints = parts.query
+    parts = by_group(judged)
+    query = parts.query
     parts.judged.drawn.clear()  # they are kept, and another measure may have left its marks
     values = np.nan_to_num(one.values(parts.judged))
     groups = np.bincount(query, minlength=judged.n_queries)

@@ -1,0 +1,120 @@
+"""Every aspect of a query as a query of its own: so any measure has its intent-aware form.
+
+A query of three aspects becomes three, over the same ranking, each with the labels for its own aspect:
+
+    ranking      d4  d1  d7          judged documents    aspect 1: d1 = 2, d4 = 0      aspect 2: d7 = 1
+    q, aspect 1   0   2   0
+    q, aspect 2   0   0   1
+
+A subtopic that a document was not judged for is one that it does not answer. A group of judges that has not judged a
+document does not know it: where the convention skips unjudged documents, that group's query lacks it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankeval.errors import InvalidInput
+from rankeval.join.flat import Ints, offsets_of, spread
+from rankeval.join.judged import Groups, Judged, with_unlike_labels
+
+
+class Parts(NamedTuple):
+    """Every aspect of every query as a query of its own, and the query that each belongs to."""
+
+    judged: Judged
+    query: Ints
+
+
+def by_aspect(whole: Judged) -> Parts:
+    """Return the aspects of a chunk as queries.
+
+    Parameters
+    ----------
+    whole : Judged
+        A chunk with aspects.
+
+    Raises
+    ------
+    InvalidInput
+        If the judgments are by sub-group.
+    """
+    parts: Parts = whole.once("aspects", lambda: _parts(whole, None))
+    return parts
+
+
+def by_group(whole: Judged) -> Parts:
+    """Return the groups of judgments of a chunk as queries, each without the documents that it skips.
+
+    Parameters
+    ----------
+    whole : Judged
+        A chunk with aspects, which here are groups of judgments.
+
+    Raises
+    ------
+    InvalidInput
+        If the judgments are by sub-group.
+    """
+    assert whole.aspects is not None
+    skips_below = whole.aspects.skips_below
+    parts: Parts = whole.once("groups", lambda: _parts(whole, skips_below))
+    return parts
+
+
+def _parts(whole: Judged, skips_below: float | None) -> Parts:
+    block = whole.aspects
+    assert block is not None
+    if block.table.group is not None:
+        raise InvalidInput(
+            "judgments by sub-group say which documents are preferred to which within one: only measures of "
+            "preferences read them (Prefs, PrefsR, NumPrefs, NumPrefsFul); give Qrels without subgroup= for others"
+        )
+    of, known = block.table.entries(block.known)
+    n_aspects = int(block.table.aspect.max(initial=0)) + 1
+    pair, part = np.unique(block.known_query[of] * n_aspects + known.aspect, return_inverse=True)
+    query = pair // n_aspects
+    levels, code = np.unique(np.append(known.grade, known.grade.dtype.type(0)), return_inverse=True)
+    counts = np.bincount(part * len(levels) + code[:-1], minlength=len(pair) * len(levels))
+
+    # Each part has a copy of its query's ranking; `place` is where a judged row's copy stands.
+    offsets = offsets_of(whole.n_retrieved[query])
+    row = np.flatnonzero(block.document >= 0)
+    of_row, ranked = block.table.entries(block.document[row])
+    row = row[of_row]
+    its_query = np.searchsorted(whole.offsets, row, side="right") - 1
+    part_of_row = np.searchsorted(pair, its_query * n_aspects + ranked.aspect)
+    place = offsets[part_of_row] + row - whole.offsets[its_query]
+    labels = np.full(int(offsets[-1]), np.searchsorted(levels, 0))
+    labels[place] = np.searchsorted(levels, ranked.grade)
+    seen = np.zeros(len(labels), dtype=bool)
+    seen[place] = skips_below is None or ranked.grade >= skips_below
+    ties = _repeated(whole, query, offsets)
+    if skips_below is not None and not seen.all():
+        before = offsets_of(seen)
+        offsets, labels, seen = before[offsets], labels[seen], seen[seen]
+        start, end = before[ties.start], before[ties.end]
+        several = end - start > 1
+        ties = Groups(start[several], end[several], ties.query[several])
+    judged = Judged(
+        offsets=offsets,
+        levels=levels,
+        code=labels,
+        counts=counts.reshape(len(pair), len(levels)),
+        groups=with_unlike_labels(ties, labels),
+        judged=seen,
+        ties=ties,
+        queries=None if whole.queries is None else whole.queries[query],
+    )
+    return Parts(judged, query)
+
+
+def _repeated(whole: Judged, query: Ints, offsets: Ints) -> Groups:
+    """Return the tie groups of each query once for each of its parts."""
+    ties = whole.ties
+    first = np.searchsorted(ties.query, np.arange(whole.n_queries + 1))
+    group, part = spread(first[query], np.diff(first)[query])
+    shift = offsets[part] - whole.offsets[query[part]]
+    return Groups(ties.start[group] + shift, ties.end[group] + shift, part)
