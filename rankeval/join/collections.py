@@ -1,4 +1,12 @@
-"""A run held against qrels: every retrieved document gets its label, and what was not retrieved is kept."""
+"""Join a run with its qrels: each retrieved document gets its label; judged documents not retrieved are kept.
+
+    qrels  q1 d1 2     run  q1 d7 3.1      rows of q1:         d7 unjudged, d1 = 2
+           q1 d4 1          q1 d1 2.5      unretrieved of q1:  d4 = 1
+           q2 d1 0          q3 d1 9.0      q2 is missing from the run, q3 has no judgments
+
+Queries without judgments are always left out (`excluded`). The convention's `missing` decides about queries that the
+run lacks. The order of rows does not matter here: ranking comes later, chunk by chunk (`Joined`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +21,7 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
-from rankeval.join.flat import Ints
+from rankeval.join.flat import Ints, offsets_of
 from rankeval.join.grouping import order_of
 from rankeval.join.joined import Joined
 from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
@@ -44,8 +52,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     Raises
     ------
     InvalidInput
-        When there are no judgments, ids are of different types, a document stands twice in a ranking or in the
-        judgments of a query, no query is common, or queries are missing that the convention does not let be missing.
+        If there are no judgments, ids are of different types, a document stands twice in a ranking or in the judgments
+        of a query, no query is common, or a query is missing and the convention says "error".
     """
     if not len(qrels):
         raise InvalidInput("the qrels are empty: no query can be scored; give a row for each judged document")
@@ -54,63 +62,45 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     convention = convention.resolved("qrels")
     excluded: dict[str, tuple[Any, ...]] = {}
     queries, truth_query, run_query = _numbered(qrels, run, excluded)
-    judged_topics = run_query >= 0
-    rows = _by_query(run_query, np.flatnonzero(judged_topics))
-    sizes = np.bincount(run_query[judged_topics], minlength=len(queries))
-    truth_rows = _by_query(truth_query, np.arange(len(truth_query)))
-    truth_sizes = np.bincount(truth_query, minlength=len(queries))
-    hashes = hash_ids(qrels.docid)
-    truth_row, run_row = match(
-        Side(truth_rows, _offsets(truth_sizes), qrels.docid, hashes, qrels.qid, "qrels", qrels.source),
-        Side(rows, _offsets(sizes), run.docid, hash_ids(run.docid), run.qid, "run", run.source),
-    )
+    truth, ranked = _side(qrels, truth_query, len(queries), "qrels"), _side(run, run_query, len(queries), "run")
+    truth_row, run_row = match(truth, ranked)
     known = np.zeros(len(run_query), dtype=bool)
     known[run_row] = True
     label = np.zeros(len(run_query), dtype=qrels.relevance.dtype)
     label[run_row] = qrels.relevance[truth_row]
     judged = known & (label >= 0) if convention.negative == "unjudged" else known
 
-    retrieved = sizes > 0
+    retrieved = np.diff(ranked.offsets) > 0
     counted = _counted(queries, retrieved, convention, excluded)
     rule_counts = {"missing": int(len(queries) - retrieved.sum())}
-
     if convention.unjudged == "highest":
         label[~judged] = qrels.relevance.max(initial=0)
+    rows = ranked.rows
     rule_counts["unjudged"] = int(len(rows) - np.count_nonzero(judged))
-    if convention.unjudged == "skip" and convention.depth is None:  # else they take up ranks until it is cut
+    if convention.unjudged == "skip" and convention.depth is None:  # with a depth they take up ranks until the cut
         rows = rows[judged[rows]]
-        sizes = np.bincount(run_query[rows], minlength=len(queries))
 
-    rest = np.ones(len(truth_query), dtype=bool)
-    rest[truth_row] = False
-    if convention.negative == "unjudged":
-        rest &= qrels.relevance >= 0  # the others were not retrieved, and are not judged either
-    rule_counts["judgments"] = int((qrels.relevance[rest] > 0).sum())
-    rest = truth_rows[rest[truth_rows]]
-    rest_sizes = np.bincount(truth_query[rest], minlength=len(queries))
+    unretrieved = np.ones(len(truth_query), dtype=bool)
+    unretrieved[truth_row] = False
+    if convention.negative == "unjudged":  # a label below zero is no judgment
+        unretrieved &= qrels.relevance >= 0
+    rule_counts["judgments"] = int((qrels.relevance[unretrieved] > 0).sum())
+    rest = truth.rows[unretrieved[truth.rows]]
 
     numbers = np.flatnonzero(counted)
     if len(numbers) < len(queries):
-        rows = rows[counted[run_query[rows]]]
-        rest = rest[counted[truth_query[rest]]]
+        rows, rest = rows[counted[run_query[rows]]], rest[counted[truth_query[rest]]]
     by_rows = convention.judgments == "rows"
-    rest_offsets = None if by_rows else _offsets(rest_sizes[numbers])
+    rest_offsets = None if by_rows else _offsets(truth_query[rest], len(queries), numbers)
     aspects = None
     if table is not None:
         judgment = np.full(len(run_query), -1)
-        judgment[run_row] = truth_row
-        lowest = 0.0 if convention.negative == "unjudged" else -np.inf
-        aspects = JoinedAspects(
-            table,
-            np.where(judged, judgment, -1),
-            None if by_rows else rest,
-            rest_offsets,
-            skips_below=lowest if convention.unjudged == "skip" else None,
-        )
-    identity = _identity(qrels, hashes, truth_query, len(queries))[numbers]
+        judgment[run_row] = np.where(judged[run_row], truth_row, -1)
+        aspects = JoinedAspects(table, judgment, None if by_rows else rest, rest_offsets, _skips_below(convention))
+    identity = _identity(qrels, truth.hashes, truth_query, len(queries))[numbers]
     return Joined(
         queries=_numpy(queries)[numbers],
-        offsets=_offsets(sizes[numbers]),
+        offsets=_offsets(run_query[rows], len(queries), numbers),
         order=None if len(rows) == len(run_query) and _ascend(rows) else rows,
         score=run.score,
         relevance=label,
@@ -128,7 +118,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
 
 
 def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, Ints, Ints]:
-    """Return the judged queries, ascending, and the number of each row's query; -1, and excluded, where not judged."""
+    """Return the judged queries, ascending, and the number of each row's query: -1, and excluded, if not judged."""
     queries = _ascending(pc.unique(qrels.qid))
     truth_query = _codes(qrels.qid, queries)
     run_query = _codes(run.qid, queries)
@@ -147,7 +137,7 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
 def _counted(
     queries: pa.Array, retrieved: NDArray[np.bool_], convention: Convention, excluded: dict[str, tuple[Any, ...]]
 ) -> NDArray[np.bool_]:
-    """Say which queries count, by the rule on missing ones."""
+    """Say which queries count by the convention's rule on missing ones."""
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
     missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
@@ -183,22 +173,29 @@ def _ascend(values: Ints) -> bool:
 
 
 def _codes(values: pa.Array, known: pa.Array) -> Ints:
-    """Return the place of each value among the known ones, -1 where it is none of them."""
-    found = pc.index_in(values, value_set=known)
-    place = np.frombuffer(found.buffers()[1], np.int32, count=len(found)).astype(np.int64)
-    if found.null_count:
-        place[~numbers_of(found.is_valid())] = -1
-    return place
+    """Return the place of each value among the known ones, -1 for others."""
+    return numbers_of(pc.fill_null(pc.index_in(values, value_set=known), -1)).astype(np.int64)
 
 
-def _by_query(query: Ints, rows: Ints) -> Ints:
-    """Return the rows query after query, those of a query in their own order."""
-    wanted = query[rows]
-    return rows if _ascend(wanted) else rows[order_of(wanted)]
+def _side(table: Qrels | Run, query: Ints, n_queries: int, name: str) -> Side:
+    """Group the rows of judged queries, those of a query in their own order."""
+    rows = np.flatnonzero(query >= 0)
+    if not _ascend(query[rows]):
+        rows = rows[order_of(query[rows])]
+    offsets = _offsets(query[rows], n_queries)
+    return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
 
 
-def _offsets(sizes: Ints) -> Ints:
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+def _offsets(query: Ints, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
+    """Return where the rows of each query begin, or of some queries."""
+    return offsets_of(np.bincount(query, minlength=n_queries)[some])
+
+
+def _skips_below(convention: Convention) -> float | None:
+    """Return the grade below which a judgment by aspect is none, where the convention skips unjudged documents."""
+    if convention.unjudged != "skip":
+        return None
+    return 0.0 if convention.negative == "unjudged" else -np.inf
 
 
 def _numpy(values: pa.Array) -> NDArray[Any]:
@@ -206,7 +203,7 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
 
 
 def _identity(qrels: Qrels, hashes: Hashes, query: Ints, n_queries: int) -> Hashes:
-    """Return for each query a sum over hashes of its judged documents and labels: the same in every order of rows."""
+    """Return a sum over hashes of each query's judged documents and labels: the same in every order of rows."""
     label = np.asarray(qrels.relevance, dtype=np.float64).view(np.uint64)
     total = np.zeros(n_queries, dtype=np.uint64)
     np.add.at(total, query, mixed(hashes ^ mixed(label)))

@@ -1,8 +1,16 @@
-"""Which judgment belongs to which retrieved document.
+"""Find the judgment of each retrieved document: matching by hash.
 
-Documents are matched by hashes of their ids within their queries, and then every match is verified by comparing the
-ids themselves, so that the result is exact; where hashes collide, which is next to never, all ids are numbered
-instead. Hashing and sorting numbers is several times faster than numbering a million strings.
+Both sides are rows grouped by query. Each row becomes one 64-bit key, and the keys of both sides are sorted together:
+
+    63                                               0
+    [ query | hash of the document id | place in block ]        truth's places come before the ranking's
+
+Two neighbours that agree in query and hash are a match: the place of one is a row of the truth, that of the other a
+row of the ranking. Hashing and sorting numbers is several times faster than numbering a million strings.
+
+The trap: hashes collide, and a document may stand twice. Both show as neighbours of one side that agree. Then, and if
+the ids of a match differ in any byte (all are compared), the ids are numbered exactly and matched by their numbers
+(`_match_by_number`), which also says which document stands twice.
 """
 
 from __future__ import annotations
@@ -21,7 +29,7 @@ from rankeval.join.grouping import refuse_repeats
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _SPREAD = np.uint64(0xFF51AFD7ED558CCD)
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dtype=np.uint64)
 
