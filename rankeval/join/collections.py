@@ -180,9 +180,11 @@ def _codes(values: pa.Array, known: pa.Array) -> Ints:
 def _side(table: Qrels | Run, query: Ints, n_queries: int, name: str) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
     rows = np.flatnonzero(query >= 0)
-    if not _ascend(query[rows]):
-        rows = rows[order_of(query[rows])]
-    offsets = _offsets(query[rows], n_queries)
+    if len(rows) < len(query):
+        query = query[rows]
+    offsets = _offsets(query, n_queries)
+    if not _ascend(query):
+        rows = rows[order_of(query)]
     return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
 
 
