@@ -14,11 +14,12 @@ from rankeval.comparison.scores import Scores, labels_of, per_query_frame, refus
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.evaluation import Evaluation
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, Rng, Settings, seed_of
+from rankeval.significance.declarations import Alternative, Floats, Rng, Settings, seed_of
 from rankeval.significance.families import adjust_by_family, family_level, family_notes, resolution_notes
 from rankeval.significance.pairing import PairedScores, pair_scores
 from rankeval.significance.power import detectable_difference
-from rankeval.significance.registry import CORRECTIONS, TESTS, is_liberal, run
+from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
+from rankeval.significance.running import liberal_notes, run
 
 
 def compare(
@@ -93,41 +94,86 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    seed = seed_of(rng)
-    settings = Settings(alternative, confidence_level, n_resamples, seed)
-    declared = TESTS[chosen("test", test, TESTS)]
+    settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng))
+    chosen("test", test, TESTS)
     _check_correction(correction, baseline, settings)
     _check_systems(systems)
     frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
-    labels, label_notes = _chosen_labels(systems, frames, measures)
+    labels, notes = _chosen_labels(systems, frames, measures)
     design = Design(list(frames), labels, baseline, family)
     paired = pair_scores(frames, labels, missing=missing)
-    d = design.differences(paired.scores)
-    tested = run(declared, d, settings)
-    if is_liberal(declared, len(d)):
-        warnings.warn(tested.notes[-1], RankevalWarning, stacklevel=2)
-    adjusted = adjust_by_family(correction, tested.p_value, d, paired.scores, design.pairs, design.size, settings)
-    level = family_level(settings.alpha, correction, design.size)
-    detectable = detectable_difference(len(d), d.std(axis=0, ddof=1), level, alternative=alternative)
-    return Comparison(
-        table=design.table(paired.scores, len(d), tested, adjusted, detectable),
-        evaluations=dict(zip(frames, systems.values(), strict=True)),
-        baseline=baseline,
+    for note in liberal_notes(TESTS[test], len(paired.scores)):
+        warnings.warn(note, RankevalWarning, stacklevel=2)
+    return conclude(
+        design,
+        paired.scores,
+        design.differences(paired.scores),
         test=test,
         correction=correction,
-        family=family,
-        confidence_level=confidence_level,
-        rng=seed,
-        n_comparisons=design.size,
-        notes=(
-            *tested.notes,
-            *label_notes,
-            *_pairing_notes(paired),
-            *family_notes(test, correction, design.size),
-            *resolution_notes(test, correction, design.size, len(d), settings),
-        ),
-        alternative=alternative,
-        n_resamples=n_resamples,
+        settings=settings,
+        evaluations=dict(zip(frames, systems.values(), strict=True)),
+        n_queries=len(paired.scores),
+        notes=[*notes, *_pairing_notes(paired)],
+    )
+
+
+def conclude(
+    design: Design,
+    scores: Floats,
+    d: Floats,
+    *,
+    test: str,
+    correction: str,
+    settings: Settings,
+    evaluations: Mapping[str, Scores],
+    n_queries: int,
+    notes: Sequence[str],
+) -> Comparison:
+    """Test, correct and wrap: the same for queries and for folds.
+
+    Parameters
+    ----------
+    design : Design
+        The comparisons to make.
+    scores : ndarray of shape (n_rows, n_systems, n_measures)
+        Scores by query or by fold.
+    d : ndarray of shape (n_rows, n_comparisons)
+        The columns to test: the differences of the scores, for folds widened by their overlap.
+    test, correction : str
+        Declared names.
+    settings : Settings
+        Alternative, level and resamples; rng is the seed.
+    evaluations : mapping of str to Evaluation or DataFrame
+        The systems, for the result.
+    n_queries : int
+        Number of queries behind the scores.
+    notes : sequence of str
+        What was noted before the test.
+
+    Returns
+    -------
+    Comparison
+        With the notes of the test and the correction besides.
+    """
+    declared, size = all_tests()[test], design.size
+    tested = run(declared, d, settings)
+    adjusted = adjust_by_family(correction, tested.p_value, d, scores, design.pairs, size, settings)
+    level = family_level(settings.alpha, correction, size)
+    detectable = detectable_difference(len(d), d.std(axis=0, ddof=1), level, alternative=settings.alternative)
+    said = [*tested.notes, *notes, *family_notes(declared, correction, size)]
+    return Comparison(
+        table=design.table(scores, n_queries, tested, adjusted, detectable),
+        evaluations=evaluations,
+        baseline=design.baseline,
+        test=test,
+        correction=correction,
+        family=design.family,
+        confidence_level=settings.confidence_level,
+        rng=seed_of(settings.rng),
+        n_comparisons=size,
+        notes=(*said, *resolution_notes(declared, correction, size, len(d), settings)),
+        alternative=settings.alternative,
+        n_resamples=settings.n_resamples,
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import unknown
-from rankeval.comparison.comparing import compare
+from rankeval.comparison.comparing import compare, conclude
 from rankeval.comparison.design import Design
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import labels_of, refuse_other_conventions
@@ -24,9 +24,8 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, Settings
-from rankeval.significance.families import adjust_by_family, family_level
-from rankeval.significance.folds import REPEATS_RECOMMENDED, detectable_fold_difference, widened
-from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values, run
+from rankeval.significance.folds import REPEATS_RECOMMENDED, widened
+from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
 
 DEFAULT_TEST = "corrected_resampled_t"
 
@@ -105,31 +104,23 @@ def compare_algorithms(
     UnknownName
         A baseline, measure or setting that does not exist.
     """
-    settings = Settings(alternative, confidence_level)
+    settings = Settings(alternative, confidence_level, rng=0)
     _check(list(folds), sizes, test, correction)
     refuse_other_conventions(evaluations)
     design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
     ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
-    d = design.differences(scores)
-    tested = run(FOLD_TESTS[test], widened(d, ratio), settings)
-    adjusted = adjust_by_family(correction, tested.p_value, d, scores, design.pairs, design.size, settings)
-    level = family_level(settings.alpha, correction, design.size)
-    detectable = detectable_fold_difference(d, ratio, level, alternative=alternative)
     n_queries = next(iter(evaluations.values())).n_queries
-    repeats = sum(n_test for _, n_test in sizes) / n_queries
-    return Comparison(
-        table=design.table(scores, n_queries, tested, adjusted, detectable),
-        evaluations=evaluations,
-        baseline=baseline,
+    return conclude(
+        design,
+        scores,
+        widened(design.differences(scores), ratio),
         test=test,
         correction=correction,
-        family=family,
-        confidence_level=confidence_level,
-        rng=0,
-        n_comparisons=design.size,
-        notes=(*tested.notes, *_notes(len(sizes), ratio, repeats)),
-        alternative=alternative,
+        settings=settings,
+        evaluations=evaluations,
+        n_queries=n_queries,
+        notes=_notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries),
     )
 
 

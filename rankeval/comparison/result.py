@@ -16,7 +16,7 @@ from rankeval.errors import InvalidInput
 from rankeval.render import layouts, plots
 from rankeval.render.tables import Table
 from rankeval.significance.columns import differences
-from rankeval.significance.registry import CORRECTIONS, declared_test
+from rankeval.significance.registry import CORRECTIONS, all_tests
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +81,8 @@ class Comparison:
     def caption(self) -> str:
         """The settings in one line: test, number of queries, family, level, seed."""
         n = int(self.table["n_queries"].iloc[0])
-        test, correction = declared_test(self.test), CORRECTIONS.get(self.correction)
+        # A saved result may name a test that is not declared here: then its key stands for the words.
+        test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
         words = test.words if test else self.test
         side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
         family = f"{self.n_comparisons} comparison{'' if self.n_comparisons == 1 else 's'}"
@@ -215,11 +216,7 @@ class Comparison:
         label = t["system"] if self.baseline is not None else t["system"] + " - " + t["baseline"]
         against = "difference of means" if self.baseline is None else f"difference from {self.baseline}"
         return plots.intervals(
-            t.assign(label=label, clear=self._clear()),
-            label="label",
-            group="measure",
-            clear="clear",
-            band="detectable_difference",
+            t.assign(label=label, group=t["measure"], clear=self._clear(), band=t["detectable_difference"]),
             xlabel=f"{against}, {100 * self.confidence_level:g} % intervals\n"
             f"shaded: too small for {int(t['n_queries'].iloc[0]):,} queries to detect reliably",
             caption=self.caption,

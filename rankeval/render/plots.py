@@ -20,35 +20,16 @@ MOST_BARS = 400
 """Beyond, a filled outline stands for the bars."""
 
 
-def intervals(
-    frame: pd.DataFrame,
-    *,
-    label: str,
-    estimate: str = "difference",
-    low: str = "ci_low",
-    high: str = "ci_high",
-    group: str | None = None,
-    clear: str | None = None,
-    band: str | None = None,
-    xlabel: str = "difference of means",
-    caption: str = "",
-) -> Figure:
-    """Draw estimates with their intervals about a line at zero, a panel per group.
+def intervals(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "") -> Figure:
+    """Draw differences with their intervals about a line at zero, a panel per group.
 
     Parameters
     ----------
     frame : DataFrame
-        A row per estimate, drawn from top to bottom.
-    label : str
-        Column of the texts at the left.
-    estimate, low, high : str
-        Columns of numbers; infinite ends run to the edge of the panel with an arrow, nan is left out.
-    group : str, optional
-        Column that divides the rows into panels, each with a scale of its own.
-    clear : str, optional
-        Column of booleans: rows drawn in colour, by the sign of the estimate; the others in grey.
-    band : str, optional
-        Column of distances from zero, shaded behind the row.
+        A row per difference, drawn from top to bottom, with the columns "label", "difference", "ci_low" and "ci_high".
+        Infinite ends run to the edge of the panel with an arrow, nan is left out. Further columns may be "group"
+        (divides the rows into panels, each with a scale of its own), "clear" (booleans: rows drawn in colour, by the
+        sign of the difference, the others in grey) and "band" (distances from zero, shaded behind the row).
     xlabel, caption : str
         Texts below and above.
 
@@ -59,16 +40,18 @@ def intervals(
     """
     from matplotlib.figure import Figure
 
-    groups = [("", frame)] if group is None else [(str(name), part) for name, part in frame.groupby(group, sort=False)]
-    shown = [(name, _largest(part, estimate)) for name, part in groups]
-    heights = [0.34 * len(part) + 0.55 for _, part in shown]
+    groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
+    wholes = {str(name): part for name, part in groups}
+    shown = {name: _largest(part) for name, part in wholes.items()}
+    heights = [0.34 * len(part) + 0.55 for part in shown.values()]
     figure = Figure(figsize=(7.5, sum(heights) + 0.75), layout="constrained")
     panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, (name, part), (_, whole) in zip(panels, shown, groups, strict=True):
-        left_out = f" (the {len(part)} largest of {len(whole)})" if len(part) < len(whole) else ""
+    for axes, (name, part) in zip(panels, shown.items(), strict=True):
+        n = len(wholes[name])
+        left_out = f" (the {len(part)} largest of {n})" if len(part) < n else ""
         axes.set_title(name + left_out, loc="left", fontsize=10, color=INK)
-        _draw_intervals(axes, part, estimate, low, high, clear, band)
-        axes.set_yticks(range(len(part)), [str(text) for text in part[label]])
+        _draw_intervals(axes, part)
+        axes.set_yticks(range(len(part)), [str(text) for text in part["label"]])
     panels[-1].set_xlabel(xlabel, color=INK)
     if caption:
         lines = textwrap.wrap(caption, 105)
@@ -162,21 +145,17 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
     return figure
 
 
-def _largest(part: pd.DataFrame, estimate: str) -> pd.DataFrame:
-    """Keep the rows with the largest estimates, in their order."""
-    if len(part) <= MOST_ROWS:
-        return part
-    keep = part[estimate].abs().to_numpy().argsort()[::-1][:MOST_ROWS]
+def _largest(part: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows with the largest differences, in their order."""
+    keep = part["difference"].abs().to_numpy().argsort()[::-1][:MOST_ROWS]
     return part.iloc[np.sort(keep)]
 
 
-def _draw_intervals(
-    axes: Axes, part: pd.DataFrame, estimate: str, low: str, high: str, clear: str | None, band: str | None
-) -> None:
+def _draw_intervals(axes: Axes, part: pd.DataFrame) -> None:
     _bare(axes)
-    numbers = part[[estimate, low, high]].to_numpy(dtype=np.float64)
-    shades = np.zeros(len(part)) if band is None else np.nan_to_num(part[band].to_numpy(dtype=np.float64))
-    strong = np.ones(len(part), dtype=bool) if clear is None else part[clear].to_numpy(dtype=bool)
+    numbers = part[["difference", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    shades = np.nan_to_num(part["band"].to_numpy(dtype=np.float64)) if "band" in part else np.zeros(len(part))
+    strong = part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
     finite = np.concatenate([numbers[np.isfinite(numbers)], shades, -shades, [0.0]])
     room = 0.06 * max(float(np.ptp(finite)), 1e-9)
     left, right = float(finite.min()) - room, float(finite.max()) + room

@@ -1,7 +1,8 @@
 """Significance: arrays in, numbers out. The query is the unit of everything here."""
 
 from rankeval.significance.declarations import Correction, PairedResult, Settings, SignificanceTest
-from rankeval.significance.registry import CORRECTIONS, FOLD_TESTS, TESTS, adjust, paired_test
+from rankeval.significance.registry import CORRECTIONS, FOLD_TESTS, TESTS
+from rankeval.significance.running import adjust, paired_test
 
 __all__ = [
     "CORRECTIONS",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankeval.significance.declarations import Floats, Settings
+from rankeval.significance.declarations import Floats, Settings, SignificanceTest
 from rankeval.significance.registry import CORRECTIONS, TESTS
 
 
@@ -78,24 +78,24 @@ def family_level(alpha: float, correction: str, size: int) -> float:
     return alpha / size if CORRECTIONS[correction].familywise else alpha
 
 
-def family_notes(test: str, correction: str, size: int) -> list[str]:
+def family_notes(test: SignificanceTest, correction: str, size: int) -> list[str]:
     """Say what the correction does not promise, and which test its p-values come from."""
     declared = CORRECTIONS[correction]
     notes = [declared.note.format(size=size)] if declared.note and size > 1 else []
-    if declared.own_test not in ("", test):
+    own_test = TESTS.get(declared.own_test, test)
+    if own_test is not test:
         notes.append(
-            f"adjusted p-values come from the {TESTS[declared.own_test].words}, joint over the family; raw ones from "
-            f"the {TESTS[test].words}"
+            f"adjusted p-values come from the {own_test.words}, joint over the family; raw ones from the {test.words}"
         )
     return notes
 
 
-def resolution_notes(test: str, correction: str, size: int, n: int, settings: Settings) -> list[str]:
+def resolution_notes(test: SignificanceTest, correction: str, size: int, n: int, settings: Settings) -> list[str]:
     """Say if no data could have led to a rejection."""
     joint = CORRECTIONS[correction].is_joint
     level = settings.alpha if joint else family_level(settings.alpha, correction, size)
     # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.
-    floor, at_random = max((one.floor(n, settings), one.is_random(n)) for one in (TESTS[test], CORRECTIONS[correction]))
+    floor, at_random = max((one.floor(n, settings), one.is_random(n)) for one in (test, CORRECTIONS[correction]))
     if floor <= level * (1 + 1e-9):
         return []
     needed = math.ceil(settings.n_resamples * floor / level)

@@ -7,15 +7,13 @@ The correction adds the ratio of test to training queries to the variance of the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rankeval.errors import InvalidInput
 from rankeval.significance.declarations import Alternative, Floats, PairedResult, Settings
-from rankeval.significance.power import detectable_difference
-from rankeval.significance.registry import FOLD_TESTS, run
+from rankeval.significance.registry import FOLD_TESTS
+from rankeval.significance.running import run
 
 REPEATS_RECOMMENDED = 10
 """One run of ten folds finds half of the differences that ten runs find (power .38 against .74 where both were
@@ -66,6 +64,8 @@ def corrected_resampled_t(
 def widened(d: ArrayLike, ratio: float) -> Floats:
     """Return differences of the same mean whose plain t is the corrected one.
 
+    So the plain interval of these is the corrected one too, and so is the detectable difference at their deviation.
+
     Parameters
     ----------
     d, ratio
@@ -84,24 +84,3 @@ def widened(d: ArrayLike, ratio: float) -> Floats:
     mean = folds.mean(axis=0)
     # var * (1 / J + ratio) is the plain variance of the mean, var / J, times 1 + J * ratio.
     return np.asarray(mean + (folds - mean) * np.sqrt(1 + len(folds) * ratio))
-
-
-def detectable_fold_difference(
-    d: ArrayLike, ratio: float, alpha: float = 0.05, power: float = 0.8, *, alternative: Alternative = "two-sided"
-) -> Any:
-    """Return the smallest true difference that the corrected t shows with the power asked for.
-
-    Parameters
-    ----------
-    d, ratio
-        As in `corrected_resampled_t`.
-    alpha, power, alternative
-        As in `detectable_difference`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_pairs,)
-        In the units of the measure.
-    """
-    folds = widened(d, ratio)
-    return detectable_difference(len(folds), folds.std(axis=0, ddof=1), alpha, power, alternative=alternative)

@@ -30,8 +30,8 @@ def drawn(figure):
 
 
 def test_intervals_have_a_row_each_and_a_panel_per_group():
-    frame = rows(4, measure=["AP", "AP", "RR", "RR"], clear=[True, False, True, False], band=0.08)
-    figure = plots.intervals(frame, label="label", group="measure", clear="clear", band="band", caption="x " * 200)
+    frame = rows(4, group=["AP", "AP", "RR", "RR"], clear=[True, False, True, False], band=0.08)
+    figure = plots.intervals(frame, caption="x " * 200)
     assert drawn(figure) > 1000
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["AP", "RR"]
     labels = [[text.get_text() for text in axes.get_yticklabels()] for axes in figure.axes]
@@ -42,18 +42,18 @@ def test_intervals_have_a_row_each_and_a_panel_per_group():
 def test_intervals_without_ends_are_drawn(low, high):
     """One-sided, missing and empty intervals keep their point within a finite axis."""
     frame = rows(2).assign(ci_low=low, ci_high=high)
-    figure = plots.intervals(frame, label="label")
+    figure = plots.intervals(frame)
     assert drawn(figure) > 1000
     left, right = figure.axes[0].get_xlim()
     assert -1 < left < -0.1 < 0.2 < right < 1
 
 
 def test_a_difference_of_zero_only_is_drawn():
-    assert drawn(plots.intervals(rows(1).assign(difference=0.0, ci_low=0.0, ci_high=0.0), label="label")) > 1000
+    assert drawn(plots.intervals(rows(1).assign(difference=0.0, ci_low=0.0, ci_high=0.0))) > 1000
 
 
 def test_of_many_intervals_the_largest_are_drawn_and_counted():
-    figure = plots.intervals(rows(500), label="label", group=None)
+    figure = plots.intervals(rows(500))
     assert len(figure.axes[0].get_yticks()) == plots.MOST_ROWS
     assert "the 60 largest of 500" in figure.axes[0].get_title(loc="left")
     assert figure.get_figheight() < 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankeval.significance import Settings, adjust
+from rankeval.significance import TESTS, Settings, adjust
 from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
 from rankeval.significance.multiple import max_t, tukey
 
@@ -43,15 +43,15 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
 
 
 def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more():
-    assert "expected share" in family_notes("t", "bh", 2)[0]
-    assert "exchangeable" in family_notes("t", "tukey", 2)[0]
-    assert family_notes("t", "none", 3) == ["p-values are not corrected for the 3 comparisons"]
+    assert "expected share" in family_notes(TESTS["t"], "bh", 2)[0]
+    assert "exchangeable" in family_notes(TESTS["t"], "tukey", 2)[0]
+    assert family_notes(TESTS["t"], "none", 3) == ["p-values are not corrected for the 3 comparisons"]
     for correction in ("bh", "tukey", "none"):
-        assert family_notes("t", correction, 1) == []
+        assert family_notes(TESTS["t"], correction, 1) == []
     for correction in ("holm", "bonferroni"):
-        assert family_notes("t", correction, 5) == []
-    assert family_notes("randomization", "max_t", 5) == []
-    (note,) = family_notes("t", "max_t", 5)
+        assert family_notes(TESTS["t"], correction, 5) == []
+    assert family_notes(TESTS["randomization"], "max_t", 5) == []
+    (note,) = family_notes(TESTS["t"], "max_t", 5)
     assert note.startswith("adjusted p-values come from the randomisation test (sign flips), joint over the family; ")
     assert note.endswith("raw ones from the paired t test")
 
@@ -80,7 +80,7 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
 )
 def test_a_family_in_which_nothing_could_be_significant_is_noted(test, correction, size, n, n_resamples, says):
     """The smallest p-value that there is against the level of the hardest comparison, at 5 %."""
-    notes = resolution_notes(test, correction, size, n, Settings(n_resamples=n_resamples))
+    notes = resolution_notes(TESTS[test], correction, size, n, Settings(n_resamples=n_resamples))
     assert (notes == []) == (says is None)
     if says:
         assert notes[0].startswith("nothing can be significant here: the smallest p-value possible is ")

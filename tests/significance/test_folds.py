@@ -10,7 +10,8 @@ from scipy import stats
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.significance import TESTS, paired_test
-from rankeval.significance.folds import corrected_resampled_t, detectable_fold_difference
+from rankeval.significance.folds import corrected_resampled_t, widened
+from rankeval.significance.power import detectable_difference
 
 D = np.array([0.02, 0.05, -0.01, 0.04, 0.03, 0.01, 0.06, 0.02, 0.0, 0.03])
 
@@ -45,7 +46,7 @@ def test_the_detectable_difference_is_found_with_the_power_asked_for():
     generator = np.random.default_rng(0)
     own = generator.normal(0, sd, (n, 4000))
     common = generator.normal(0, sd * np.sqrt(ratio), 4000)
-    found = float(detectable_fold_difference(own[:, 0] / own[:, 0].std(ddof=1) * sd, ratio))
+    found = float(detectable_difference(n, widened(own[:, 0] / own[:, 0].std(ddof=1) * sd, ratio).std(ddof=1)))
     power = (corrected_resampled_t(own + common + found, ratio).p_value <= 0.05).mean()
     assert power == pytest.approx(0.8, abs=0.03)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rankeval.significance import TESTS, Settings, paired_test
-from rankeval.significance.folds import corrected_resampled_t, detectable_fold_difference
+from rankeval.significance.folds import corrected_resampled_t, widened
 from rankeval.significance.multiple import max_t, tukey
+from rankeval.significance.power import detectable_difference
 
 D = [
     0.1,
@@ -69,4 +70,4 @@ def test_the_defaults_of_fold_tests_are_those_documented():
     result = corrected_resampled_t(D, 0.25)
     assert result.p_value == pytest.approx(0.34358103592461037, rel=1e-9)
     assert (result.ci_low, result.ci_high) == pytest.approx((-0.07275050642714707, 0.19875050642714703), rel=1e-9)
-    assert detectable_fold_difference(D, 0.25) == pytest.approx(0.1915652335715006, rel=1e-6)
+    assert detectable_difference(len(D), widened(D, 0.25).std(ddof=1)) == pytest.approx(0.1915652335715006, rel=1e-6)

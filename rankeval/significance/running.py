@@ -1,0 +1,171 @@
+"""Run a test or a correction by its name, with all that holds for every one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankeval._registry import chosen, unknown
+from rankeval.significance.columns import as_columns, without_variance
+from rankeval.significance.declarations import (
+    Alternative,
+    Floats,
+    PairedResult,
+    Rng,
+    Settings,
+    SignificanceTest,
+    one_pattern,
+)
+from rankeval.significance.registry import TESTS, corrections_of_p_values
+
+FEW_QUERIES = 50
+"""Below this the liberal tests carry a note with their measured error rates."""
+
+
+def paired_test(
+    name: str,
+    d: ArrayLike,
+    *,
+    alternative: Alternative = "two-sided",
+    confidence_level: float = 0.95,
+    n_resamples: int = 9999,
+    rng: Rng = None,
+) -> PairedResult:
+    """Run a test by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `TESTS`.
+    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
+        Per-query differences, system minus baseline.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        "greater": the system is better than the baseline.
+    confidence_level : float, default 0.95
+        Of the interval.
+    n_resamples : int, default 9999
+        For tests that resample.
+    rng : int, Generator or None
+        Source of the resamples.
+
+    Returns
+    -------
+    PairedResult
+        P-values and intervals, in the shape of `d` without its first axis.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two queries, a difference that is not finite, or no resample.
+    UnknownName
+        There is no such test or alternative.
+
+    Examples
+    --------
+    >>> round(float(paired_test("t", [0.1, 0.3, 0.2]).p_value), 4)
+    0.0742
+    >>> float(paired_test("randomization", [1, 2, 3]).p_value)  # 2 of the 8 patterns of signs reach |6|
+    0.25
+    """
+    settings = Settings(alternative, confidence_level, n_resamples, rng)
+    return run(TESTS[chosen("test", name, TESTS)], d, settings)
+
+
+def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResult:
+    """Check the differences, run a test on them, and add what holds for all tests.
+
+    Parameters
+    ----------
+    test : SignificanceTest
+        Its declaration.
+    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
+        Per-query differences.
+    settings : Settings
+        Alternative, level and resamples.
+
+    Returns
+    -------
+    PairedResult
+        As `paired_test` returns it.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two queries, or a difference that is not finite.
+    """
+    columns = as_columns(d)
+    n, mean, flat = len(columns), columns.mean(axis=0), without_variance(columns) & test.needs_variance
+    # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
+    # of columns, and no p-value may depend on another pair's.
+    found = test.function(np.where(flat, np.arange(n)[:, None], columns), settings)
+    p_value = np.where(flat, _p_of_constants(mean, n, settings), found.p_value)
+    p_value = np.clip(p_value, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
+    low, high = (np.where(flat, mean, limit) for limit in (found.ci_low, found.ci_high))
+    if settings.alternative == "greater":
+        high = np.full_like(high, np.inf)
+    elif settings.alternative == "less":
+        low = np.full_like(low, -np.inf)
+    p_value, low, high = (part.reshape(np.shape(d)[1:])[()] for part in (p_value, low, high))
+    declared = [test.note] if test.note else []
+    constant = _constant_notes(int((flat & (mean != 0)).sum()))
+    return PairedResult(p_value, low, high, (*found.notes, *declared, *constant, *liberal_notes(test, n)))
+
+
+def adjust(p: ArrayLike, method: str = "holm") -> Floats:
+    """Adjust the p-values of a family.
+
+    Parameters
+    ----------
+    p : array_like of shape (n_comparisons,)
+        P-values in [0, 1].
+    method : str, default "holm"
+        A key of `CORRECTIONS` that needs p-values only: "holm", "bonferroni", "bh" or "none".
+
+    Returns
+    -------
+    ndarray of shape (n_comparisons,)
+        Adjusted p-values in the order given, never below the given ones.
+
+    Raises
+    ------
+    InvalidInput
+        P-values outside [0, 1] or NaN.
+    UnknownName
+        No such correction, or one that needs scores (`max_t`, `tukey`).
+    """
+    known = corrections_of_p_values()
+    if method not in known:
+        raise unknown("correction of p-values", method, known)
+    return known[method].function(p)
+
+
+def _p_of_constants(mean: Floats, n: int, settings: Settings) -> Floats:
+    """Return the p-values of differences that are the same number on every query.
+
+    Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap sees one value only:
+    either would print a p of 0. The sign flips still have a distribution there, in which the observed order is the
+    most extreme one: 2 in 2^n, or 1 in 2^n for a one-sided test.
+    """
+    return np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
+
+
+def liberal_notes(test: SignificanceTest, n: int) -> list[str]:
+    """Return the note with a test's measured error rates if so many queries are too few for it to hold its level."""
+    if not test.liberal or n >= FEW_QUERIES:
+        return []
+    note = (
+        f"the {test.words} is liberal on fewer than {FEW_QUERIES} queries (here {n}): two-sided false positives "
+        f'measured where 5 % were asked are {test.liberal}, more on skewed differences; prefer test="t", '
+        '"randomization" or "bootstrap"'
+    )
+    return [note]
+
+
+def _constant_notes(count: int) -> list[str]:
+    if not count:
+        return []
+    note = (
+        f"{count} of the differences tested: the same number on every query. Without variance neither t nor a "
+        "bootstrap is defined: the p-value is that of the sign flips, and the interval has no width"
+    )
+    return [note]
