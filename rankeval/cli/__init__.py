@@ -7,6 +7,7 @@ imports what is slow to import.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,6 +89,30 @@ Project = Annotated[str, typer.Argument(help="The guard's project.")]
 DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
 DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
+
+
+def _ending_with(lines: Callable[[], Iterable[str]]) -> type[typer.core.TyperCommand]:
+    """Make a class of commands whose help ends with lines that are found only when somebody asks for help."""
+
+    class Listing(typer.core.TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self.epilog = "\n\n".join(lines())
+            super().format_help(ctx, formatter)
+
+    return Listing
+
+
+def _declared_tests() -> Iterator[str]:
+    from rankeval.significance import CORRECTIONS, TESTS
+
+    for title, declared in (("Tests", TESTS), ("Corrections", CORRECTIONS)):
+        yield f"{title}: {'; '.join(f'{name} ({one.words})' for name, one in declared.items())}."
+
+
+def _declared_checks() -> Iterator[str]:
+    from rankeval.guard import list_checks
+
+    return (f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples())
 
 
 @app.command()
@@ -197,7 +222,7 @@ def evaluate(
     print_scores(evaluations, Format(output.value), per_query=per_query)
 
 
-@app.command()
+@app.command(cls=_ending_with(_declared_tests))
 def compare(
     qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgments.")],
     runs: Annotated[list[Path], typer.Argument(help="Two rankings or more, one file each.", metavar="RUN RUN...")],
@@ -207,8 +232,8 @@ def compare(
     missing: Missing = None,
     no_relevant: NoRelevant = None,
     baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
-    test: Annotated[str, typer.Option(help="Significance test: t, randomization, bootstrap.")] = "t",
-    correction: Annotated[str, typer.Option(help="For many comparisons: holm, bonferroni, bh, none.")] = "holm",
+    test: Annotated[str, typer.Option(help="Significance test, by its name below.")] = "t",
+    correction: Annotated[str, typer.Option(help="Correction for many comparisons, by its name below.")] = "holm",
     limit: LimitOptions = None,
     output: OutputFormat = Format.table,
 ) -> None:
@@ -309,18 +334,7 @@ def verify(
     tell(f"{guard.ledger} is whole; head {guard.head}")
 
 
-class _ListedChecks(typer.core.TyperCommand):
-    """A command whose help ends with the checks that are declared."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        from rankeval.guard import list_checks
-
-        rows = list_checks().itertuples()
-        self.epilog = "\n\n".join(f"{check.Index} ({check.severity}): {check.finds}" for check in rows)
-        super().format_help(ctx, formatter)
-
-
-@guard_app.command(cls=_ListedChecks)
+@guard_app.command(cls=_ending_with(_declared_checks))
 def checks(output: OutputFormat = Format.table) -> None:
     """List the checks that the guard makes when a collection is registered."""
     from rankeval.guard import list_checks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankeval.significance import TESTS, Settings, adjust
+from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust
 from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
 from rankeval.significance.multiple import max_t, tukey
 
@@ -22,7 +22,7 @@ def columns():
 
 
 @pytest.mark.parametrize(("size", "families"), [(2, [[0, 1], [2, 3], [4, 5]]), (6, [[0, 1, 2, 3, 4, 5]])])
-@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", "none", "max_t", "tukey"])
+@pytest.mark.parametrize("correction", CORRECTIONS)
 def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, families):
     """Each is adjusted by itself, in the order of the columns; never below the raw p-value."""
     p, d, scores = columns()

@@ -55,14 +55,6 @@ def test_wilcoxon_and_sign_say_what_they_test():
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_equal_systems_have_p_one(name):
-    """All differences zero: p is 1 and the interval is the point 0, by every test."""
-    result = paired_test(name, np.zeros((20, 2)), n_resamples=99, rng=0)
-    assert result.p_value.tolist() == [1.0, 1.0]
-    assert result.ci_low.tolist() == result.ci_high.tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("name", TESTS)
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_constant_difference_gets_the_p_value_of_the_sign_flips(name, alternative):
     """SciPy's t says 8e-33 for three queries; ours 2 in 2^n, as every exact test says."""
@@ -71,22 +63,6 @@ def test_constant_difference_gets_the_p_value_of_the_sign_flips(name, alternativ
     assert result.p_value == pytest.approx({"two-sided": 0.25, "greater": 0.125, "less": 1.0}[alternative])
     if name in ("t", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"):
         assert "same number on every query" in result.notes[0]
-
-
-@pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize(
-    ("d", "message"),
-    [
-        ([0.5], "at least 2 queries, found 1"),
-        ([], "at least 2 queries, found 0"),
-        ([0.1, np.nan, 0.2], "found 1 that are NaN"),
-        ([0.1, np.inf], "finite"),
-        (np.zeros((2, 2, 2)), "shape"),
-    ],
-)
-def test_bad_differences_are_refused(name, d, message):
-    with pytest.raises(InvalidInput, match=message):
-        paired_test(name, d)
 
 
 def test_unknown_names_are_refused_with_the_near_misses():
@@ -238,14 +214,6 @@ def test_differences_leave_the_scores_as_they_are_and_see_small_ones():
     assert (differences(two, one) != 0).tolist() == [False, True, False, False]
     assert differences([1.0], [1.0 + 3e-12]) != 0
     assert one.tolist() == [1.0, 1e-13, 0.5, 1e6]
-
-
-@pytest.mark.parametrize("alternative", SIDES)
-@pytest.mark.parametrize("name", TESTS)
-def test_one_sided_intervals_are_open_on_the_other_side(name, alternative):
-    result = paired_test(name, RNG.normal(size=(20, 2)), alternative=alternative, n_resamples=199, rng=0)
-    assert np.isneginf(result.ci_low).tolist() == [alternative == "less"] * 2
-    assert np.isposinf(result.ci_high).tolist() == [alternative == "greater"] * 2
 
 
 @pytest.mark.parametrize("name", ["t", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
