@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows, index_of
 from rankeval.collection.data import RankingData
 from rankeval.collection.qrels import Qrels, as_qrels
-from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
 from rankeval.contamination.hashing import as_numbers
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.checks import Finding
+from rankeval.guard.loaded import LoadedCollection
 from rankeval.io.ids import as_typed
-
-
-@dataclass(frozen=True, eq=False)
-class Content:
-    """The data of a collection: rows with their labels, or judgments.
-
-    Attributes
-    ----------
-    X, y, qid, docid
-        Rows; None for judgments.
-    qrels : Qrels, optional
-        Judgments.
-    queries : mapping of query id to str, optional
-        The texts of the queries.
-    index : pandas Index, optional
-        Labels of the rows; scores with an index must have the same one.
-    """
-
-    X: Any | None = None
-    y: NDArray[np.float64] | None = None
-    qid: NDArray[Any] | None = None
-    docid: NDArray[Any] | None = None
-    qrels: Qrels | None = None
-    queries: Mapping[Any, str] | None = None
-    index: Any | None = None
-
-    def fingerprint(self) -> Fingerprint:
-        """Fingerprint the data as it is now."""
-        if self.qrels is not None:
-            return fingerprint_qrels(self.qrels, queries=self.queries)
-        return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
-
-    @property
-    def labels(self) -> NDArray[np.float64]:
-        """The labels, one per row."""
-        return as_numbers(self.y if self.qrels is None else self.qrels.relevance, name="labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +35,7 @@ class RegisteredCollection:
         Findings of the registration checks.
     ledger, head : str
         The ledger, and its head after the registration.
-    content : Content
+    content : LoadedCollection
         The data.
     """
 
@@ -85,7 +48,24 @@ class RegisteredCollection:
     findings: tuple[Finding, ...]
     ledger: str
     head: str
-    content: Content = field(repr=False)
+    content: LoadedCollection = field(repr=False)
+
+    def loaded(self) -> LoadedCollection:
+        """Return the data, which must still be the registered content.
+
+        Raises
+        ------
+        LedgerError
+            If the data was changed in memory since.
+        """
+        now = replace(self.content)  # a copy without the fingerprint, which is thus taken again
+        if now.prints.digest != self.digest:
+            raise LedgerError(
+                f"the data of {self.name!r} was changed in memory after its registration (digest "
+                f"{now.prints.digest[:12]} now, {self.digest[:12]} then): load it again and register it under the same "
+                "name"
+            )
+        return now
 
     def __repr__(self) -> str:
         return (
@@ -99,7 +79,9 @@ class RegisteredCollection:
         return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
 
 
-def content_of(X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any) -> Content:
+def load_collection(
+    X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any
+) -> LoadedCollection:
     """Check the data that was given to `Guard.register` or `Guard.status`.
 
     Parameters
@@ -125,7 +107,7 @@ def content_of(X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, st
     if qrels is not None:
         if X is not None or y is not None or qid is not None:
             raise InvalidInput("give rows (X, y, qid=) or judgments (qrels=), not both")
-        return Content(qrels=as_qrels(qrels), queries=queries)
+        return LoadedCollection(qrels=as_qrels(qrels), queries=queries)
     if y is None:
         raise InvalidInput("y is missing: a test collection has a label for each row, or is given as qrels=")
     if qid is None:
@@ -137,4 +119,4 @@ def content_of(X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, st
         raise InvalidInput(f"y: row {int(np.argmin(np.isfinite(labels)))} has no finite label")
     rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
     documents = None if docid is None else as_typed(docid, "docid")
-    return Content(rows, labels, as_typed(qid), documents, queries=queries, index=index)
+    return LoadedCollection(rows, labels, as_typed(qid), documents, queries=queries, index=index)

@@ -76,6 +76,11 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
+    def about(self) -> dict[str, str]:
+        """The keys by which entries of the ledger name the plan."""
+        return {"plan": self.id, "digest": self.digest, "collection": self.collection}
+
+    @property
     def family_key(self) -> str:
         """Text that two plans share if they are corrected in one batch: all but their systems and secondary measures.
 

@@ -10,15 +10,13 @@ from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard import steps
-from rankeval.guard.collection import RegisteredCollection, content_of
+from rankeval.guard.collection import RegisteredCollection, load_collection
 from rankeval.guard.plan import Plan
-from rankeval.guard.rankings import LoadedCollection, output_digest
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.status import Status, status_of
 from rankeval.ledger import discovery
 from rankeval.ledger.sql import Ledger
 from rankeval.measures import Measure
-from rankeval.measures import measure as parse_measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,10 +106,6 @@ class Guard:
         queries : mapping of query id to str, optional
             The texts of the queries.
 
-        Returns
-        -------
-        RegisteredCollection
-
         Raises
         ------
         InvalidInput
@@ -121,7 +115,7 @@ class Guard:
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
-        content = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
+        content = load_collection(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
         collection = steps.register(self._journal, name, content)
         self._collections[collection.digest] = collection
         return collection
@@ -158,11 +152,6 @@ class Guard:
         alpha, n_resamples, rng : float, int, int
             Level, resamples and seed of the randomisation test.
 
-        Returns
-        -------
-        Plan
-            The plan, which the ledger holds with its rankings.
-
         Raises
         ------
         InvalidInput
@@ -170,28 +159,17 @@ class Guard:
         LedgerError
             If the collection was retired, or belongs to another ledger.
         """
-        if not isinstance(systems, Mapping) or len(systems) < 2:
-            raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
-        if not isinstance(test, RegisteredCollection):
-            raise InvalidInput(f"test is {test!r}; expected the result of guard.register")
-        loaded = LoadedCollection.of(test)
-        rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
-        primary = str(parse_measure(measure, convention))
-        others = dict.fromkeys(str(parse_measure(one, convention)) for one in secondary)
-        plan = Plan(
-            project=self.project,
-            collection=test.name,
-            digest=test.digest,
-            systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
-            baseline=baseline,
-            measure=primary,
-            secondary=tuple(one for one in others if one != primary),
+        return steps.freeze(
+            self._journal,
+            test,
+            systems,
+            measures=(measure, *secondary),
             convention=get_convention(convention),
+            baseline=baseline,
             alpha=float(alpha),
             n_resamples=int(n_resamples),
             rng=int(rng),
         )
-        return steps.freeze(self._journal, test, plan, {name: loaded.stored(one) for name, one in rankings.items()})
 
     def plan(self, plan_id: str) -> Plan:
         """Return a frozen plan of this project.
@@ -237,15 +215,8 @@ class Guard:
 
         If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
         """
-        records = self._journal.read()
-        plan = records.plan(plan.id if isinstance(plan, Plan) else plan)
-        test = test or self._collections.get(plan.digest)
-        if test is None or test.digest != plan.digest:
-            raise LedgerError(
-                f"plan {plan.id} is about {plan.collection!r} (digest {plan.digest[:12]}), which is not at hand: "
-                f"register it again, guard.register({plan.collection!r}, ...), then open the plan"
-            )
-        return steps.open_plan(self._journal, records, plan, test)
+        plan_id = plan.id if isinstance(plan, Plan) else plan
+        return steps.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
 
     def looks(self, test: RegisteredCollection | str) -> pd.DataFrame:
         """Return the looks of this project at a collection, one row per look, oldest first.
@@ -305,7 +276,7 @@ class Guard:
         -------
         Status
         """
-        data = content_of(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).fingerprint()
+        data = load_collection(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).prints
         records = self._journal.read()
         found = [match(one, data) for one in records.in_force()]
         return status_of(found, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)

@@ -55,6 +55,12 @@ class Records:
         """The registered collections of all projects."""
         return registered_contents(self.snapshot.entries)
 
+    @cached_property
+    def plans(self) -> dict[str, Mapping[str, Any]]:
+        """Id -> body of the project's frozen plans."""
+        own = [one for one in self.snapshot.entries if one.kind == "freeze" and one.project == self.project]
+        return {entry.body["plan"]: entry.body for entry in own}
+
     def in_force(self) -> list[RegisteredContent]:
         """Return the collections of all projects that are not retired."""
         return [one for one in self.contents if one.retired is None]
@@ -136,25 +142,14 @@ class Records:
         LedgerError
             If no plan or more than one begins so.
         """
-        found = self._plans(plan_id)
+        found = [one for one in self.plans if one.startswith(plan_id)]
         if len(found) != 1 or not plan_id:
             raise LedgerError(
                 f"{len(found) if plan_id else 'no'} plans of project {self.project!r} begin with {plan_id!r} in the "
                 f"ledger {self.where}: give the id of one that was frozen"
             )
-        body = found.popitem()[1]
+        body = self.plans[found[0]]
         return Plan.from_content(body["content"], collection=body["collection"], ledger=self.where, head=self.head)
-
-    def is_frozen(self, plan: Plan) -> bool:
-        """Return whether a plan is on record."""
-        return bool(self._plans(plan.id))
-
-    def _plans(self, plan_id: str) -> dict[str, Any]:
-        """Return the bodies of the project's plans whose ids begin so."""
-        bodies = [
-            entry.body for entry in self.snapshot.entries if entry.kind == "freeze" and entry.project == self.project
-        ]
-        return {body["plan"]: body for body in bodies if body["plan"].startswith(plan_id)}
 
 
 class Journal:

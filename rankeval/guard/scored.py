@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankeval.errors import LedgerError
 from rankeval.guard.history import CONFIRMATORY, EXPLORATORY, History, OpeningStatus, inflation_of
+from rankeval.guard.loaded import LoadedCollection, Ranking
 from rankeval.guard.plan import Plan
-from rankeval.guard.rankings import LoadedCollection, Ranking
 from rankeval.ledger.arrays import decode_array, encode_array
 
 if TYPE_CHECKING:
@@ -78,13 +78,8 @@ class ScoredPlan:
         """
         plan = self.plan
         return {
-            "plan": plan.id,
-            "digest": plan.digest,
-            "collection": plan.collection,
-            "status": status.status,
-            "looks": list(status.looks),
-            "n_looks": status.n_looks,
-            "family": list(status.family),
+            **plan.about,
+            **asdict(status),
             "measures": [plan.measure, *plan.secondary],
             "values": {name: float(one.aggregate()[self.labels[0]]) for name, one in self.evaluations.items()},
             "systems": {

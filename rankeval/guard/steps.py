@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rankeval.collection.convention import Convention
 from rankeval.contamination.matching import match
 from rankeval.contamination.register import RegisteredContent, registration
-from rankeval.errors import InvalidInput, warn
+from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import Registration, run_checks
-from rankeval.guard.collection import Content, RegisteredCollection
+from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.loaded import LoadedCollection, output_digest
 from rankeval.guard.plan import Plan
-from rankeval.guard.rankings import LoadedCollection
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.scored import ScoredPlan
+from rankeval.measures import Measure, measure
 
 if TYPE_CHECKING:
     from rankeval.comparison.result import Comparison
 
 
-def register(journal: Journal, name: str, content: Content) -> RegisteredCollection:
+def register(journal: Journal, name: str, content: LoadedCollection) -> RegisteredCollection:
     """Record a collection and the findings of the checks, unless it is on record.
 
     Parameters
@@ -29,10 +31,10 @@ def register(journal: Journal, name: str, content: Content) -> RegisteredCollect
         The ledger.
     name : str
         Name of the collection.
-    content : Content
+    content : LoadedCollection
         Its data.
     """
-    data = content.fingerprint()
+    data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
     body = {"name": name, **registration(data, content.X)}
@@ -64,54 +66,89 @@ def register(journal: Journal, name: str, content: Content) -> RegisteredCollect
     return journal.decide(record)
 
 
-def freeze(journal: Journal, test: RegisteredCollection, plan: Plan, stored: Mapping[str, Any]) -> Plan:
-    """Record a plan with its rankings, unless it is on record; return it with ledger and head.
+def freeze(
+    journal: Journal,
+    test: RegisteredCollection,
+    systems: Mapping[str, Any],
+    *,
+    measures: Sequence[str | Measure],
+    convention: Convention,
+    **options: Any,
+) -> Plan:
+    """Record a plan with the rankings of its systems, unless it is on record.
 
     Parameters
     ----------
     journal : Journal
         The ledger.
     test : RegisteredCollection
-        The collection of the plan.
-    plan : Plan
-        The plan.
-    stored : mapping of str to mapping
-        System -> its ranking, as the ledger stores it.
+        The collection.
+    systems : mapping of str to array, fitted model or Run
+        The systems.
+    measures : sequence of str or Measure
+        The primary measure, then the secondary ones.
+    convention : Convention
+        The rules of scoring.
+    **options
+        Further fields of the plan.
     """
-    about = {"plan": plan.id, "digest": plan.digest, "collection": plan.collection}
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
+    if not isinstance(test, RegisteredCollection):
+        raise InvalidInput(f"test is {test!r}; expected the result of guard.register")
+    loaded = test.loaded()
+    rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
+    primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
+    plan = Plan(
+        project=journal.project,
+        collection=test.name,
+        digest=test.digest,
+        systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
+        measure=primary,
+        secondary=tuple(secondary),
+        convention=convention,
+        **options,
+    )
+    stored = {name: loaded.stored(ranking) for name, ranking in rankings.items()}
 
     def record(records: Records) -> str:
         records.in_use(test)
-        if records.is_frozen(plan):
+        if plan.id in records.plans:
             return records.head
         # The rankings are an entry of their own, so that reading plans stays cheap.
-        notes = ("rankings", about | {"rankings": stored}), ("freeze", about | {"content": plan.content()})
-        return journal.append(records, *notes)
+        about = plan.about | {"rankings": stored}
+        return journal.append(records, ("rankings", about), ("freeze", plan.about | {"content": plan.content()}))
 
     return replace(plan, ledger=journal.ledger.where, head=journal.decide(record))
 
 
-def open_plan(journal: Journal, records: Records, plan: Plan, test: RegisteredCollection) -> tuple[Comparison, int]:
+def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> tuple[Comparison, int]:
     """Score a plan, record the opening unless it is on record, and compare.
 
     Parameters
     ----------
     journal : Journal
         The ledger.
-    records : Records
-        The records that hold the plan.
-    plan : Plan
-        The plan.
-    test : RegisteredCollection
-        Its collection.
+    plan_id : str
+        Id of the plan.
+    collections : iterable of RegisteredCollection
+        The collections at hand.
 
     Returns
     -------
     tuple of (Comparison, int)
         The comparison, and the number of looks that were recorded now.
     """
+    records = journal.read()
+    plan = records.plan(plan_id)
+    test = next((one for one in collections if one.digest == plan.digest), None)
+    if test is None:
+        raise LedgerError(
+            f"plan {plan.id} is about {plan.collection!r} (digest {plan.digest[:12]}), which is not at hand: register "
+            f"it again, guard.register({plan.collection!r}, ...), then open the plan"
+        )
     records.in_use(test)
-    loaded = LoadedCollection.of(test)
+    loaded = test.loaded()
 
     def score(plans: Sequence[Plan]) -> list[ScoredPlan]:
         stored = journal.rankings()

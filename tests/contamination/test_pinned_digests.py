@@ -11,7 +11,7 @@ from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.hashing import keys, text_hashes
-from rankeval.guard.rankings import output_digest
+from rankeval.guard.loaded import output_digest
 from rankeval.ledger import sql as ledger_module
 from rankeval.ledger.arrays import encode_array
 from rankeval.ledger.sql import Ledger

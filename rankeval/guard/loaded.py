@@ -1,8 +1,9 @@
-"""The rankings of frozen systems: made from scores, fitted models or runs, and stored until they are opened.
+"""A collection in memory, and the rankings that systems give of it.
 
-The ledger stores a ranking in the order of the content, not of the rows: its scores sorted as
-`Fingerprint.canonical_order` sorts the rows. So a plan can be opened where the same collection was loaded with its rows
-in another order and its queries under other ids.
+Rankings are made from scores, fitted models or runs, and stored in the ledger until they are opened. The ledger stores
+a ranking in the order of the content, not of the rows: its scores are sorted as `Fingerprint.canonical_order` sorts the
+rows. So a plan can be opened where the same collection was loaded with its rows in another order and its queries under
+other ids.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import inspect
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.alignment import check_rows
+from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run, as_run
-from rankeval.contamination.fingerprint import Fingerprint, run_outputs
-from rankeval.errors import InvalidInput, LedgerError
-from rankeval.guard.collection import Content, RegisteredCollection
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
+from rankeval.contamination.hashing import as_numbers
+from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_column, scores
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import decode_array, encode_array
@@ -37,40 +40,39 @@ Ranking = NDArray[np.float64] | Run
 
 @dataclass(frozen=True, eq=False)
 class LoadedCollection:
-    """A collection at hand with its fingerprint, for which rankings are made.
+    """A collection in memory: rows with their labels, or judgments.
 
     Attributes
     ----------
-    content : Content
-        The data.
-    prints : Fingerprint
-        Its fingerprint.
+    X, y, qid, docid
+        Rows; None for judgments.
+    qrels : Qrels, optional
+        Judgments.
+    queries : mapping of query id to str, optional
+        The texts of the queries.
+    index : pandas Index, optional
+        Labels of the rows; scores with an index must have the same one.
     """
 
-    content: Content
-    prints: Fingerprint
+    X: Any | None = None
+    y: NDArray[np.float64] | None = None
+    qid: NDArray[Any] | None = None
+    docid: NDArray[Any] | None = None
+    qrels: Qrels | None = None
+    queries: Mapping[Any, str] | None = None
+    index: Any | None = None
 
-    @classmethod
-    def of(cls, test: RegisteredCollection) -> LoadedCollection:
-        """Fingerprint the data of a registered collection, which must still be the registered content.
+    @cached_property
+    def prints(self) -> Fingerprint:
+        """The fingerprint of the data as it was when first asked for."""
+        if self.qrels is not None:
+            return fingerprint_qrels(self.qrels, queries=self.queries)
+        return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
 
-        Parameters
-        ----------
-        test : RegisteredCollection
-            The collection.
-
-        Raises
-        ------
-        LedgerError
-            If the data was changed in memory since.
-        """
-        prints = test.content.fingerprint()
-        if prints.digest != test.digest:
-            raise LedgerError(
-                f"the data of {test.name!r} was changed in memory after its registration (digest {prints.digest[:12]} "
-                f"now, {test.digest[:12]} then): load it again and register it under the same name"
-            )
-        return cls(test.content, prints)
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """The labels, one per row."""
+        return as_numbers(self.y if self.qrels is None else self.qrels.relevance, name="labels")
 
     def ranking(self, name: str, system: Any) -> Ranking:
         """Return the ranking of one system from its scores, its fitted model or its run.
@@ -87,12 +89,12 @@ class LoadedCollection:
         InvalidInput
             If it gives no ranking of this collection.
         """
-        if self.content.qrels is not None:
+        if self.qrels is not None:
             return as_run(system)
         if hasattr(system, "predict"):
             system = self._predict(name, system)
         # The scores must have the index of the rows, though these were given at the registration.
-        check_rows(y=self.content, **{name: system})
+        check_rows(y=self, **{name: system})
         score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:
@@ -129,10 +131,9 @@ class LoadedCollection:
         """
         from rankeval.evaluation import Given, score
 
-        content = self.content
-        truth = content.labels if content.qrels is None else content.qrels
+        truth = self.labels if self.qrels is None else self.qrels
         asked = [(str(one), one) for one in map(measure, measures)]
-        return score(Given(truth, ranking, content.qid, content.docid).join(convention), asked, name=name)
+        return score(Given(truth, ranking, self.qid, self.docid).join(convention), asked, name=name)
 
     def stored(self, ranking: Ranking) -> dict[str, Any]:
         """Return a ranking as JSON can hold it, in the order of the content.
@@ -185,7 +186,7 @@ class LoadedCollection:
         return scores
 
     def _predict(self, name: str, model: Any) -> Any:
-        X = self.content.X
+        X = self.X
         if X is None:
             raise InvalidInput(f"{name!r} is a model, but the collection was registered without X: give its scores")
         if hasattr(X, "columns") and "qid" in X.columns and "qid" not in getattr(model, "feature_names_in_", ()):
@@ -194,7 +195,7 @@ class LoadedCollection:
             takes_ids = "qid" in inspect.signature(model.predict).parameters
         except (TypeError, ValueError):  # a compiled method has no signature, and takes no ids
             takes_ids = False
-        return model.predict(X, qid=self.content.qid) if takes_ids else model.predict(X)
+        return model.predict(X, qid=self.qid) if takes_ids else model.predict(X)
 
 
 def output_digest(outputs: Mapping[str, Hashes]) -> str:
