@@ -44,10 +44,16 @@ class Guard:
 
     Examples
     --------
-    >>> guard = Guard("my-project", ledger="ledger.db")  # doctest: +SKIP
-    >>> test = guard.register("mslr-test", X, y, qid=qid)  # doctest: +SKIP
-    >>> plan = guard.freeze(test, systems={"v2": scores, "v3": model}, baseline="v2")  # doctest: +SKIP
-    >>> guard.open(plan).table  # doctest: +SKIP
+    >>> import tempfile
+    >>> from rankeval.datasets import make_ranking
+    >>> data = make_ranking(60, 10, 4, rng=0)
+    >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger.db")
+    >>> test = guard.register("my-test", data)
+    >>> plan = guard.freeze(test, systems={"v1": data.X[:, 0], "v2": data.X[:, 1]}, baseline="v1")
+    >>> guard.open(plan).table[["baseline", "system", "n_queries"]].values.tolist()
+    [['v1', 'v2', 60]]
+    >>> guard.looks(test)[["system", "status"]].values.tolist()
+    [['v2', 'confirmatory']]
     """
 
     def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None) -> None:
@@ -73,8 +79,7 @@ class Guard:
     @property
     def head(self) -> str:
         """The hash of the ledger's last entry. Note it elsewhere, to find later whether entries were cut off."""
-        self._journal.seen = self._ledger.head()
-        return self._journal.seen
+        return self._journal.read(kinds=()).head
 
     def register(
         self,

@@ -8,7 +8,7 @@ entries, and the step decides again on newer records. So no entry stands on reco
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -168,11 +168,13 @@ class Journal:
         self.ledger = ledger
         self.seen = GENESIS  # the last head, against which a missing end is found
 
-    def read(self) -> Records:
-        """Read the ledger but for its rankings, which take megabytes for a large collection."""
-        records = Records(self.project, self.ledger.where, self.ledger.read([*KINDS, "freeze"]))
-        self.seen = records.head
-        return records
+    def read(self, kinds: Sequence[str] = (*KINDS, "freeze")) -> Records:
+        """Read the ledger; by default all but its rankings, which take megabytes for a large collection."""
+        snapshot = self.ledger.read(kinds)
+        # A ledger that lost the last head that was seen is cut off: keep that head, so that `Guard.verify` finds it.
+        if snapshot.holds(self.seen):
+            self.seen = snapshot.head
+        return Records(self.project, self.ledger.where, snapshot)
 
     def append(self, records: Records, *notes: Note) -> str:
         """Append entries that were decided on these records, and return the new head."""

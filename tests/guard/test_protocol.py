@@ -499,6 +499,14 @@ class TestStatusRetireVerify:
         assert spoilt("UPDATE rankeval_ledger SET body = replace(body, 's1', 's2') WHERE kind = 'open'") == (False,) * 3
         assert spoilt("DELETE FROM rankeval_ledger WHERE seq = 2") == (False,) * 3
         assert spoilt("DELETE FROM rankeval_ledger WHERE kind = 'open'") == (False, True, False)
+        with sqlite3.connect(guard.ledger) as cut:
+            last = cut.execute("SELECT * FROM rankeval_ledger WHERE kind = 'open'").fetchone()
+            cut.execute("DELETE FROM rankeval_ledger WHERE kind = 'open'")
+        assert guard.head != head
+        assert len(guard.looks(test)) == 0
+        assert not guard.verify(), "reading a shortened ledger does not make it whole"
+        with sqlite3.connect(guard.ledger) as mended:
+            mended.execute("INSERT INTO rankeval_ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)", last)
         assert guard.verify(head)
         assert guard.problems("0" * 63 + "1") == [
             "the head 000000000000 that was noted before is gone: entries were deleted at the end"
