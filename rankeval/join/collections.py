@@ -100,7 +100,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     identity = _identity(qrels, truth.hashes, truth_query, len(queries))[numbers]
     return Joined(
         queries=_numpy(queries)[numbers],
-        offsets=_offsets(run_query[rows], len(queries), numbers),
+        offsets=ranked.offsets if rows is ranked.rows else _offsets(run_query[rows], len(queries), numbers),
         order=None if len(rows) == len(run_query) and _ascend(rows) else rows,
         score=run.score,
         relevance=label,

@@ -1,7 +1,13 @@
-"""Arithmetic on flat arrays: the queries of a chunk lie one after another, and `offsets` says where each begins."""
+"""Arithmetic on flat arrays: queries lie one after another, and offsets say where each begins.
+
+    lists     7 4 2 | 9 | 5 1          offsets   0 3 4 6          sizes   3 1 2
+
+Row `r` of query `q` is at ``offsets[q] + r``. There is no padding, and a list of any length costs what it holds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,3 +40,13 @@ def spread(start: Ints, size: Ints) -> tuple[Ints, Ints]:
     run = np.repeat(np.arange(len(size)), size)
     shift = start - offsets_of(size)[:-1]
     return np.arange(len(run)) + shift[run], run
+
+
+def query_blocks(offsets: Ints, n_rows: int) -> Iterator[slice]:
+    """Yield consecutive queries that have at most ``n_rows`` rows together, or one query that has more."""
+    first = 0
+    while first < len(offsets) - 1:
+        last = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
+        last = min(max(last, first + 1), first + n_rows)  # queries without rows count as rows
+        yield slice(first, last)
+        first = last

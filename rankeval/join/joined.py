@@ -1,6 +1,17 @@
-"""Truth and ranking, joined by a convention: from arrays or files to chunks of `Judged`.
+"""Truth and ranking, joined by a convention, and ranked chunk by chunk into `Judged`.
 
-The result does not know which measures will be asked for; no measure knows what happened here.
+`Joined` holds the input's columns as they were given. `order` and `offsets` say which rows belong to a query, so
+nothing is copied until a chunk of about 260,000 rows is taken:
+
+    columns   score      relevance      judged         (in the input's order)
+       |  rows of the chunk: order[offsets[first] : offsets[last]]
+       v
+    labels -> codes and counts -> rank order -> cut at the convention's depth -> Judged -> kernels
+
+Arrays and collections differ here in two things only. Arrays hold no judgments but those of their rows. A collection
+also has judged documents that were not retrieved: they are counted (`Judged.counts`) and have no rank.
+
+The trap: the levels of a chunk are those of its own labels. A code means nothing outside its chunk.
 """
 
 from __future__ import annotations
@@ -21,7 +32,7 @@ from rankeval.io import columns
 from rankeval.io.columns import places_of
 from rankeval.io.ids import comparable
 from rankeval.join.aspects import JoinedAspects
-from rankeval.join.flat import Ints, offsets_of
+from rankeval.join.flat import Ints, offsets_of, query_blocks
 from rankeval.join.grouping import Grouping, group_rows, refuse_repeats
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import order_tied, rank_rows
@@ -37,7 +48,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Rows of a ranking with their judgments, grouped by query; ranked chunk by chunk.
+    """Rows of a ranking with their judgments, grouped by query.
 
     Attributes
     ----------
@@ -46,32 +57,32 @@ class Joined:
     offsets : ndarray of shape (n_queries + 1,)
         Where each query's rows begin among the grouped rows.
     order : ndarray or None
-        Row of the input at each grouped place; None when the input stands grouped.
+        Row of the input at each grouped place; None if the input is already grouped.
     score, relevance : ndarray
         The input's columns, in its own order.
     judged : ndarray of bool or None
-        Which rows of the input have a judgment; None when all have.
+        Which rows of the input have a judgment; None if all have.
     unretrieved, unretrieved_offsets : ndarray
-        Labels of judged documents that were not ranked, grouped by query.
+        Labels of judged documents that were not retrieved, grouped by query.
     convention : Convention
-        With its rule on judgments resolved.
+        The rules, with `judgments` resolved.
     lacking : ndarray of bool of shape (n_queries,), optional
-        Which of the queries the ranking lacks; None when it lacks none.
+        Which of the queries the ranking lacks; None if it lacks none.
     docid : array, optional
         Documents of the input's rows, read for tied rows only.
     aspects : JoinedAspects, optional
-        The judgments by aspect, where the qrels have such.
+        The judgments by aspect, if the qrels have aspects.
     separate_unjudged : bool
-        Give unjudged rows a level below all others, for measures to which a judged 0 is worth something; otherwise
-        they are of level 0 and known by `judged` alone.
+        Give unjudged rows a level below all others, for measures that value a judged 0. Otherwise they have level 0,
+        and only `judged` tells them apart.
     ascending : bool
-        Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences alone.
+        Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences.
     identity : ndarray of uint64 of shape (n_queries,), optional
         A sum over hashes of each query's judged documents, for the digest.
     excluded : mapping of str to tuple
-        Reason -> queries left out.
+        Queries left out, by reason.
     rule_counts : dict of str to int
-        How many rows or queries each rule had a say in; filled up while chunks are made.
+        Number of rows or queries that each rule affected; complete once all chunks are made.
     """
 
     queries: NDArray[Any]
@@ -98,14 +109,9 @@ class Joined:
         return len(self.queries)
 
     def chunks(self) -> Iterator[tuple[slice, Judged, Groups]]:
-        """Yield the queries of each chunk, their judged rows, and every group of tied rows."""
-        first = 0
-        while first < self.n_queries:
-            last = int(np.searchsorted(self.offsets, self.offsets[first] + CHUNK, side="right")) - 1
-            last = min(max(last, first + 1), self.n_queries, first + CHUNK)
-            queries = slice(first, last)
+        """Yield the queries of each chunk, their rows as `Judged`, and all groups of tied rows."""
+        for queries in query_blocks(self.offsets, CHUNK):
             yield queries, *self._chunk(queries)
-            first = last
 
     def _chunk(self, queries: slice) -> tuple[Judged, Groups]:
         begin, end = self.offsets[queries.start], self.offsets[queries.stop]

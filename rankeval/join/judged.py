@@ -1,14 +1,31 @@
 """One chunk of queries in rank order with their judgments: all that a kernel sees.
 
-Rows lie flat, query after query, best first; ``offsets`` says where each query begins. A row's label is a code into
-``levels``, the distinct labels in ascending order, so that "relevant at level rel" is one comparison of small
-integers. What several measures need (hits, prefix sums, ideal gains) is computed once and kept: sharing made six
-measures twice as fast as six kernels on their own.
+A run and its judgments, and the chunk that they become. d3 and d5 have equal scores; d9 was never judged; d7 was judged
+but not retrieved:
 
-Tied rows. Under ``ties="expected"`` a value is the mean over all orders of the rows with equal scores. For whatever
-is linear in the gains, that is the same as giving each tied row the mean gain of its group, which is done here, in
-`hits` and `discounted`. Measures that are not linear bring a formula of their own and read ``groups``; where there is
-none, orders are gone through, or drawn by the ids in ``queries``, and ``drawn`` has the error of their mean.
+    query a     d1 9.0   d3 5.0   d5 5.0             judged   d1 = 2   d3 = 0   d5 = 1   d7 = 1
+    query b     d9 4.0   d2 3.0                      judged   d2 = 1
+
+    row           0    1    2  |  3    4             flat, best first: a row's rank is row - offsets[query] + 1
+    document     d1   d3   d5  | d9   d2             (not kept)
+    offsets       0               3         5        where each query begins, with the total behind
+    levels      [ 0    1    2 ]                      the distinct labels, zero always among them
+    code          2    0    1  |  0    1             a row's label: levels[code]
+    judged        T    T    T  |  F    T             None if all rows have a judgment
+    counts      [ 1    2    1 ]  [ 0    1    0 ]     judged documents per level, retrieved or not: d7 counts here only
+    groups      start 1, end 3, query a              tied rows whose labels differ: the order of d3 and d5 is open
+
+"Relevant at level rel" is one comparison of small integers: ``code >= threshold(rel)``. Everything about documents that
+were not retrieved comes from ``counts``: the number of relevant documents, and the ideal order.
+
+Several measures share intermediate results (hits, prefix sums, ideal gains): these are computed once and kept in the
+chunk. Sharing made six measures twice as fast as six independent kernels.
+
+The trap is tied rows. Under ``ties="expected"`` a value is the mean over all orders of the rows with equal scores. A
+measure that is linear in the gains may give each tied row the mean gain of its group: `hits` and `discounted` do that.
+Any other measure must not read the order of rows inside ``groups``: here they stand by label, lowest first. It has a
+formula of its own; or its orders are enumerated, or drawn by a seed made of the query's id, and ``drawn`` keeps the
+standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +38,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.flat import Floats, Ints, spread
+from rankeval.join.flat import Floats, Ints, offsets_of, spread
 
 if TYPE_CHECKING:
     from rankeval.join.aspects import AspectBlock
@@ -31,7 +48,7 @@ _FEW_RANKS = 64
 
 
 class Groups(NamedTuple):
-    """Groups of two or more tied rows whose labels differ: first row, row after the last, and query of each."""
+    """Groups of two or more tied rows: the first row, the row after the last, and the query of each group."""
 
     start: Ints
     end: Ints
@@ -43,25 +60,23 @@ class Groups(NamedTuple):
 
 
 BELOW_ALL = -(2**53)
-"""The level of unjudged rows where they are kept apart from those judged 0."""
+"""The level of unjudged rows, if measures must tell them from rows judged 0."""
 
 NO_GROUPS = Groups(*(np.empty(0, dtype=np.int64) for _ in range(3)))
 """No tied rows."""
 
 
 def with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
-    """Return the tie groups in which the order matters: those whose rows differ in label."""
+    """Return the tie groups whose rows differ in label: only there does the order matter."""
     if not len(ties.start):
         return ties
-    size = ties.end - ties.start
-    first = np.cumsum(size) - size
-    labels = code[np.arange(int(size.sum())) + np.repeat(ties.start - first, size)]
+    labels, first = code[ties.rows()[0]], offsets_of(ties.end - ties.start)[:-1]
     unlike = np.maximum.reduceat(labels, first) != np.minimum.reduceat(labels, first)
     return Groups(*(part[unlike] for part in ties))
 
 
 class Relevant(NamedTuple):
-    """The relevant rows: row, query, rank (from 1) and number of relevant rows up to and with it, in its query."""
+    """The relevant rows: row, query, rank (from 1), and number of relevant rows of the query down to this one."""
 
     row: Ints
     query: Ints
@@ -78,23 +93,23 @@ class Judged:
     offsets : ndarray of shape (n_queries + 1,)
         Where each query's rows begin.
     levels : ndarray of shape (n_levels,)
-        The distinct labels, ascending, zero among them; labels below zero are kept, and gain nothing.
+        The distinct labels, ascending, zero among them. Labels below zero are kept and gain nothing.
     code : ndarray of shape (n_rows,)
         The label of each row in rank order, as an index into ``levels``; unjudged rows have the code of zero.
     counts : ndarray of shape (n_queries, n_levels)
-        How many judged documents of each label a query has, retrieved or not.
+        Number of judged documents of each label, retrieved or not.
     groups : Groups
-        Tied rows whose order is open; empty where ties are broken.
+        Tied rows of unlike labels whose order is open; empty if ties are broken.
     judged : ndarray of bool of shape (n_rows,), optional
-        Which rows have a judgment; None when all have.
+        Which rows have a judgment; None if all have.
     ties : Groups
-        All tied rows whose order is open, those of one label included.
+        All tied rows whose order is open, also those of one label.
     aspects : AspectBlock, optional
-        The judgments by aspect, where there are such.
+        The judgments by aspect, if there are any.
     queries : ndarray of shape (n_queries,), optional
-        Their ids, by which draws are seeded.
+        The ids of the queries, which seed the drawing of orders.
     drawn : dict of int to float
-        The queries whose last value is a mean over drawn orders of tied rows, with the standard error of that mean.
+        Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
     """
 
     offsets: Ints
@@ -110,14 +125,14 @@ class Judged:
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """Return what was computed for this chunk under a key, by whichever measure asked first."""
+        """Compute a value the first time that it is asked for, and keep it under this key."""
         if key not in self._memo:
             self._memo[key] = compute()
         return self._memo[key]
 
     @property
     def has_open_ties(self) -> bool:
-        """Whether a value may depend on the order of tied rows; rows of one label differ by aspect, or unjudged."""
+        """Whether a value may depend on the order of tied rows: by label, by aspect, or by who was judged."""
         return bool(len(self.groups.start)) or (
             bool(len(self.ties.start)) and (self.judged is not None or self.aspects is not None)
         )
@@ -128,7 +143,7 @@ class Judged:
         return len(self.offsets) - 1
 
     def seed(self, query: int) -> int:
-        """Return a number that depends on the text of a query's id alone, and on which one of equal ids it is."""
+        """Return a seed made of the query's id alone, and of the place among aspects with that id."""
         if self.queries is None:
             return _hashed(str(query))
         name, first = self.queries[query], query
@@ -143,8 +158,8 @@ class Judged:
         return lengths
 
     def sums(self, query: Ints, values: Floats) -> Floats:
-        """Return the sum of the values of each query, added up one after the other."""
-        # NumPy gives integers for no values at all.
+        """Return the sum of each query's values, added one after the other."""
+        # Without any values bincount returns integers.
         total: Floats = np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
         return total
 
@@ -160,12 +175,12 @@ class Judged:
         """Return the number of judged documents of each query with a label of at least ``rel``."""
         first = self.threshold(rel)
         at_least = np.arange(len(self.levels)) >= first
-        # A product: NumPy sums short rows five times slower.
+        # A matrix product: NumPy sums short rows five times slower (bench_arrays D).
         found: Ints = self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
         return found
 
     def prefix(self, rel: float) -> NDArray[np.int32]:
-        """Return the number of relevant rows before each row of the chunk, with the total behind."""
+        """Return the number of relevant rows of the chunk before each row, with the total behind."""
         first = self.threshold(rel)
 
         def add_up() -> NDArray[np.int32]:
@@ -178,7 +193,7 @@ class Judged:
         return sums
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
-        """Return the number of relevant rows within the cut-off; its mean over orders where rows are tied.
+        """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied.
 
         Parameters
         ----------
@@ -222,7 +237,7 @@ class Judged:
         return found
 
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
-        """Return the discounted gain of each query, added up in rank order.
+        """Return the discounted gain of each query, added in rank order.
 
         Parameters
         ----------
@@ -236,11 +251,11 @@ class Judged:
         Returns
         -------
         ndarray of shape (n_queries,)
-            Added up one after the other, as the ideal is, so that a perfect ranking is exactly the ideal one.
+            Added one after the other, as `ideal` is, so that a perfect ranking scores exactly the ideal.
         """
         deepest = int(self.n_retrieved.max(initial=0))
         if cutoff is not None:
-            cutoff = min(cutoff, len(discount))  # beyond those of the longest list there is nothing to discount
+            cutoff = min(cutoff, len(discount))  # no list is longer
         if cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
             total = self._discounted_head(gain, discount, cutoff)
         else:
@@ -266,7 +281,7 @@ class Judged:
         return found
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
-        """Add up rank by rank: only the first rows of each query are read."""
+        """Add rank by rank: only the first rows of each query are read."""
         rank = np.arange(cutoff)[:, None]
         row = self.offsets[:-1] + rank
         short = None if self.n_retrieved.min(initial=cutoff) >= cutoff else rank >= self.n_retrieved
@@ -279,7 +294,7 @@ class Judged:
         return _add_rank_by_rank(gains)
 
     def _levelled(self, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
-        """Return what it adds to each query that a tied row gains the mean of its group."""
+        """Return the change of each query's sum if every tied row gains the mean of its group."""
         row, group = self.tied_rows()
         gains = gain[self.code[row]]
         mean = np.bincount(group, weights=gains) / (self.groups.end - self.groups.start)
@@ -291,15 +306,8 @@ class Judged:
         return self.sums(query, (mean[group] - gains) * discount[rank])
 
     def tied_rows(self) -> tuple[Ints, Ints]:
-        """Return the rows of the tie groups of unlike labels, and the group of each."""
-
-        def spread() -> tuple[Ints, Ints]:
-            size = self.groups.end - self.groups.start
-            group = np.repeat(np.arange(len(size)), size)
-            first = np.cumsum(size) - size
-            return np.arange(int(size.sum())) - first[group] + self.groups.start[group], group
-
-        rows: tuple[Ints, Ints] = self.once("tied", spread)
+        """Return the tied rows of unlike labels, and the group of each."""
+        rows: tuple[Ints, Ints] = self.once("tied", self.groups.rows)
         return rows
 
     def ideal(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
@@ -308,7 +316,7 @@ class Judged:
         Parameters
         ----------
         gain : ndarray of shape (n_levels,)
-            Gain of each label; the best order is by gain, whatever the order of the labels.
+            Gain of each label. The best order is by gain, which need not be the order of the labels.
         discount : ndarray of shape (at least the longest list or the cut-off,)
             Factor of each rank.
         cutoff : int, optional
@@ -320,7 +328,7 @@ class Judged:
             best_first = best_first[gain[best_first] > 0]
             upto = np.cumsum(self.counts[:, best_first], axis=1)
             if cutoff is not None and cutoff <= _FEW_RANKS:
-                # Which label stands at a rank: as many places down as labels are used up before it.
+                # The label at each rank of the ideal order: as many places down the gains as are used up before it.
                 place = np.zeros((cutoff, self.n_queries), dtype=np.uint8 if len(best_first) < 256 else np.int64)
                 for used_up in np.minimum(upto, cutoff).astype(np.int16).T:
                     place += used_up <= np.arange(cutoff, dtype=np.int16)[:, None]
@@ -333,7 +341,7 @@ class Judged:
             per_query = size.sum(axis=1)
             gains = np.repeat(np.broadcast_to(gain[best_first], size.shape).ravel(), size.ravel())
             query = np.repeat(np.arange(self.n_queries), per_query)
-            rank = np.arange(len(gains)) - np.repeat(np.cumsum(per_query) - per_query, per_query)
+            rank = np.arange(len(gains)) - np.repeat(offsets_of(per_query)[:-1], per_query)
             return self.sums(query, gains * discount[rank])
 
         total: Floats = self.once(("ideal", gain.tobytes(), discount[:64].tobytes(), cutoff), add_up)
@@ -341,7 +349,7 @@ class Judged:
 
     @property
     def longest(self) -> int:
-        """The greatest rank that any list of this chunk can have, retrieved or ideal."""
+        """The length of the longest list of this chunk, retrieved or ideal."""
         return int(max(self.n_retrieved.max(initial=0), self.n_relevant(-np.inf).max(initial=0)))
 
 
@@ -350,7 +358,7 @@ def _hashed(text: str) -> int:
 
 
 def _add_rank_by_rank(gains: Floats) -> Floats:
-    """Add up the rows of a table of rank by query one after the other, which NumPy's own sum does not promise."""
+    """Add the rows of a table of rank by query one after the other; NumPy's own sum may take another order."""
     total = np.zeros(gains.shape[1])
     for row in gains:
         total += row

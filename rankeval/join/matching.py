@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import Ints
+from rankeval.join.flat import Ints, query_blocks
 from rankeval.join.grouping import refuse_repeats
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _WORD = 8
 _BLOCK = 2**15
 """Ids hashed at a time."""
 _ROWS = 2**16
-"""Rows matched at a time, those of whole queries: what that takes stays in the processor's cache."""
+"""Rows matched at a time, of whole queries: their keys stay in the processor's cache."""
 
 Hashes = NDArray[np.uint64]
 
@@ -53,7 +53,7 @@ def mixed(value: Hashes) -> Hashes:
 
 
 def hash_ids(ids: pa.Array) -> Hashes:
-    """Return a 64-bit hash of each id: equal ids have equal hashes, whatever column they stand in.
+    """Return a 64-bit hash of each id: equal ids have equal hashes in every column.
 
     Parameters
     ----------
@@ -69,23 +69,19 @@ def hash_ids(ids: pa.Array) -> Hashes:
     width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
     _, offset_buffer, data = ids.buffers()
     bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
-    end = int(bounds[-1])
-    text = np.frombuffer(data, dtype=np.uint8, count=end) if end else np.empty(0, dtype=np.uint8)
+    text = np.frombuffer(data or b"", dtype=np.uint8)
     found = np.empty(len(ids), dtype=np.uint64)
-    # The last ids are hashed from a copy with zeros behind it, so that their last words may be read whole.
-    last = int(np.searchsorted(bounds[1:], end - _WORD, side="right"))
-    for start in range(0, last, _BLOCK):
-        part = bounds[start : min(start + _BLOCK, last) + 1].astype(np.int64)
-        found[start : min(start + _BLOCK, last)] = _hash_block(text, part[:-1], np.diff(part))
-    part = bounds[last:].astype(np.int64) - int(bounds[last])
-    rest = np.append(text[int(bounds[last]) :], np.zeros(_WORD, dtype=np.uint8))
-    found[last:] = _hash_block(rest, part[:-1], np.diff(part))
+    for start in range(0, len(ids), _BLOCK):
+        part = bounds[start : start + _BLOCK + 1].astype(np.int64)
+        # Zeros behind the last id let its last word be read whole.
+        block = np.append(text[part[0] : part[-1]], np.zeros(_WORD, dtype=np.uint8))
+        found[start : start + _BLOCK] = _hash_block(block, part[:-1] - part[0], np.diff(part))
     return found
 
 
 def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
-    """Return the hashes of ids that begin and end here; a block stays in the processor's cache."""
-    # Eight bytes at a time, from wherever they begin.
+    """Return the hashes of a block of ids, which stays in the processor's cache."""
+    # Overlapping words: words[i] is the eight bytes that begin at byte i, wherever an id begins.
     words = np.ndarray(shape=(len(text) - _WORD + 1,), dtype="<u8", buffer=text.data, strides=(1,))
     found = length.astype(np.uint64) * _GOLDEN
     most = int(length.max(initial=0))
@@ -96,7 +92,7 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
         # Ids of one length stand at even steps, which halves the time (bench_files).
         even = least == most
         word = words[begin[0] + place :: most][: len(begin)].copy() if even else words[begin[longer] + place]
-        if least < place + _WORD:
+        if least < place + _WORD:  # some ids end within this word: the bytes behind them are not theirs
             word &= _MASKS[np.minimum(left[longer], _WORD)]
         word ^= found[longer]
         word *= _SPREAD
@@ -107,7 +103,7 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side of a match: rows grouped by query, and the document id of each row.
+    """One side of a match: the judgments or the ranking, rows grouped by query.
 
     Attributes
     ----------
@@ -122,9 +118,9 @@ class Side:
     qid : Arrow array
         Query ids of all rows, for messages.
     name : str
-        What to call the side in messages.
+        The side's name in messages.
     source : Source, optional
-        The file that it was read from, for messages.
+        The file that the rows were read from, for messages.
     """
 
     rows: Ints
@@ -136,7 +132,7 @@ class Side:
     source: Source | None = None
 
     def part(self, queries: slice) -> tuple[Ints, Ints, Hashes]:
-        """Return the rows of these queries, the query of each, counted from the first, and their hashes."""
+        """Return the rows of these queries, the query of each (0 for the first of them), and their hashes."""
         upto = self.offsets[queries.start : queries.stop + 1]
         rows = self.rows[upto[0] : upto[-1]]
         return rows, np.repeat(np.arange(len(upto) - 1), np.diff(upto)), self.hashes[rows]
@@ -144,11 +140,6 @@ class Side:
     def says(self, row: int) -> str:
         """Return what is wrong with a repeated row, for the message."""
         return f"{self.name}: document {self.docid[row].as_py()!r} stands twice in query {self.qid[row].as_py()!r}"
-
-    @property
-    def query(self) -> Ints:
-        """The query number of each row that takes part."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
 def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
@@ -162,23 +153,20 @@ def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     Returns
     -------
     tuple of ndarray of int64
-        Rows of the truth, and the row of the ranking that each of them judges.
+        Rows of the truth, and for each the row of the ranking that it judges.
 
     Raises
     ------
     InvalidInput
-        When a document stands twice in the judgments or in the ranking of a query.
+        If a document stands twice in the judgments or in the ranking of a query.
     """
-    together = truth.offsets + ranked.offsets
     none = np.empty(0, dtype=np.int64)
-    first, found = 0, [(none, none)]
-    while first < len(together) - 1:
-        last = max(int(np.searchsorted(together, together[first] + _ROWS, side="right")) - 1, first + 1)
-        pairs = _match_block(truth, ranked, slice(first, last))
+    found = [(none, none)]
+    for queries in query_blocks(truth.offsets + ranked.offsets, _ROWS):
+        pairs = _match_block(truth, ranked, queries)
         if pairs is None:
             return _match_by_number(truth, ranked)
         found.append(pairs)
-        first = last
     truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
     if not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
         return _match_by_number(truth, ranked)
@@ -205,24 +193,23 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
 
 def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
     """Say whether the ids of these rows are the same on both sides, byte for byte."""
-    mine, theirs = one.take(places_of(one_rows)), other.take(places_of(other_rows))
-    if mine.type != theirs.type:
-        wide = pa.int64() if pa.types.is_integer(mine.type) else pa.large_string()
-        mine, theirs = mine.cast(wide), theirs.cast(wide)
+    mine, theirs = _of_one_type(one.take(places_of(one_rows)), other.take(places_of(other_rows)))
     return bool(mine.equals(theirs))
+
+
+def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return both columns of text as large_string if one of them is."""
+    return (one, other) if one.type == other.type else (one.cast(pa.large_string()), other.cast(pa.large_string()))
 
 
 def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     """Match by numbers given to the ids: exact without hashes, and able to say which document stands twice."""
-    left, right = truth.docid, ranked.docid
-    if left.type != right.type:
-        wide = pa.int64() if pa.types.is_integer(left.type) else pa.large_string()
-        left, right = left.cast(wide), right.cast(wide)
-    coded = pa.chunked_array([left, right]).combine_chunks().dictionary_encode()
-    number = numbers_of(coded.indices).astype(np.int64)
+    both = pa.chunked_array(_of_one_type(truth.docid, ranked.docid)).combine_chunks().dictionary_encode()
+    number = numbers_of(both.indices).astype(np.int64)
     keys = []
-    for side, numbers in ((truth, number[: len(left)]), (ranked, number[len(left) :])):
-        refuse_repeats(side.query, numbers[side.rows], side.rows, side.says, side.source)
-        keys.append(side.query * len(coded.dictionary) + numbers[side.rows])
+    for side, numbers in ((truth, number[: len(truth.docid)]), (ranked, number[len(truth.docid) :])):
+        rows, query, _ = side.part(slice(0, len(side.offsets) - 1))
+        refuse_repeats(query, numbers[rows], rows, side.says, side.source)
+        keys.append(query * len(both.dictionary) + numbers[rows])
     _, at, where = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return truth.rows[at], ranked.rows[where]

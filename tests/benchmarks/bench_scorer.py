@@ -1,4 +1,6 @@
-"""What a scorer costs beside the predict that it needs: LightGBM, 100 trees, 1M rows; at most 5 % is promised.
+"""The cost of a scorer beside the predict that it needs: LightGBM, 100 trees, 1M rows.
+
+At most 5 % is promised for integer ids, 10 % for shuffled strings.
 
     python tests/benchmarks/bench_scorer.py [--rows 1000000] [--repeats 3]
 
