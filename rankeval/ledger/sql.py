@@ -135,10 +135,6 @@ class Ledger:
         hashes, rows = self._select(sa.select(table.c.hash).order_by(table.c.seq), query)
         return Snapshot(tuple(map(self._whole, rows)), tuple(row.hash for row in hashes))
 
-    def head(self) -> str:
-        """Return the hash of the last entry."""
-        return self.read(kinds=()).head
-
     def problems(self, *heads: str) -> list[str]:
         """Return the faults of the chain in words; see `rankeval.ledger.chain.problems`."""
         import sqlalchemy as sa

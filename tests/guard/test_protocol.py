@@ -1,5 +1,6 @@
 """Laws of register, freeze, open: what is recorded, what is counted, what is shown."""
 
+import multiprocessing
 import os
 import sqlite3
 import subprocess
@@ -423,6 +424,30 @@ def test_each_step_reads_the_ledger_once_and_appends_once(guard, data):
     assert connections(guard, partial(guard.looks, test)) == 1
     assert connections(guard, partial(guard.status, data)) == 1
     assert connections(guard, partial(guard.retire, test, "done")) == 2
+
+
+def use(ledger, weight):
+    data = rk.datasets.make_ranking(50, 10, 4, rng=3)
+    guard = Guard("project", ledger=ledger)
+    test = guard.register("test", data)
+    guard.open(guard.freeze(test, systems=systems(data, 0, weight), baseline="s0"))
+    guard.open(guard.freeze(test, systems=systems(data, 0, -1), baseline="s0"))
+
+
+def test_processes_that_register_freeze_and_open_at_once_lose_no_look(guard):
+    """One registration, each plan once, each new output once: as if they had come one after the other."""
+    context = multiprocessing.get_context("fork")
+    users = [context.Process(target=use, args=(guard.ledger, weight)) for weight in (1, 2, 3, 4)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert [user.exitcode for user in users] == [0] * 4
+    assert sorted(guard.looks("test")["system"]) == ["s-1", "s1", "s2", "s3", "s4"]
+    assert sorted(guard.looks("test")["look"]) == [1, 2, 3, 4, 5]
+    counts = {kind: kinds(guard).count(kind) for kind in ("register", "rankings", "freeze", "open")}
+    assert counts == {"register": 1, "rankings": 5, "freeze": 5, "open": 5}
+    assert guard.verify()
 
 
 class TestCollections:

@@ -72,6 +72,6 @@ def test_a_file_that_is_no_database_is_named_without_sql(tmp_path: Path, content
 )
 def test_passwords_stay_out_of_messages(url):
     with pytest.raises(LedgerError) as said:
-        Ledger(url).head()
+        Ledger(url).read()
     assert "hunter2" not in str(said.value)
     assert "\n" not in str(said.value)
