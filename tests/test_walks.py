@@ -44,7 +44,7 @@ def calls(monkeypatch):
         "parses": counted(monkeypatch, "rankeval.measures.names", "measures"),
         "groupings": counted(monkeypatch, "rankeval.join.grouping", "group_rows"),
         "evaluations": counted(monkeypatch, "rankeval.evaluation.scoring", "score"),
-        "clones": counted(monkeypatch, "rankeval.model_selection.boosters", "twin"),
+        "clones": counted(monkeypatch, "rankeval.model_selection.boosters", "cloned"),
     }
 
 

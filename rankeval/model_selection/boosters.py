@@ -1,12 +1,17 @@
-"""What each library wants to be told about queries, and early stopping by our measures in each of them.
+"""Fit LightGBM, XGBoost and CatBoost to queries, and stop them early by our measures.
 
-LightGBM takes the sizes of consecutive queries, XGBoost ids in non-decreasing order and one weight a query, CatBoost
-ids in blocks; everything else needs no queries to be fitted. A library is told apart by the module of its class, so
-that none is imported which the caller has not imported.
+Each library wants the queries in its own form::
 
-Early stopping watches our measure on held-out queries in all three: as an evaluation function in LightGBM, in a
-callback in XGBoost (its own ranking metrics call back once per query, a thousand times slower), as a metric object in
-CatBoost, which shows such objects no groups: they are known here, since the held-out rows keep their order.
+    LightGBM    group      sizes of consecutive queries
+    XGBoost     qid        ids in non-decreasing order; one weight per query
+    CatBoost    group_id   ids in blocks
+    others      -          no queries
+
+The module of a class tells its library, so no library is imported that the caller has not imported.
+
+Early stopping watches our measure on held-out queries: by an evaluation function in LightGBM, a callback in XGBoost
+(its own ranking metrics call back once per query, a thousand times slower), and a metric object in CatBoost. CatBoost
+gives such an object no groups, but the held-out rows keep their order, so the groups are known here.
 """
 
 from __future__ import annotations
@@ -26,19 +31,19 @@ from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
 
 def library(estimator: Any) -> str:
-    """Return the library that an estimator comes from, of those that are treated apart; else an empty string.
+    """Return the library of an estimator, or an empty string for any other than the three.
 
     Parameters
     ----------
     estimator : object
-        Any estimator, or one derived from a library's.
+        Any estimator; a subclass counts as its base class.
     """
     roots = (cls.__module__.partition(".")[0] for cls in type(estimator).__mro__)
     return next((root for root in roots if root in _FITS), "")
 
 
 def is_ranker(estimator: Any) -> bool:
-    """Say whether this is a library's ranker, which must be told the queries.
+    """Return whether this is a ranker of a library, which needs the queries.
 
     Parameters
     ----------
@@ -49,7 +54,7 @@ def is_ranker(estimator: Any) -> bool:
 
 
 def own_rounds(estimator: Any) -> int | None:
-    """Return the early stopping asked of a booster itself, which could not do it without held-out rows.
+    """Return the rounds of early stopping that the parameters of a booster ask for, or None.
 
     Parameters
     ----------
@@ -59,13 +64,13 @@ def own_rounds(estimator: Any) -> int | None:
     Raises
     ------
     InvalidInput
-        When CatBoost is to stop by its own statistics of the metric, for which there is no equivalent.
+        If CatBoost is to stop by its own statistics (``od_pval``), which our measures cannot replace.
     """
     name = library(estimator)
     params = estimator.get_params() if name else {}
     given = [params[param] for param in _OWN_ROUNDS.get(name, ()) if params.get(param) is not None]
     if name == "lightgbm":
-        given = [rounds for rounds in given if rounds > 0]  # others switch it off
+        given = [rounds for rounds in given if rounds > 0]  # 0 and below switch it off
     if name == "catboost":
         if params.get("od_pval"):
             raise InvalidInput(
@@ -79,31 +84,31 @@ def own_rounds(estimator: Any) -> int | None:
 
 
 def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) -> int | None:
-    """Fit an estimator in place, telling it the queries in its library's way.
+    """Fit an estimator in place, with the queries in the form of its library.
 
     Parameters
     ----------
     estimator : object
         A ranker, regressor or classifier.
     rows : TrainingRows
-        What to fit on.
+        The rows.
     watch : EarlyStopping, optional
-        Stops the training early.
+        If given, stops the training early.
 
     Returns
     -------
     int or None
-        The number of iterations that predict uses, where training was watched.
+        The number of iterations that `predict` uses, if training could stop early.
 
     Raises
     ------
     InvalidInput
-        When early stopping is asked of something that cannot stop.
+        If the estimator cannot stop early.
     """
     name = library(estimator)
     if watch is not None and not name:
         raise InvalidInput(
-            f"early stopping is there for LightGBM, XGBoost and CatBoost, not for {type(estimator).__name__}: leave "
+            f"only LightGBM, XGBoost and CatBoost can stop early, found {type(estimator).__name__}: leave "
             "early_stopping_rounds out"
         )
     takes = set(signature(estimator.fit).parameters)
@@ -140,7 +145,7 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
         {"eval_X": held_out.X, "eval_y": held_out.y} if "eval_X" in takes else {"eval_set": [(held_out.X, held_out.y)]}
     )
     told |= {"eval_group": [held_out.sizes]} if ranks else {}
-    # Else its own metric or its own patience could stop the training before ours does.
+    # Without this, its own metric or patience could stop the training before ours does.
     theirs = {name: value for name, value in estimator.get_params().items() if name in _OWN_ROUNDS["lightgbm"]}
     estimator.set_params(metric="None", **dict.fromkeys(theirs))
     try:
@@ -179,7 +184,7 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
     )
 
     class Stop(xgboost.callback.TrainingCallback):  # type: ignore[misc]
-        """Asks the watch after each iteration; predictions of a matrix are cached, so only the new tree is walked."""
+        """Checks after each iteration. XGBoost caches predictions of a matrix, so only the new tree is evaluated."""
 
         def __init__(self, watch: EarlyStopping) -> None:
             self.watch = watch
@@ -194,22 +199,22 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
     try:
         estimator.fit(rows.X, rows.y, **told)
     finally:
-        # The callback holds the held-out rows, which are no part of a fitted model.
+        # The callback holds the held-out rows, which must not stay in a fitted model.
         estimator.callbacks, estimator.early_stopping_rounds = theirs
     return watch.best_iteration + 1
 
 
 class CatBoostMetric:
-    """A watch as CatBoost wants its metrics; its other rows, those it trains on, are not measured."""
+    """An `EarlyStopping` as a metric of CatBoost, which calls it on training rows too: they get 0."""
 
     no_jit = True
-    """CatBoost would try to compile the methods with numba, fail and warn."""
+    """Without this CatBoost tries to compile the methods with numba, fails and warns."""
 
     def __init__(self, watch: EarlyStopping) -> None:
         self.watch = watch
 
     def is_max_optimal(self) -> bool:
-        """Say whether higher is better."""
+        """Return whether higher is better."""
         return self.watch.greater_is_better
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:  # noqa: ARG002 - their signature
@@ -245,20 +250,20 @@ def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     estimator.set_params(eval_metric=CatBoostMetric(watch))
     estimator.fit(rows.X, rows.y, eval_set=pool, early_stopping_rounds=watch.rounds, use_best_model=True, **told)
     watch.best = watch.value(estimator.predict(held_out.X))
-    # The metric stays in the model's parameters and is pickled with it; the held-out rows need not be.
+    # The model keeps the metric and pickles it; the held-out rows must not go with it.
     watch.end()
     return int(estimator.tree_count_)
 
 
 _TOLD = frozenset({"group", "qid", "group_id"})
-"""Parameters of ``fit`` by which estimators are told the queries."""
+"""Parameters of ``fit`` that take the queries."""
 
 _OWN_ROUNDS = {
     "lightgbm": ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),
     "xgboost": ("early_stopping_rounds",),
     "catboost": ("early_stopping_rounds", "od_wait"),
 }
-"""What the libraries call the number of iterations to wait."""
+"""The libraries' parameters for the number of iterations to wait."""
 
 _FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping | None, set[str]], int | None]] = {
     "lightgbm": _fit_lightgbm,
@@ -267,14 +272,13 @@ _FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping | None, set[str]], i
 }
 
 
-def twin(estimator: Any) -> Any:
+def cloned(estimator: Any) -> Any:
     """Return an unfitted copy with the same parameters.
 
     Parameters
     ----------
     estimator : object
-        Anything that scikit-learn can clone, or CatBoost's, which copies lists among its parameters, so that
-        scikit-learn holds it for broken.
+        Any estimator. scikit-learn refuses to clone CatBoost's, since they copy the lists among their parameters.
     """
     if library(estimator) == "catboost":
         return type(estimator)(**copy.deepcopy(estimator.get_params()))
@@ -282,6 +286,6 @@ def twin(estimator: Any) -> Any:
         empty = copy.copy(estimator)
         empty.steps = []
         copied = clone(empty)
-        copied.steps = [(name, twin(step)) for name, step in estimator.steps]
+        copied.steps = [(name, cloned(step)) for name, step in estimator.steps]
         return copied
     return clone(estimator, safe=False)

@@ -1,4 +1,4 @@
-"""Learning curves by number of queries, which tell whether more judged queries would help."""
+"""Draw learning curves by number of queries, which show if more judged queries would help."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """How well a ranker does, by the number of queries it learns from.
+    """The scores of a ranker by the number of its training queries.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class LearningCurve:
     labels : tuple of str
         The measures.
     rng : int
-        The seed by which training queries were drawn.
+        The seed that drew the training queries.
     """
 
     table: pd.DataFrame
@@ -50,16 +50,16 @@ class LearningCurve:
     rng: int
 
     def mean(self) -> pd.DataFrame:
-        """Return the mean over folds: a row per number of training queries."""
+        """Return the mean over folds, one row per number of training queries."""
         return self.table.groupby(level="n_train_queries").mean()
 
     def plot(self, measure: str | None = None) -> Figure:
-        """Draw a measure over the number of training queries: its mean, and the folds' range behind it.
+        """Plot a measure by the number of training queries: the mean, and the range of the folds.
 
         Parameters
         ----------
         measure : str, optional
-            By default the first one.
+            Its name; by default the first one.
         """
         from rankeval.render.plots import curve
 
@@ -99,7 +99,7 @@ def learning_curve(
 ) -> LearningCurve:
     """Cross-validate a ranker on growing numbers of training queries.
 
-    Smaller training parts are parts of the larger ones, and all are scored on the same held-out queries.
+    A smaller training part is a subset of every larger one, and all are scored on the same held-out queries.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def learning_curve(
     Raises
     ------
     QueryIdError
-        When the query of each row is not known.
+        If the query of each row is not known.
     InvalidInput
-        When a size is out of range, or as of `cross_validate`.
+        If a size is out of range, or as of `cross_validate`.
     GuardRefusal
-        When the data is registered test content, before anything is fitted.
+        If the data is registered test content, before anything is fitted.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def learning_curve(
 
 
 def _counts(sizes: Any, largest: int) -> list[int]:
-    """Return numbers of queries, ascending, each once."""
+    """Return the distinct numbers of queries, ascending."""
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
         raise InvalidInput(f"sizes is {shown(sizes)}; give shares of the training part or numbers of queries")
     counts = set()

@@ -59,7 +59,7 @@ class Task:
             told["groups"] = self.groups[rows]
         if self.weight is not None and takes_weight(ranker):
             told["sample_weight"] = self.weight[rows]
-        fitted: QueryRanker = boosters.twin(ranker).fit(part.X, part.y, qid=part.qid, **told)
+        fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
         return fitted
 
 

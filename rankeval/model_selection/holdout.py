@@ -1,4 +1,4 @@
-"""A part to work with and a part to be looked at once, cut by a hash of each query's id."""
+"""Split data into a dev part and a test part by a hash of the query ids."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rankeval.model_selection.query_ids import encode, require, without_ids
 
 @dataclass(frozen=True)
 class DevTestSplit:
-    """Data cut into a part to work with and a part to be looked at once.
+    """A dev part to work with, and a test part to look at once.
 
     Attributes
     ----------
     dev, test : RankingData
-        The parts.
+        The two parts.
     salt : str
-        What the cut was made with.
+        The salt of the hash.
     test_size : float
-        The share of queries that was asked for.
+        The requested share of queries in the test part.
     registered : RegisteredCollection, optional
         The test part in the guard's ledger.
     """
@@ -68,10 +68,10 @@ def dev_test_split(
     guard: Any = None,
     test_name: str | None = None,
 ) -> DevTestSplit:
-    """Cut off a test part by a salted hash of each query's id.
+    """Split off a test part by a salted hash of the query ids.
 
-    A query's side depends on its id and the salt alone: it stays when queries are added, and when ids that were read
-    as numbers are read as text. The share is therefore `test_size` in expectation.
+    The side of a query depends only on its id and the salt. It stays the same if queries are added, and if ids are
+    numbers in one file and texts in another. So the share of test queries is `test_size` in expectation.
 
     Parameters
     ----------
@@ -86,23 +86,23 @@ def dev_test_split(
     test_size : float, default=0.2
         The share of queries to test on.
     salt : str, default=""
-        Another salt makes another cut.
+        Another salt gives another split.
     guard : Guard, optional
-        Registers the test part, which is refused from then on outside of frozen plans.
+        Registers the test part; from then on only frozen plans can use it.
     test_name : str, optional
-        The name under which it is registered.
+        The name of the registered test part.
 
     Returns
     -------
     DevTestSplit
-        With ``.dev`` and ``.test``, `RankingData` both.
+        The two parts, ``.dev`` and ``.test``, as `RankingData`.
 
     Raises
     ------
     InvalidInput
-        When y is missing, the share is not between 0 and 1, or one part would be empty.
+        If y is missing, the share is not between 0 and 1, or one part would be empty.
     QueryIdError
-        When the query of each row is not known.
+        If the query of each row is not known.
     """
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     check_share("test_size", test_size)
@@ -110,7 +110,7 @@ def dev_test_split(
     in_test = (hashed_share(queries, salt) < test_size)[codes]
     if in_test.all() or not in_test.any():
         side = "dev" if in_test.all() else "test"
-        raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: take another test_size or salt")
+        raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another test_size or salt")
     label = test_name or (f"{data.name}-test" if data.name else "test")
     dev, test = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"), data.take(in_test, name=label)
     registered = None if guard is None else guard.register(label, test.X, test.y, qid=test.qid)
@@ -120,27 +120,29 @@ def dev_test_split(
 def as_ranking_data(
     X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None, docid: Any = None, **beside: Any
 ) -> RankingData:
-    """Return rows with labels and query ids, from whatever carries them.
+    """Return rows, labels and query ids as `RankingData`.
 
     Parameters
     ----------
     X, y, qid, group, docid
         As in `dev_test_split`.
     who : str
-        Who needs them, for messages.
+        The caller, for messages.
     **beside : array-like of shape (n_rows,), optional
-        What else stands beside these rows, by name.
+        Further columns of these rows, to check their lengths and indexes.
 
     Raises
     ------
     InvalidInput
-        When y is missing, or given twice.
+        If y is missing, or given twice.
     QueryIdError
-        When the query of each row is not known, or indexes differ.
+        If the query of each row is not known, or indexes differ.
     """
     if isinstance(X, RankingData):
         if y is not None or qid is not None or group is not None or docid is not None:
-            raise InvalidInput(f"{who} got a RankingData, which has labels and ids, and y, qid, group or docid too")
+            raise InvalidInput(
+                f"{who} got a RankingData, which has labels and ids, and also y, qid, group or docid: leave those out"
+            )
         check_rows(X=X.X, **beside)
         return X
     if y is None:
@@ -154,7 +156,7 @@ def as_ranking_data(
 
 
 def hashed_share(queries: NDArray[Any], salt: str) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each query, which depends on its id and the salt alone.
+    """Return a number in [0, 1) for each query, a hash of its id and the salt.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Estimators around estimators: a Pipeline is fitted to its last step, a search is told the queries by routing."""
+"""Fit estimators that hold estimators: a Pipeline down to its last step, a search by metadata routing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankeval.model_selection.splitters import QueryKFold, QuerySplit
 
 
 def last_of(estimator: Any) -> Any:
-    """Return the last step of a Pipeline, however deep; any other estimator itself.
+    """Return the last step of a Pipeline, nested ones included, or any other estimator itself.
 
     Parameters
     ----------
@@ -31,17 +31,17 @@ def last_of(estimator: Any) -> Any:
 
 
 def check_estimator(estimator: Any) -> None:
-    """Refuse what cannot be fitted to queries, before anything is fitted.
+    """Raise before anything is fitted if an estimator cannot be fitted to queries.
 
     Parameters
     ----------
     estimator : object
-        What `QueryRanker` was given.
+        The argument of `QueryRanker`.
 
     Raises
     ------
     InvalidInput
-        When it is no estimator, or a search that could not tell its ranker the queries or would keep none.
+        If it is no estimator, or a search that cannot pass the queries on or keeps no estimator to predict with.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         found = f"the class {estimator.__name__}" if isinstance(estimator, type) else repr(estimator)
@@ -63,16 +63,16 @@ def check_estimator(estimator: Any) -> None:
 
 
 def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> tuple[Any, int | None]:
-    """Fit an unfitted copy, whatever it is; return it with the number of iterations that predict uses.
+    """Fit an estimator of any kind; return it with the number of iterations that `predict` uses.
 
     Parameters
     ----------
     estimator : object
         Any estimator that the caller owns.
     rows : TrainingRows
-        What to fit on.
+        The rows.
     watch : EarlyStopping, optional
-        Stops the training early.
+        If given, stops the training early.
     """
     if isinstance(estimator, Pipeline):
         return _fitted_pipeline(estimator, rows, watch)
@@ -84,7 +84,7 @@ def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> t
 def _fitted_pipeline(
     pipeline: Pipeline, rows: TrainingRows, watch: EarlyStopping | None
 ) -> tuple[Pipeline, int | None]:
-    """Fit the steps to the rows that are fitted only: held-out rows are transformed by them, not learnt from."""
+    """Fit the steps to the training rows only; held-out rows are only transformed."""
     name, last = pipeline.steps[-1]
     steps: list[Any] = []
     if len(pipeline.steps) > 1:
@@ -99,7 +99,7 @@ def _fitted_pipeline(
 
 
 def asks_for_qid(estimator: Any) -> bool:
-    """Say whether routing alone takes ``qid`` to where it is needed, as in a search over a QueryRanker.
+    """Return whether only routing can pass ``qid`` on, as in a search over a QueryRanker.
 
     Parameters
     ----------
@@ -120,10 +120,12 @@ def _consumes(estimator: Any, param: str) -> bool:
 
 def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> Any:
     if watch is not None:
-        raise InvalidInput(f"early stopping is set inside of {type(estimator).__name__}: leave it out around it")
+        raise InvalidInput(
+            f"early stopping belongs inside {type(estimator).__name__}: leave it out of the QueryRanker around it"
+        )
     params = estimator.get_params(deep=False)
     if "cv" in params:
-        # Rows of one query must not stand on both sides of the inner folds either.
+        # The inner folds must not split a query either.
         estimator.set_params(cv=_by_query(params["cv"]))
     told: dict[str, Any] = {"qid": rows.ids}
     if rows.weight is not None:
@@ -136,7 +138,7 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
 
 
 def _ask_for_weights(estimator: Any) -> None:
-    """Where nothing was said about weights, let the last step of a Pipeline have them, as outside of a search."""
+    """If weights are unrequested, route them to the last step, as outside of a search."""
     steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
     with config_context(enable_metadata_routing=True):
         for step in steps:
@@ -151,3 +153,26 @@ def _by_query(cv: Any) -> Any:
     if cv is None or isinstance(cv, Integral):
         return QueryKFold(5 if cv is None else int(cv))
     return QuerySplit(cv) if hasattr(cv, "split") and not isinstance(cv, QuerySplit) else cv
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Raise unless X is a table with rows and columns, in scikit-learn's words.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of X.
+
+    Raises
+    ------
+    InvalidInput
+        If X has another number of dimensions, or no row or column.
+    """
+    if len(shape) != 2:
+        raise InvalidInput(
+            f"Expected 2D array, got X of shape {shape}. Reshape your data with X.reshape(-1, 1) if it has a single "
+            "feature, or X.reshape(1, -1) if it is a single row"
+        )
+    for size, what in zip(shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise InvalidInput(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")

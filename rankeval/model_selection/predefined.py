@@ -1,4 +1,4 @@
-"""Folds that others have fixed, such as LETOR's Fold1 to Fold5, found again by the ids of their queries."""
+"""Use folds that a data set defines, such as LETOR's Fold1 to Fold5, by the ids of their queries."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ PARTS = ("train", "vali", "test")
 
 
 class PredefinedFolds(QuerySplit):
-    """Splits that are given as ids of queries.
+    """Splits given by the ids of queries.
 
-    Ids are compared as they are spelled, so that 7 is "7". Queries of the data that a fold names in neither part are
-    left out of it.
+    Ids are compared as text, so 7 equals "7". A query of the data that a fold does not name is left out of the fold.
 
     Parameters
     ----------
@@ -44,22 +43,22 @@ class PredefinedFolds(QuerySplit):
     def read(
         cls, path: str | os.PathLike[str], *, train: Sequence[str] = ("train", "vali"), test: Sequence[str] = ("test",)
     ) -> Self:
-        """Read the folds of a folder with Fold1, Fold2, ..., as LETOR, MSLR-WEB and MQ2008 have it.
+        """Read the folds of a folder with Fold1, Fold2, ..., such as LETOR, MSLR-WEB and MQ2008.
 
         Parameters
         ----------
         path : path
             The folder; each fold is a folder that `rankeval.datasets.load_letor_parts` reads.
         train, test : sequence of {"train", "vali", "test"}
-            The files that make up each side. Their five folds keep a part for validation, ``vali``, which belongs to
-            the training side here: early stopping cuts off its own, and searches have inner folds.
+            The files of each side. LETOR's part for validation, ``vali``, belongs to the training side by default:
+            early stopping holds out queries of its own, and searches have inner folds.
 
         Raises
         ------
         InvalidInput
-            When there is no fold in the folder.
+            If the folder has no fold.
         UnknownName
-            When a part is none of these.
+            If a part is none of these.
         """
         for part in (*train, *test):
             if part not in PARTS:
@@ -76,7 +75,7 @@ class PredefinedFolds(QuerySplit):
 
 
 class _ByIds:
-    """Finds the ids of folds among queries, as a splitter of queries."""
+    """A splitter of queries that finds them by their ids."""
 
     def __init__(self, folds: list[tuple[frozenset[str], frozenset[str]]]) -> None:
         if not folds:
@@ -97,7 +96,7 @@ class _ByIds:
                 if absent := side - known:
                     raise QueryIdError(
                         f"fold {number} has {len(absent)} queries that the data lacks, such as {min(absent)!r}: give "
-                        "all of the data, such as train, vali and test of one fold put together"
+                        "all of the data, such as train, vali and test of one fold together"
                     )
             train, test = (np.flatnonzero([query in side for query in spelled]) for side in fold)
             yield train, test

@@ -1,4 +1,12 @@
-"""Splitters that never cut a query: any scikit-learn splitter, applied to the queries instead of to the rows."""
+"""Split whole queries: any scikit-learn splitter, applied to the queries instead of the rows.
+
+::
+
+    rows     b a b      ids by row
+    queries  a b        the splitter sees one row per query, its id as X
+    folds    {a} {b}    by the splitter
+    rows     [1] [0 2]  every row goes with its query
+"""
 
 from __future__ import annotations
 
@@ -17,31 +25,29 @@ from rankeval.collection.alignment import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require
-from rankeval.model_selection.strata import Stratum, n_relevant, of_key, of_labels, strata, stratifies
+from rankeval.model_selection.stratification import Stratum, n_relevant, of_key, of_labels, strata, stratifies
 
 Rows = NDArray[np.intp]
 
 
 class QuerySplit:
-    """Applies a scikit-learn splitter to the distinct queries, so that none has rows on two sides.
+    """Applies a scikit-learn splitter to the distinct queries, so that no query has rows on both sides.
 
-    Queries come from ``qid=`` or ``groups=`` (routed, where metadata routing is on), from a pandas index level or a
-    column of X named "qid". Where both ``qid`` and ``groups`` are given, whole groups are split: by author, say, while
-    the ranking is by query; every query must then lie in one group.
+    Queries come from ``qid=`` or ``groups=`` (routed if metadata routing is on), from a pandas index level or from a
+    column of X named "qid". If both ``qid`` and ``groups`` are given, groups of whole queries are split, such as all
+    queries of one author.
 
     Parameters
     ----------
     splitter : object
-        Any scikit-learn splitter. It sees one row per query, in the order of `order`: the query's id as X.
+        Any scikit-learn splitter. It sees one row per query, the id as X, in the order of `order`.
     order : {"id", "row"}, default="id"
-        Queries in ascending order of their ids, so that folds do not depend on the order of rows; or in the order of
-        their first rows.
+        The order of the queries: by ascending id, so that folds do not depend on the order of rows, or by first row.
     stratum : callable, optional
-        Makes what stratified splitters balance, a number or a label, from the relevance of a query's rows; by default
-        the number of relevant rows. Numbers are put together with their neighbours until each stratum has enough
-        queries; labels are taken as they are.
+        Function from the relevance of a query's rows to a number or a label, which stratified splitters balance. By
+        default the number of relevant rows. Neighbouring numbers are joined until each stratum has enough queries.
     key : mapping, Series or array-like, optional
-        What they balance instead, such as a language: by query, or by row and the same for all rows of a query.
+        Values to balance instead, such as the language: by query, or by row and constant within a query.
 
     Examples
     --------
@@ -77,9 +83,9 @@ class QuerySplit:
         X : array, sparse matrix or frame of shape (n_rows, n_features)
             The rows, in any order.
         y : array-like of shape (n_rows,), optional
-            Their relevance; read where it is stratified by it.
+            The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, as scikit-learn's group splitters call it; or, beside `qid`, a coarser unit.
+            The query of each row, in the word of scikit-learn; or, beside `qid`, a coarser unit.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
@@ -88,9 +94,9 @@ class QuerySplit:
         Raises
         ------
         QueryIdError
-            When the query of each row is not known, `groups` would cut a query, or indexes differ.
+            If the query of each row is not known, `groups` would cut a query, or indexes differ.
         InvalidInput
-            When y is needed for strata and missing, or the splitter was made for rows.
+            If y is needed for strata and missing, or the splitter was made for rows.
         """
         by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
         check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
@@ -112,7 +118,7 @@ class QuerySplit:
             )
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
-        """Return what must stay whole: the group of each row, or else its query."""
+        """Return the unit of each row that must stay whole: its group, or else its query."""
         if groups is None:
             return require(X, y, who=type(self).__name__, qid=qid, group=group)
         units = require(np.empty((n_rows(X), 0)), who=type(self).__name__, qid=groups)
@@ -121,11 +127,13 @@ class QuerySplit:
             try:
                 per_query(encode(units)[0], encode(ids)[0], "groups")
             except InvalidInput as error:
-                raise QueryIdError("groups puts rows of one query into two groups, and would cut the query") from error
+                raise QueryIdError(
+                    "groups puts rows of one query into two groups: give every row of a query the same group"
+                ) from error
         return units
 
     def _strata(self, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
-        """Return what the splitter balances; for one that balances nothing, what was asked for, as it is."""
+        """Return the strata for a stratified splitter; for any other, the requested values or None."""
         balances = stratifies(self.splitter)
         stratum = n_relevant if self.stratum is None and balances else self.stratum
         if self.key is not None:
@@ -143,7 +151,7 @@ class QuerySplit:
     def _split_units(self, units: NDArray[Any], labels: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
         groups = (np.arange(len(units)),) if _wants_groups(self.splitter) else ()
         with warnings.catch_warnings():
-            # A stratum with fewer queries than folds is shared out as far as it goes.
+            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             return list(self.splitter.split(units.reshape(-1, 1), labels, *groups))
 
@@ -155,7 +163,7 @@ class QuerySplit:
         Parameters
         ----------
         X, y, groups, qid, group : optional
-            As in `split`; read only by splitters that count the queries, such as ``LeaveOneOut``.
+            As in `split`; only splitters that count the queries need them, such as ``LeaveOneOut``.
         """
         if X is None:
             return int(self.splitter.get_n_splits())
@@ -165,19 +173,19 @@ class QuerySplit:
         return int(self.splitter.get_n_splits(units.reshape(-1, 1), None, np.arange(len(units))))
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn shall route here: ``qid`` and ``groups``, under their own names."""
+        """Return the metadata that scikit-learn routes to `split`: ``qid`` and ``groups``."""
         request = MetadataRequest(owner=self)
         for param, alias in self._requests.items():
             request.split.add_request(param=param, alias=alias)
         return request
 
     def set_split_request(self, **requests: bool | str | None) -> QuerySplit:
-        """Change under which name metadata is routed here, as scikit-learn's splitters do.
+        """Change the routed names of the metadata, as in scikit-learn's splitters.
 
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid`` and ``groups``: whether it is asked for, or the name it has in ``params=``.
+            For ``qid`` and ``groups``: whether it is requested, or its name in ``params=``.
 
         Returns
         -------
@@ -227,14 +235,14 @@ class QueryKFold(QuerySplit):
 
 
 class RepeatedQueryKFold(QuerySplit):
-    """K folds of whole queries, drawn several times.
+    """K folds of whole queries, several times.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     n_repeats : int, default=10
-        How often they are drawn.
+        Number of repetitions.
     random_state : int, RandomState or None
         As in `sklearn.model_selection.RepeatedKFold`.
     """
@@ -246,15 +254,15 @@ class RepeatedQueryKFold(QuerySplit):
 
 
 class StratifiedQueryKFold(QuerySplit):
-    """K folds of whole queries that share a property of queries evenly.
+    """K folds of whole queries, balanced by a property of the queries.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     stratum, key : optional
-        What is balanced: a function of the relevance of a query's rows, by default their number of relevant ones; or
-        values by query or by row. As in `QuerySplit`.
+        The property: a function of the relevance of a query's rows, by default the number of relevant rows; or values
+        by query or by row. As in `QuerySplit`.
     shuffle : bool, default=False
         Shuffle the queries first.
     random_state : int, RandomState or None
@@ -281,7 +289,7 @@ class QueryShuffleSplit(QuerySplit):
     Parameters
     ----------
     n_splits : int, default=10
-        How often a part is drawn.
+        Number of random splits.
     test_size, train_size : float or int, optional
         Share or number of queries.
     random_state : int, RandomState or None
@@ -305,7 +313,7 @@ class QueryShuffleSplit(QuerySplit):
 
 
 class QueryTimeSplit(QuerySplit):
-    """Trains on earlier queries, tests on later ones; time runs with the rows.
+    """Trains on earlier queries and tests on later ones; the order of rows is the order of time.
 
     Parameters
     ----------
@@ -326,17 +334,17 @@ class QueryTimeSplit(QuerySplit):
 
 
 def check_folds(n_splits: Any) -> None:
-    """Refuse what is no number of folds.
+    """Check a number of folds.
 
     Parameters
     ----------
     n_splits : object
-        What was given.
+        The argument.
 
     Raises
     ------
     InvalidInput
-        When it is no whole number of 2 or greater.
+        If it is no whole number of 2 or more.
     """
     check_count("n_splits", n_splits)
     if n_splits < 2:
@@ -365,7 +373,7 @@ def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
 
 
 def _spelled(key: Any) -> str:
-    """Return a key as it is written, whatever holds it."""
+    """Return the text of a key for `repr`."""
     if isinstance(key, Mapping):
         plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
         return repr(dict(plain))

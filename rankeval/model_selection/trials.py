@@ -1,7 +1,7 @@
-"""Optuna's trials over a ranker: each fold is reported, the study's pruner decides, and a refusal ends the study.
+"""Tune a ranker with Optuna: report every fold to the pruner, and end the study if the guard refuses.
 
-Optuna catches Exceptions where it is told to, and leaves a trial that a BaseException ended in the state RUNNING, as if
-it were still at work. So a refusal tells the study that the trial failed, and stops it.
+A refusal is a BaseException, which Optuna does not catch: it leaves the trial in the state RUNNING. So a refusal first
+tells the study that the trial failed, then goes on up.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class OptunaObjective:
-    """What a study optimises: a measure's mean over folds; see `optuna_objective`.
+    """The objective of a study: the mean of a measure over folds; see `optuna_objective`.
 
     Attributes
     ----------
     estimator : object
-        What is fitted, with each trial's parameters.
+        The ranker, fitted with the parameters of each trial.
     space : callable or mapping
-        Where the parameters come from.
+        The source of the parameters.
     task : Task
-        The rows, and perhaps the group and the weight of each row's query.
+        The rows, with groups and weights if given.
     folds : list of (ndarray, ndarray)
         Training and test rows of each fold, the same for all trials.
     scoring : FoldScoring
@@ -60,7 +60,7 @@ class OptunaObjective:
 
     @property
     def direction(self) -> str:
-        """Of the study: "maximize", or "minimize" where less is better, as for ARP."""
+        """The direction of the study: "maximize", or "minimize" if less is better, as for ARP."""
         return "maximize" if self.measure.family.greater_is_better else "minimize"
 
     def __call__(self, trial: Any) -> float:
@@ -69,16 +69,16 @@ class OptunaObjective:
         Parameters
         ----------
         trial : optuna.trial.Trial
-            Gives the parameters, is told each fold's mean, decides whether to go on.
+            Gives the parameters, gets the value of each fold, and decides whether to go on.
 
         Raises
         ------
         TrialPruned
-            When the pruner says so.
+            If the pruner says so.
         InvalidInput
-            When the study goes in another direction.
+            If the study has the other direction.
         Refusal
-            When the data has become registered test content; the trial has failed and the study is stopped then.
+            If the data has become registered test content. The trial fails and the study ends.
         """
         import optuna
 
@@ -107,10 +107,10 @@ class OptunaObjective:
         Parameters
         ----------
         trial : optuna.trial.Trial or FrozenTrial
-            ``study.best_trial`` gives the ranker to fit to all of the data.
+            ``study.best_trial`` gives the ranker to fit on all data.
         """
         params = self.space(trial) if callable(self.space) else _suggested(trial, self.space)
-        return as_ranker(boosters.twin(self.estimator).set_params(**params))
+        return as_ranker(boosters.cloned(self.estimator).set_params(**params))
 
     def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
         score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
@@ -152,21 +152,21 @@ def optuna_objective(
     X, y, qid, group, docid, groups, sample_weight, cv, convention
         As of `cross_validate`; all trials are scored on the same folds.
     measure : str or Measure, default="nDCG@10"
-        What is optimised, one measure; its name is read under the convention.
+        The measure to optimise.
 
     Returns
     -------
     OptunaObjective
-        ``objective.ranker(study.best_trial)`` is the winner, to be fitted.
+        The objective; ``objective.ranker(study.best_trial)`` is the unfitted winner.
 
     Raises
     ------
     QueryIdError
-        When the query of each row is not known.
+        If the query of each row is not known.
     InvalidInput
-        When the space is neither, there are several measures, or as of `cross_validate`.
+        If the space is neither, there are several measures, or as of `cross_validate`.
     GuardRefusal
-        When the data is registered test content.
+        If the data is registered test content.
     """
     if not callable(space) and not isinstance(space, Mapping):
         raise InvalidInput(
@@ -177,7 +177,7 @@ def optuna_objective(
     data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
     found = check_measures(measure, convention)
     if len(found) > 1:
-        raise InvalidInput(f"measure is {measure!r}; give one, which a study can optimise")
+        raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")
     as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
     task = Task.of(data, groups, sample_weight)
@@ -207,9 +207,9 @@ def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _end(study: Any, trial: Any, refusal: Refusal) -> NoReturn:
-    """Mark the trial as failed, since Optuna does not for a BaseException, which ends the study by itself.
+    """Mark the trial as failed, which Optuna does not do for a BaseException, and raise, which ends the study.
 
-    With several jobs `study.stop` would hide it: Optuna then leaves without a look at what the other threads raised.
+    `study.stop` would hide the refusal with several jobs: Optuna then ignores errors of the other threads.
     """
     if study is not None:
         import optuna

@@ -242,7 +242,7 @@ def test_boosted_regressors_stop_by_a_ranking_measure_too(regressor, ltr):
         ({"validation_fraction": 0.2}, "early_stopping_rounds too"),
         ({"early_stopping_rounds": 3, "validation_fraction": 1.5}, "between 0 and 1"),
         ({"early_stopping_rounds": 3, "validation_fraction": 0.99}, "too few"),
-        ({"early_stopping_rounds": 3}, "not for Ridge"),
+        ({"early_stopping_rounds": 3}, "found Ridge"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds is 0"),
         ({"early_stopping_rounds": -1}, "early_stopping_rounds is -1"),
         ({"early_stopping_rounds": 2.5}, "early_stopping_rounds is 2.5"),

@@ -196,7 +196,7 @@ def test_the_measure_is_read_under_the_convention(ltr):
 
 
 def test_bad_use(ltr):
-    with pytest.raises(InvalidInput, match="give one, which a study can optimise"):
+    with pytest.raises(InvalidInput, match="give one measure for the study to optimise"):
         objective(ltr, measure=["AP", "RR"])
     with pytest.raises(InvalidInput, match="estimator is 'ridge'"):
         objective(ltr, "ridge")

@@ -1,7 +1,8 @@
-"""What stratified splitters balance: a number or a label of each query.
+"""Give stratified splitters a stratum for each query: a label, or a range of numbers.
 
-scikit-learn balances labels, and refuses them where all are rarer than there are folds. Numbers of relevant documents
-are no labels but numbers: neighbours are put together until each stratum has a query for every fold.
+scikit-learn balances labels, and raises if every label is rarer than the number of folds. The number of relevant
+documents is a number with many rare values, so neighbouring numbers are joined until each stratum has a query for
+every fold.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ Stratum = Callable[[NDArray[Any]], Any]
 
 
 def n_relevant(y: NDArray[Any]) -> int:
-    """Return the number of relevant rows of one query: what stratified splitters balance by default."""
+    """Return the number of relevant rows of one query, the default for stratified splitters."""
     return int((y > 0).sum())
 
 
 def stratifies(splitter: Any) -> bool:
-    """Say whether a splitter balances labels: by its name, since scikit-learn's such splitters share no base class."""
+    """Return whether a splitter balances labels: by its name, since scikit-learn has no base class for them."""
     return any("Stratified" in cls.__name__ for cls in type(splitter).__mro__)
 
 
 def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> list[Any]:
-    """Return what `stratum` makes of the relevance of each query's rows.
+    """Apply `stratum` to the relevance of each query.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
         Relevance.
     stratum : callable
-        Relevance of a query's rows -> value.
+        Function from the relevance of the rows of a query to a value.
     codes : ndarray of shape (n_rows,)
         Queries by number.
     """
@@ -46,21 +47,21 @@ def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> li
 
 
 def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64]) -> list[Any]:
-    """Return the value that a key has for each query.
+    """Return the value of a key for each query.
 
     Parameters
     ----------
     key : mapping, Series or array-like
         Values by query, or by row; a Series that is as long as the rows is by row.
     queries : ndarray of shape (n_queries,)
-        Their ids.
+        Ids of the queries.
     codes : ndarray of shape (n_rows,)
         Queries by number.
 
     Raises
     ------
     InvalidInput
-        When a query has no value, or several.
+        If a query has no value, or several.
     """
     by_query = isinstance(key, Mapping) or hasattr(getattr(key, "index", None), "get_indexer")
     if by_query and (isinstance(key, Mapping) or len(key) != len(codes)):
@@ -85,18 +86,18 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
     Parameters
     ----------
     values : list
-        A number or a label of each query. Numbers are put together with their neighbours.
+        A number or a label of each query. Neighbouring numbers may share a stratum.
     splitter : object
-        A stratified splitter, which needs some queries in each stratum.
+        A stratified splitter; it decides how many queries a stratum needs.
 
     Raises
     ------
     InvalidInput
-        When there are too few queries for the folds.
+        If there are too few queries for the folds.
     """
     try:
         names = sorted(set(values))
-    except TypeError:  # of several types, which have no order
+    except TypeError:  # several types have no common order
         names = list(dict.fromkeys(values))
     number = {name: place for place, name in enumerate(names)}
     codes = np.array([number[value] for value in values], dtype=np.int64)
@@ -108,12 +109,12 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
         raise InvalidInput(f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}")
     sizes = np.bincount(codes)
     joined = _joined(sizes, least)
-    # With one stratum nothing is balanced: folds can share out what is rarer than they are, if not to all of them.
+    # One stratum would balance nothing. Folds can share rare numbers, if not with one query for every fold.
     return codes if n_folds and not joined.any() and sizes.max() >= least else joined[codes]
 
 
 def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """Return the stratum of each number, in ascending order: as many strata as can have this many queries each."""
+    """Join ascending numbers into as many strata as possible with at least this many queries each."""
     strata = np.zeros(len(sizes), dtype=np.int64)
     now, filled = 0, 0
     for place, size in enumerate(sizes.tolist()):
@@ -130,12 +131,12 @@ def _n_folds(splitter: Any) -> int:
     """Return the number of folds, 0 for a splitter that draws its parts."""
     if hasattr(splitter, "test_size"):
         return 0
-    # A repeated splitter has its own splitter's options in cvargs.
+    # A repeated splitter keeps the options of its inner splitter in cvargs.
     return int(getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2))
 
 
 def _least_of_draws(splitter: Any, n_queries: int) -> int:
-    """Return how large strata are of which each has a query in either part."""
+    """Return the size of a stratum that has a query in both parts."""
     test, train = splitter.test_size, splitter.train_size
     if test is None and train is None:
         test = 0.1

@@ -1,0 +1,80 @@
+"""Hold queries out of training, to stop a booster early by one of our measures.
+
+Whole queries, or whole groups of queries, are held out: those whose ids have the smallest hashes. So the same data
+gives the same queries in whatever order its rows come.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import check_share
+from rankeval.collection.convention import Convention, get_convention
+from rankeval.errors import InvalidInput
+from rankeval.measures import Measure
+from rankeval.model_selection import boosters, nesting
+from rankeval.model_selection.checks import check_measures
+from rankeval.model_selection.holdout import hashed_share
+from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+
+SCORE = "nDCG@10"
+"""The measure of `QueryRanker.score`, and the default of `eval_measure`."""
+
+
+def hold_out(
+    estimator: Any, rows: TrainingRows, *, share: Any, rounds: Any, measure: Any, convention: str | Convention
+) -> tuple[TrainingRows, EarlyStopping | None]:
+    """Split the rows into those to fit and those to watch, by query.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator, whose own parameter for early stopping counts if `rounds` is None.
+    rows : TrainingRows
+        All rows.
+    share, rounds, measure, convention
+        ``validation_fraction``, ``early_stopping_rounds``, ``eval_measure`` and ``eval_convention`` of `QueryRanker`.
+
+    Raises
+    ------
+    InvalidInput
+        If an option is out of range, or there are too few queries.
+    """
+    rounds = boosters.own_rounds(nesting.last_of(estimator)) if rounds is None else rounds
+    if rounds is None:
+        if share is not None:
+            raise InvalidInput("validation_fraction holds queries out to stop on: give early_stopping_rounds too")
+        return rows, None
+    if not isinstance(rounds, Integral) or rounds < 1:
+        raise InvalidInput(f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out")
+    watched_measure, rules = _watched(SCORE if measure is None else measure, convention)
+    is_held_out = _held_out(0.1 if share is None else share, rows)
+    watched = rows.take(np.flatnonzero(is_held_out)).in_blocks()
+    return rows.take(np.flatnonzero(~is_held_out)), EarlyStopping(watched_measure, int(rounds), watched, rules)
+
+
+def _watched(measure: Any, convention: str | Convention) -> tuple[Measure, Convention]:
+    """Return the measure to watch and its rules; held-out rows have no documents to break ties by."""
+    found = check_measures(measure, convention)
+    if len(found) > 1:
+        raise InvalidInput(f"eval_measure is {measure!r}; give one measure to stop by")
+    rules = get_convention(convention)
+    return found[0][1], rules.with_rules(ties="expected") if rules.ties == "docid" else rules
+
+
+def _held_out(share: float, rows: TrainingRows) -> NDArray[np.bool_]:
+    """Mark the rows of the held-out queries, or groups."""
+    check_share("validation_fraction", share)
+    codes, units = encode(rows.ids if rows.groups is None else rows.groups)
+    noun = "queries" if rows.groups is None else "groups"
+    n_held_out = max(1, round(share * len(units)))
+    if n_held_out >= len(units):
+        raise InvalidInput(f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping")
+    held_out = np.zeros(len(units), dtype=bool)
+    held_out[np.argsort(hashed_share(units, "early stopping"), kind="stable")[:n_held_out]] = True
+    return held_out[codes]
