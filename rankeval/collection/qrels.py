@@ -139,5 +139,5 @@ class Qrels(Rows):
 
 
 def as_qrels(judgments: Any) -> Qrels:
-    """Return judgments given as Qrels, dict, frame, path or records of ir_datasets as Qrels; raises as `Rows.take`."""
-    return Qrels.take(judgments)
+    """Return judgments given as Qrels, dict, frame, path or records as Qrels; raises as `Rows.from_any`."""
+    return Qrels.from_any(judgments)

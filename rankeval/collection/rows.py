@@ -85,7 +85,7 @@ class Rows:
         return formats.read_rows(path, cls._value, cls._of, format, limits)
 
     @classmethod
-    def take(cls, given: Any) -> Self:
+    def from_any(cls, given: Any) -> Self:
         """Return rows given as such, as dict, frame, path or records of ir_datasets.
 
         Raises

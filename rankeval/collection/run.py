@@ -131,5 +131,5 @@ class Run(Rows):
 
 
 def as_run(ranking: Any) -> Run:
-    """Return a ranking given as Run, dict, frame, path or records of ir_datasets as Run; raises as `Rows.take`."""
-    return Run.take(ranking)
+    """Return a ranking given as Run, dict, frame, path or records as Run; raises as `Rows.from_any`."""
+    return Run.from_any(ranking)

@@ -235,14 +235,13 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     column = _as_array(values, name)
     if column.ndim != 1:
         raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
-    if column.dtype.kind in "OUS" or _may_be_rounded(values, column):
+    is_wide = column.dtype.kind == "f" and column.dtype.itemsize > 8
+    if column.dtype.kind in "OUS" or is_wide or _may_be_rounded(values, column):
         column = _from_objects(values if isinstance(values, (list, tuple)) else column.tolist(), name)
     if column.dtype.kind not in "biuf":
         # scikit-learn's checks of estimators look for these words.
         said = ". Complex data not supported" if column.dtype.kind == "c" else ""
         raise InvalidInput(f"{name}: expected numbers, found {column.dtype}{said}")
-    if column.dtype.kind == "f" and column.dtype.itemsize > 8:
-        column = _narrowed(column, name)
     return column
 
 
@@ -306,11 +305,11 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     """Return a whole number as int, another number as the nearest float."""
     if isinstance(cell, (bool, int, np.bool_, np.integer)):
         return int(cell)
-    if isinstance(cell, (float, np.floating)):
+    if isinstance(cell, (float, np.floating)) and (type(cell) is not np.longdouble or not np.isfinite(cell)):
         return float(cell)
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
         raise InvalidInput(f"{name}: row {row} has no number (found {cell!r}); drop such rows or fill them")
-    if not isinstance(cell, (Decimal, Fraction)):
+    if not isinstance(cell, (Decimal, Fraction, np.longdouble)):
         raise InvalidInput(f"{name}: expected numbers, found {cell!r} in row {row}"[:200])
     try:
         nearest = float(cell)
@@ -319,17 +318,6 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     if abs(nearest) == float("inf"):
         _refuse_beyond(name, row, cell, "a 64-bit float")
     return int(cell) if abs(nearest) >= _WHOLE and cell == int(cell) else nearest
-
-
-def _narrowed(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return floats wider than 64 bits as float64; refuse whole numbers that would change."""
-    with np.errstate(over="ignore"):
-        narrow = column.astype(np.float64)
-    is_whole = column == np.floor(column)
-    odd = np.isfinite(column) & (np.isinf(narrow) | (is_whole & (narrow != column)))
-    if odd.any():
-        _refuse_beyond(name, int(np.argmax(odd)), column[np.argmax(odd)], "a 64-bit float")
-    return narrow
 
 
 def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:

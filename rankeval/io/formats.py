@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +31,7 @@ from rankeval.io.bad_cells import wrong_cell
 from rankeval.io.columns import Columns
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.opening import COMPRESSION, read_bytes, reading, write_atomically
-from rankeval.io.text import number_of
+from rankeval.io.text import NUMBER
 
 _SNIFFED = 1 << 14
 _UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
@@ -148,14 +148,15 @@ class Source:
     """The file that rows were read from, for messages."""
 
     path: str
-    format: Format
+    format: str
     limits: Limits = DEFAULT
 
     def place(self, rows: Iterable[int]) -> str:
         """Return the file and the lines of rows that are counted from 0; rows, if the format or a pipe has no lines."""
         numbers = list(rows)
-        if self.format.row_lines and Path(self.path).is_file():
-            lines = self.format.row_lines(read_bytes(self.path, self.limits))
+        row_lines = FORMATS[self.format].row_lines
+        if row_lines and Path(self.path).is_file():
+            lines = row_lines(read_bytes(self.path, self.limits))
             if max(numbers) < len(lines):
                 return f"{self.path}, lines {' and '.join(str(lines[row]) for row in numbers)}"
         return f"{self.path}, rows {' and '.join(str(row + 1) for row in numbers)}"
@@ -203,7 +204,7 @@ def read_rows(
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         try:
-            return make(replace(columns, value=_parsed(columns.value), source=Source(str(where), how, limits)))
+            return make(replace(columns, value=_parsed(columns.value), source=Source(str(where), how.name, limits)))
         except (InvalidInput, TypeError) as error:
             places = [f"row {row}" for row in range(1, len(columns.value) + 1)]
             if how.row_lines:
@@ -213,11 +214,10 @@ def read_rows(
             raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
 
 
-def _parsed(numbers: object) -> object:
-    """Parse a column of text by the rule of TREC files; a mixed column stays, to be refused."""
-    if isinstance(numbers, list) and all(isinstance(number, str) for number in numbers):
-        return [number_of(number, "") for number in numbers]
-    return numbers
+def _parsed(numbers: Any) -> Any:
+    """Parse a column of text if all of it are numbers as in TREC files; else it stays, to be refused."""
+    is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
+    return [*map(float, numbers)] if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
 
 
 def _told(start: bytes, where: Path, value: str) -> Format:

@@ -110,6 +110,7 @@ def _read_csv(delimiter: str, given: OpenFile) -> Columns:
     if not header:
         return Columns([], [], [])
     parts = _parts(header, given.value, f"{given.path}, line 1")
+    # Column by column: a list for each of a million rows would keep Python's garbage collector busy.
     cells: dict[str, list[str]] = {part: [] for part in parts}
     taken = [(cells[part], header.index(name)) for part, name in parts.items()]
     lines = []
@@ -132,6 +133,8 @@ def _csv_lines(delimiter: str, data: bytes) -> list[int]:
 def _is_csv(delimiter: str, start: bytes) -> bool:
     """Say whether the first line is a header with names for query and document."""
     first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
+    if delimiter.encode() not in first:
+        return False
     names = [name.strip().strip(b'"').decode(errors="replace") for name in first.split(delimiter.encode())]
     return bool(spelled(names, "qid") and spelled(names, "docid"))
 

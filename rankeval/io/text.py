@@ -51,7 +51,8 @@ class TextCheck:
     limits : Limits
         The longest line.
     source : Arrow file, optional
-        The text, to be read again for the line of an error. Without it, lines are counted on the way.
+        The text, to be read again for the line of an error; that spares benchmark B the counting. Without it, lines are
+        counted on the way.
     """
 
     def __init__(self, where: str, limits: Limits, source: pa.NativeFile | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,7 +55,8 @@ def test_a_file_is_told_by_what_it_holds_or_is_called(tmp_path: Path, name):
     for suffix in FORMATS[name].suffixes:
         qrels.write(tmp_path / f"file{suffix}.gz")
         read = rk.Qrels.read(tmp_path / f"file{suffix}.gz")
-        assert read.source.format.name == name
+        assert read.source.format == name
+        assert pickle.loads(pickle.dumps(read.source)) == read.source
         assert read.to_frame().equals(qrels.to_frame())
 
 
