@@ -107,12 +107,12 @@ def best_and_second(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     DataFrame
         Shaped like `frame`, of "best", "second" and "".
     """
-    marks = frame.astype(object).copy()
-    marks.loc[:, :] = ""
+    import pandas as pd
+
+    marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
     for column in columns:
         ranks = frame[column].rank(method="dense", ascending=not greater_is_better(column))
-        marks.loc[ranks == 1, column] = "best"
-        marks.loc[ranks == 2, column] = "second"
+        marks[column] = ranks.map({1: "best", 2: "second"}).fillna("")
     return marks
 
 

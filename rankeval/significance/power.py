@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
@@ -70,16 +71,14 @@ def topics_needed(
             f"difference is {difference}, {effect:.3g} of the standard deviation {sd}: hundreds of millions of "
             "queries would be needed to show it"
         )
-    high = 2
     if effect > _GREATEST_EFFECT:
-        return high
-    while _power(effect, high, alpha, alternative) < power:
-        high *= 2
-    low = high // 2  # too few, unless it is 1: the power grows with n, so bisect between the two
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _power(effect, middle, alpha, alternative) >= power else (middle, high)
-    return high
+        return 2
+    enough = 2
+    while _power(effect, enough, alpha, alternative) < power:
+        enough *= 2
+    least = max(2, enough // 2)
+    # The power grows with the number of queries, so bisect between the last two tried.
+    return least + bisect_left(range(least, enough), power, key=lambda n: _power(effect, n, alpha, alternative))
 
 
 def detectable_difference(
