@@ -63,7 +63,7 @@ def compare(
         "greater": the system has the greater mean. Greater is better for most measures; for some, less is better.
     missing : {"error", "skip"}, default "error"
         If only some systems have a query: refuse, or compare on the queries common to all. Only `rankeval.evaluate`
-        knows what an empty ranking is worth.
+        knows how much an empty ranking is worth.
     n_resamples : int, default 9999
         For tests and corrections that resample.
     rng : int, Generator or None, default 0
@@ -72,7 +72,7 @@ def compare(
     Returns
     -------
     Comparison
-        Its notes say what a reader must know, such as that so large a family can show nothing with so few resamples.
+        Its notes warn the reader, for instance if so large a family can show nothing with so few resamples.
 
     Raises
     ------
@@ -102,6 +102,7 @@ def compare(
     labels, notes = _chosen_labels(systems, frames, measures)
     design = Design(list(frames), labels, baseline, family)
     paired = pair_scores(frames, labels, missing=missing)
+    # The note stays with the result; the warning reaches the one who chose the test.
     for note in liberal_notes(TESTS[test], len(paired.scores)):
         warnings.warn(note, RankevalWarning, stacklevel=2)
     return conclude(
@@ -129,7 +130,7 @@ def conclude(
     n_queries: int,
     notes: Sequence[str],
 ) -> Comparison:
-    """Test, correct and wrap: the same for queries and for folds.
+    """Test, correct and wrap, for queries and for folds alike.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def conclude(
     n_queries : int
         Number of queries behind the scores.
     notes : sequence of str
-        What was noted before the test.
+        Notes on the scores.
 
     Returns
     -------
@@ -223,7 +224,7 @@ def _chosen_labels(
 
 
 def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
-    """Return how a measure is aggregated; columns of frames are means."""
+    """Return how a measure is aggregated: as its family says, and by the mean for columns of frames."""
     for each in systems.values():
         if isinstance(each, Evaluation) and label in each.by_name:
             return each.by_name[label].family.aggregate

@@ -78,6 +78,7 @@ class Design:
         """Return a column per measure and pair, the pairs of a measure beside each other."""
         low, high = np.transpose(self.pairs)
         d = differences(scores[:, high], scores[:, low])
+        # (rows, pairs, measures) -> (rows, measures, pairs): the pairs of a measure end up beside each other.
         return d.transpose(0, 2, 1).reshape(len(d), -1)
 
     def table(

@@ -159,7 +159,7 @@ def _chosen_labels(
 
 
 def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:
-    """Say what the numbers are over, and whether the folds were repeated often enough."""
+    """Return notes on the unit of the numbers, and on too few repeats."""
     about = f"over {n_folds} folds with {ratio:.3g} test queries for each training query"
     notes = [f"{about}; means, effect sizes, wins, ties and losses are those of folds"]
     if repeats < REPEATS_RECOMMENDED:

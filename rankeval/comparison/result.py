@@ -167,7 +167,7 @@ class Comparison:
             if name not in self.evaluations:
                 raise unknown("evaluation of the system", name, self.evaluations)
         one, other = (per_query_frame(self.evaluations[name])[measure] for name in (system, baseline))
-        common = one.index.intersection(other.index)
+        common = one.index.intersection(other.index)  # missing="skip" compared the common queries only
         values = pd.Series(differences(one[common], other[common]), index=common)
         return plots.query_differences(values, system=system, baseline=baseline, measure=measure)
 

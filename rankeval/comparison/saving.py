@@ -1,4 +1,8 @@
-"""Comparisons as JSON: settings and table, numbers to the last bit."""
+"""Comparisons as JSON: settings and table, numbers to the last bit.
+
+Python writes a float by the shortest decimal that reads back to the same bits, so numbers survive. JSON has neither nan
+nor infinity: these are written as words, and turned back in the columns of numbers.
+"""
 
 from __future__ import annotations
 

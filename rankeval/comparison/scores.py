@@ -56,7 +56,7 @@ def labels_of(
     labels : sequence of str
         Columns that there are; a frame's column need not be one of our measures.
     kind : str
-        What the error calls them.
+        Noun for them in the error.
 
     Raises
     ------

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
 MOST_ROWS = 60
-"""Intervals drawn in one panel; of more, those with the largest differences."""
+"""Intervals drawn in one panel; if there are more, those with the largest differences are drawn."""
 
 MOST_BARS = 400
-"""Beyond, a filled outline stands for the bars."""
+"""For more queries a filled outline is drawn: thousands of bars are slow and run into each other."""
 
 
 def intervals(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "") -> Figure:
@@ -68,7 +68,7 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     differences : Series
         A value per query.
     system, baseline, measure : str
-        What was subtracted from what, and in which measure.
+        Names of the system, of the one subtracted from it, and of the measure.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def _draw_intervals(axes: Axes, part: pd.DataFrame) -> None:
 
 
 def _bare(axes: Any) -> None:
-    """Take away the frame's ink that carries nothing."""
+    """Remove the parts of the frame that carry no information."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):

@@ -20,6 +20,7 @@ Format = str | Callable[[Any], str]
 
 DASH = "\N{EN DASH}"
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
+# Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other characters in their places.
 LATEX_ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -100,7 +101,7 @@ def best_and_second(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     frame : DataFrame
         Numbers, a row per system.
     columns : sequence of str
-        Columns to mark: those of measures of which less is better go by the lowest value.
+        Columns to mark. If less is better by a measure, its lowest value is the best.
 
     Returns
     -------
@@ -203,7 +204,7 @@ class Table:
         return str(written).rstrip("\n")
 
     def _rows(self) -> list[list[Cell]]:
-        """Format every value; whether it is a number is asked before."""
+        """Format every value. A cell counts as a number by its value, since formats may return any text."""
         formats = [self.formats.get(name) for name in self.frame.columns]
         blank = [("",) * len(formats)] * len(self.frame)
         suffixes, emphasis = (blank if part is None else _values(part) for part in (self.suffixes, self.emphasis))

@@ -4,7 +4,7 @@ A resample draws as many queries as there are, with replacement. It is a row of 
 divided by their number. A chunk of such rows times the matrix of differences gives the resampled means of all pairs at
 once (BLAS). Each test here names a statistic of a resample, and reads p-value and interval from the statistics drawn.
 
-The symmetric studentised bootstrap comes nearest to its level on few queries, and is what "bootstrap" means: 2.5-6 %
+The symmetric studentised bootstrap comes nearest to its level on few queries, and "bootstrap" means this one: 2.5-6 %
 false positives at the 5 % level, two-sided, from 10 queries on, where differences are symmetric or mildly skewed. The
 others are offered because papers use them; below 50 queries they carry a note that says how liberal they are.
 

@@ -17,7 +17,7 @@ FOLD = "fold"
 """Name of an index of folds: a frame with such an index is known to hold fold scores."""
 
 FOLD_COLUMNS = ({"fit_time", "score_time"}, {"fit_seconds", "score_seconds"})
-"""Columns that give away a table of folds without its index: scikit-learn's, and those of ``CrossValidation.folds``."""
+"""Columns by which a table of folds is known without its index: scikit-learn's, and ``CrossValidation.folds``'."""
 
 NOT_A_SAMPLE = (
     "these are scores of folds, which overlap and are not a sample: a t test over them claims a difference in half of "
@@ -61,7 +61,8 @@ def as_columns(d: ArrayLike) -> Floats:
         raise InvalidInput(f"a paired test needs at least 2 queries, found {len(columns)}")
     if broken := int(np.count_nonzero(~np.isfinite(columns))):
         raise InvalidInput(
-            f"differences must be finite, found {broken} that are NaN or infinite; decide what such a query counts"
+            f"differences must be finite, found {broken} that are NaN or infinite; decide which value such a query "
+            "counts with"
         )
     return columns.reshape(len(columns), -1)
 

@@ -31,7 +31,7 @@ _MOST_RESAMPLES = 100_000_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What a test or a correction is asked for, beside the differences.
+    """The options of a test or a correction.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Settings:
         return (1 - self.confidence_level) / self.sides
 
     def evidence(self, statistic: Floats) -> Floats:
-        """Turn a statistic so that larger values speak for the alternative."""
+        """Return a statistic, its negative or its absolute value: larger then speaks for the alternative."""
         if self.alternative == "two-sided":
             return np.abs(statistic)
         return statistic if self.alternative == "greater" else -statistic
@@ -101,7 +101,7 @@ class PairedResult:
     ci_low, ci_high : float or ndarray of shape (n_pairs,)
         Confidence interval of the mean difference; one-sided alternatives leave one end infinite.
     notes : tuple of str
-        What a reader of the numbers must know.
+        Sentences that a reader of the numbers must see.
     """
 
     p_value: Any
@@ -111,7 +111,7 @@ class PairedResult:
 
 
 def no_floor(n: int, settings: Settings) -> float:
-    """Return 0: the p-value can be as small as it likes."""
+    """Return 0: no p-value is too small to be possible."""
     del n, settings
     return 0.0
 
@@ -129,7 +129,7 @@ def one_resample(n: int, settings: Settings) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _Declaration:
-    """What tests and corrections have in common.
+    """The fields that tests and corrections share.
 
     Attributes
     ----------
@@ -165,8 +165,8 @@ class SignificanceTest(_Declaration):
     Attributes
     ----------
     function : callable
-        ``function(d, settings)``, d of shape (n_queries, n_pairs); returns a `PairedResult` of arrays. Of one-sided
-        intervals the open end may be left as it comes out: it is set to infinity for all tests.
+        ``function(d, settings)``, d of shape (n_queries, n_pairs); returns a `PairedResult` of arrays. The open
+        end of a one-sided interval may have any value: `running.run` makes it infinite.
     needs_variance : bool
         The function is not defined for differences that are the same on every query: such columns are replaced
         before it is called, and get the p-value of the sign flips.

@@ -1,4 +1,4 @@
-"""How large a difference is, beside whether it is there."""
+"""Sizes of differences: effects, wins and losses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Outcomes:
 def standardised_effect(d: ArrayLike) -> Floats:
     """Return Cohen's d_z of paired differences: their mean over their standard deviation.
 
-    The standard deviation is that of the *differences* (n - 1 in the denominator), not of the scores: d_z is what
-    power depends on, and it is larger than Cohen's d of unpaired groups where the two systems agree on what is hard.
+    The standard deviation is that of the *differences* (n - 1 in the denominator), not of the scores. Power depends on
+    d_z. It is larger than Cohen's d of unpaired groups if both systems find the same queries hard.
 
     Parameters
     ----------
@@ -44,6 +44,7 @@ def standardised_effect(d: ArrayLike) -> Floats:
     """
     columns = as_columns(d)
     mean, flat = columns.mean(axis=0), without_variance(columns)
+    # Rounding leaves a constant difference a deviation of about 1e-17, which would give effects of 1e16.
     deviation = np.where(flat, 1.0, columns.std(axis=0, ddof=1))
     effect = np.where(flat & (mean != 0), np.copysign(np.inf, mean), mean / deviation)
     return np.asarray(effect.reshape(np.shape(d)[1:])[()])

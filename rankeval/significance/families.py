@@ -1,4 +1,4 @@
-"""Families of comparisons: which p-values are corrected together, and what to say about it."""
+"""Families of comparisons: which p-values are corrected together, and notes on their limits."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def family_level(alpha: float, correction: str, size: int) -> float:
 
 
 def family_notes(test: SignificanceTest, correction: str, size: int) -> list[str]:
-    """Say what the correction does not promise, and which test its p-values come from."""
+    """Return notes on the limits of the correction, and on the test that its p-values come from."""
     declared = CORRECTIONS[correction]
     notes = [declared.note.format(size=size)] if declared.note and size > 1 else []
     own_test = TESTS.get(declared.own_test, test)
@@ -91,7 +91,7 @@ def family_notes(test: SignificanceTest, correction: str, size: int) -> list[str
 
 
 def resolution_notes(test: SignificanceTest, correction: str, size: int, n: int, settings: Settings) -> list[str]:
-    """Say if no data could have led to a rejection."""
+    """Return a note if no data could have led to a rejection."""
     joint = CORRECTIONS[correction].is_joint
     level = settings.alpha if joint else family_level(settings.alpha, correction, size)
     # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.

@@ -46,7 +46,7 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
         The columns to take.
     missing : {"error", "skip"}
         If systems have different queries: refuse, or keep the common ones. Nothing is filled in, because the scores
-        do not say what an empty ranking is worth.
+        do not say how much an empty ranking is worth.
 
     Returns
     -------
@@ -91,8 +91,8 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
         if not np.isfinite(values).all():
             query = frame.index[~np.isfinite(values)][0]
             raise InvalidInput(
-                f"the score of system {name!r} on query {query!r} in {label!r} is not finite; decide what such a "
-                "query counts before systems are compared"
+                f"the score of system {name!r} on query {query!r} in {label!r} is not finite; decide which value "
+                "such a query counts with before systems are compared"
             )
 
 

@@ -1,4 +1,4 @@
-"""How many queries a difference takes, and which difference a number of queries can show.
+"""Power: the queries that a difference needs, and the difference that a number of queries can show.
 
 Student's paired t under an alternative has a noncentral t distribution with noncentrality
 ``sqrt(n) * difference / sd``, sd being the standard deviation of the per-query differences (.15 to .20 for pairs of
