@@ -86,11 +86,12 @@ class Design:
     ) -> pd.DataFrame:
         """Return the table of a Comparison: a row per measure and pair, in the order of `differences`."""
         low, high = np.transpose(self.pairs)
-        d, counts = self.differences(scores), outcomes(self.differences(scores))
+        d = self.differences(scores)
+        counts = outcomes(d)
         means = scores.mean(axis=0).T  # (n_measures, n_systems)
         return pd.DataFrame(
             {
-                "measure": np.repeat(np.array(self.measures, dtype=object), len(low)),
+                "measure": [measure for measure in self.measures for _ in low],
                 "baseline": [self.systems[i] for _ in self.measures for i in low],
                 "system": [self.systems[j] for _ in self.measures for j in high],
                 "n_queries": n_queries,
