@@ -83,6 +83,7 @@ def match(registered: RegisteredContent, data: Fingerprint) -> Match:
         if kind in data.queries:
             here = np.isin(data.queries[kind], identifying)
             in_data |= here
+            # Counted in the collection: a query that stands twice in the data is one of its queries.
             there = np.isin(registered.signatures[kind], data.queries[kind][here])
             in_collection |= there & registered.identifiable[kind]
     chance, same_labels = 1.0, False

@@ -154,13 +154,14 @@ def refusal_message(url: str, found: Match, action: str) -> str:
     action : str
         The action that is refused.
     """
-    name, guard = found.registered.name, f"Guard({found.registered.project!r})"
+    name, project = found.registered.name, found.registered.project
+    # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
         f"{action} was refused: the data is {_collection(url, found)}. A test score that guides your choices no longer "
-        f"tells how good a system is on new queries. To score final systems, once: test = {guard}.register({name!r}, "
-        f"...) with the same data, plan = {guard}.freeze(test, systems={{...}}), {guard}.open(plan); rankings opened "
-        "that way may be evaluated again freely. To give the collection up as a test and fit on it, for good: "
-        f"{guard}.retire({name!r}, reason)."
+        f"tells how good a system is on new queries. To score final systems, once: guard = Guard({project!r}), test = "
+        f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
+        "guard.open(plan); rankings opened that way may be evaluated again freely. To give the collection up as a test "
+        f"and fit on it, for good: guard.retire({name!r}, reason)."
     )
 
 
@@ -211,6 +212,4 @@ def _collection(url: str, found: Match) -> str:
 
 def _refusal(message: str) -> BaseException:
     """Return the refusal that gets through: a BaseException would hang a pool of daemonic workers."""
-    if multiprocessing.current_process().daemon:
-        return GuardRefusalError(message)
-    return GuardRefusal(message)
+    return GuardRefusalError(message) if multiprocessing.current_process().daemon else GuardRefusal(message)

@@ -117,6 +117,7 @@ def load_collection(
     labels = as_numbers(y, name="y")
     if not np.isfinite(labels).all():
         raise InvalidInput(f"y: row {int(np.argmin(np.isfinite(labels)))} has no finite label")
+    # Kept in a form whose rows can be taken, but for frames, from which models read names.
     rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
     documents = None if docid is None else as_typed(docid, "docid")
     return LoadedCollection(rows, labels, as_typed(qid), documents, queries=queries, index=index)

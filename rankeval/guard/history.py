@@ -104,6 +104,7 @@ class History:
             body = before.body
             return OpeningStatus(body["status"], tuple(body["looks"]), body["n_looks"], tuple(body["family"]))
         looks = self._new_looks(plan)
+        # Nobody had seen a new output when these plans were frozen, so one correction over all of them is honest.
         first = next((entry.seq for entry in self.opened if entry.body["looks"]), math.inf)
         family = tuple(dict.fromkeys(entry.body["plan"] for entry in self.frozen if entry.seq < first))
         if plan.id in family:
@@ -115,6 +116,7 @@ class History:
     def _new_looks(self, plan: Plan) -> tuple[str, ...]:
         """Return the systems with new outputs. The first declared baseline is free, and equal outputs count once."""
         opened = (system["output"] for entry in self.opened for system in entry.body["systems"].values())
+        # A baseline is what one starts from: its score is published, or was the reason for the work.
         seen = {self.first_baseline, *opened}
         new = []
         for name, output in plan.systems:
@@ -139,6 +141,7 @@ class History:
                 column = entry.body["measures"].index(measure)
                 for system in entry.body["systems"].values():
                     scores = decode_array(system["scores"]).reshape(n_queries, -1)
+                    # Another measure order or a later opening gives the same scores of the same output.
                     found.setdefault(system["output"], scores[:, column])
         return list(found.values())
 

@@ -147,7 +147,7 @@ class LoadedCollection:
             return {"score": encode_array(ranking[self.prints.canonical_order()])}
         place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
         query = np.array([place.get(name, -1) for name in ranking.qid.to_pylist()], dtype=np.int64)
-        judged = query >= 0
+        judged = query >= 0  # other queries of the run belong to other collections
         return {
             "query": encode_array(query[judged]),
             "docid": _encode_ids(ranking.docid.filter(judged)),
@@ -189,6 +189,7 @@ class LoadedCollection:
         X = self.X
         if X is None:
             raise InvalidInput(f"{name!r} is a model, but the collection was registered without X: give its scores")
+        # A column of query ids is no feature, unless the model was fitted with it.
         if hasattr(X, "columns") and "qid" in X.columns and "qid" not in getattr(model, "feature_names_in_", ()):
             X = X.drop(columns="qid")
         try:

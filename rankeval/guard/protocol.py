@@ -57,6 +57,7 @@ class Guard:
     """
 
     def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None) -> None:
+        # The ledger's column holds 255 letters.
         if not isinstance(project, str) or not 1 <= len(project.strip()) <= 255:
             raise InvalidInput(f"project is {project!r}; expected a name of 1 to 255 letters")
         url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)

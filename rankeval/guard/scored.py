@@ -144,6 +144,7 @@ class ScoredPlan:
         where : str
             The ledger and its head.
         """
+        # Max-T needs one matrix of differences from one baseline by one measure: other plans cannot join the batch.
         together = [one for one in others if one.family_key == self.plan.family_key]
         n_batches = 1 + len({one.family_key for one in others} - {self.plan.family_key})
         batch = self._batch(score(together) if together else [])
@@ -165,6 +166,7 @@ class ScoredPlan:
             for name, output in scored.plan.systems:
                 if output not in seen:
                     seen.add(output)
+                    # Other plans may call other systems by the same names.
                     batch[f"{scored.plan.id}/{name}"] = scored.evaluations[name]
         return batch
 
@@ -185,7 +187,7 @@ class ScoredPlan:
         result = compare(batch, measures=[primary], correction="max_t" if confirmatory else "none", **options)
         table, notes = result.table, result.notes
         table = table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)
-        if confirmatory:
+        if confirmatory:  # Bonferroni over the batches
             table["p_adjusted"] = (table["p_adjusted"] * n_batches).clip(upper=1.0)
         else:
             # There is no adjusted p at all, so the note that p is not corrected would mislead.

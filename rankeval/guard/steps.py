@@ -41,6 +41,7 @@ def register(journal: Journal, name: str, content: LoadedCollection) -> Register
 
     def record(records: Records) -> RegisteredCollection:
         before, head = records.same(name, data.digest), records.head
+        # The checks run for a collection on record too: its findings are shown again, without a warning.
         registered = before or RegisteredContent.from_body(body, journal.project)
         others = tuple(match(one, data) for one in records.in_force() if one.digest != data.digest)
         found = run_checks(Registration(data, registered, content.labels, others))
@@ -154,6 +155,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         stored = journal.rankings()
         return [ScoredPlan.of(one, loaded, stored[one.id]) for one in plans]
 
+    # Scored before the records are decided on: that takes longest, and is the same however often others append.
     (scored,) = score([plan])
 
     def record(records: Records) -> tuple[Comparison, int]:

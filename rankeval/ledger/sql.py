@@ -202,6 +202,7 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _leave_transactions_to_us(connection: Any, _record: Any) -> None:
+    # sqlite3 would begin a transaction only before the first write, after the head was read.
     connection.isolation_level = None
 
 
