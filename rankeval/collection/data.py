@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import shown
-from rankeval.collection.alignment import check_rows
+from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels, refuse_unbounded
 from rankeval.io.ids import as_typed, refuse_missing

@@ -1,4 +1,10 @@
-"""The base of `Qrels` and `Run`: rows of (query, document, number) as columns, checked when they are made."""
+"""Rows given as columns: the check that columns of one call have the same rows, and the base of `Qrels` and `Run`.
+
+Arrays go together by position, pandas objects by label. If both could be meant, a wrong guess gives a number like any
+other: a shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by position and wrong by label; a shuffled
+``qid`` is the other way round. So all Series and frames of one call must have equal indexes in the same order, and
+then both readings agree. Columns without an index go by position.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,69 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.collection.alignment import check_rows
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
-from rankeval.io.columns import Columns, id_column, value_column
+from rankeval.io.columns import Columns, id_column, refuse_masked, value_column
 from rankeval.io.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def check_rows(**columns: Any) -> None:
+    """Refuse columns of one call whose indexes differ, and masked values; lengths are left to the caller.
+
+    Parameters
+    ----------
+    **columns : array-like of shape (n_rows, ...) or None
+        Arguments by name.
+
+    Raises
+    ------
+    QueryIdError
+        If two have different indexes.
+    InvalidInput
+        If one masks a value.
+    """
+    first, known = "", None
+    for name, column in columns.items():
+        refuse_masked(column, name)
+        index = index_of(column)
+        if index is None:
+            continue
+        if known is None:
+            first, known = name, index
+        elif len(known) == len(index) and (found := _difference(known, index)):
+            row, one, other = found
+            raise QueryIdError(
+                f"{first} and {name} have different indexes: row {row} is {one!r} in {first} and {other!r} in {name}. "
+                f"If the labels say which rows belong together, give {name}.loc[{first}.index]; if the rows are in the "
+                f"same order, give {name}.to_numpy(), or both the same index"
+            )
+
+
+def index_of(column: Any) -> Any | None:
+    """Return the pandas index of a Series or frame; None for other columns."""
+    index = getattr(column, "index", None)
+    return index if hasattr(index, "get_indexer") else None
+
+
+def same_rows(one: Any, other: Any) -> bool:
+    """Say whether two pandas indexes have equal labels in the same order."""
+    return len(one) == len(other) and _difference(one, other) is None
+
+
+def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
+    """Return the first row at which two indexes of one length differ, and its labels; None if there is no such row."""
+    if one is other or one.equals(other):
+        return None
+    # Compare labels too: for pandas an index of pyarrow's integers never equals one of NumPy's.
+    for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
+        if left is right:  # pd.NA cannot be compared with itself
+            continue
+        if type(left) is not type(right) or not (left == right or (left != left and right != right)):  # noqa: PLR0124 - nan
+            return row, left, right
+    return None
 
 
 class Rows:
@@ -82,7 +143,8 @@ class Rows:
         UnknownName
             If there is no such format.
         """
-        return formats.read_rows(path, cls._value, cls._of, format, limits)
+        with formats.reading_rows(path, cls._value, format, limits) as columns:
+            return cls._of(columns)
 
     @classmethod
     def from_any(cls, given: Any) -> Self:

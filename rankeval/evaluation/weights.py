@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval.collection.alignment import check_rows, index_of, same_rows
+from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.join.flat import Floats

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rankeval.collection.alignment import check_rows, index_of
 from rankeval.collection.data import RankingData
 from rankeval.collection.qrels import Qrels, as_qrels
+from rankeval.collection.rows import check_rows, index_of
 from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.checks import Finding

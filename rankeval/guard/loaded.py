@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.collection.alignment import check_rows
 from rankeval.collection.qrels import Qrels
+from rankeval.collection.rows import check_rows
 from rankeval.collection.run import Run, as_run
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.hashing import as_numbers

@@ -16,11 +16,12 @@ judgments are in a file ``qrels`` without one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +36,6 @@ from rankeval.io.text import NUMBER
 
 _SNIFFED = 1 << 14
 _UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
-_Rows = TypeVar("_Rows")
 
 
 @dataclass(frozen=True)
@@ -162,14 +162,14 @@ class Source:
         return f"{self.path}, rows {' and '.join(str(row + 1) for row in numbers)}"
 
 
-def read_rows(
+@contextmanager
+def reading_rows(
     path: str | os.PathLike[str],
     value: str,
-    make: Callable[[Columns], _Rows],
     format: str | None = None,  # noqa: A002
     limits: Limits = DEFAULT,
-) -> _Rows:
-    """Read a file of judgments or a ranking, and name the line of a cell that is refused.
+) -> Iterator[Columns]:
+    """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell.
 
     Parameters
     ----------
@@ -177,8 +177,6 @@ def read_rows(
         The file; gzip and zstd are recognised by content.
     value : {"relevance", "score"}
         The number of each row.
-    make : callable
-        Makes Qrels or a Run of the columns, and refuses bad cells.
     format : str, optional
         The name of a format, by default recognised by content, then by suffix.
     limits : Limits
@@ -204,7 +202,7 @@ def read_rows(
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         try:
-            return make(replace(columns, value=_parsed(columns.value), source=Source(str(where), how.name, limits)))
+            yield replace(columns, value=_parsed(columns.value), source=Source(str(where), how.name, limits))
         except (InvalidInput, TypeError) as error:
             places = [f"row {row}" for row in range(1, len(columns.value) + 1)]
             if how.row_lines:

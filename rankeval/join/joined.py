@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention
+from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.io.columns import places_of

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from rankeval.collection.alignment import check_rows, index_of, same_rows
+from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.errors import QueryIdError
 from rankeval.model_selection.query_ids import UnusableQueryIdsError, id_array, n_rows
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import check_share
-from rankeval.collection.alignment import check_rows
 from rankeval.collection.data import RankingData
+from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection.query_ids import encode, require, without_ids

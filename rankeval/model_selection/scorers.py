@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import chosen, unknown
-from rankeval.collection.alignment import check_rows
 from rankeval.collection.convention import Convention, get_convention
+from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score

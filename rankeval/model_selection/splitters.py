@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._checks import check_count, check_number
 from rankeval._registry import unknown
-from rankeval.collection.alignment import check_rows, index_of
+from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
 from rankeval.model_selection.query_ids import encode, find, n_rows, per_query, require

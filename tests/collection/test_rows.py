@@ -11,7 +11,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.analysis.curves import roc
-from rankeval.collection.alignment import check_rows
+from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput, QueryIdError
 
 ROWS = pd.DataFrame(
