@@ -143,11 +143,11 @@ def floors():
 
 
 def test_the_walk_from_a_trec_file_to_its_numbers(tmp_path):
-    """Few modules take part, and a call goes down: up only where reading hands rows to qrels and to the run."""
+    """Few modules take part, and every call goes down."""
     done = subprocess.run([sys.executable, "-c", WALK, tmp_path], capture_output=True, text=True, check=True)
     steps = [line.split() for line in done.stdout.splitlines()]
     floor = {module: floors()[module.split(".")[1]] for step in steps for module in step}
     climbs = Counter(step for step in map(tuple, steps) if floor[step[0]] < floor[step[1]])
-    assert sum(climbs.values()) <= 2, climbs
+    assert not climbs, climbs
     modules = {called for _, called in steps}
-    assert len(modules) <= 31, sorted(modules)
+    assert len(modules) <= 29, sorted(modules)
