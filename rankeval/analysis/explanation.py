@@ -1,4 +1,11 @@
-"""Why two tools report different numbers for the same ranking: the rules that turn one value into the other."""
+"""Why two tools report different numbers for the same ranking: the rules that turn one value into the other.
+
+Every choice of the open parameters is scored under every choice of the rules that affect something in the data. Each
+choice is a `_Tried`: its setting, its value, and the presets that have this setting. Those whose value agrees with a
+number are candidates for it; the answer is the pair of candidates that differ in the fewest settings.
+
+The trap: a float drops trailing zeros, so the digits of ``0.35`` may be two or four. Four are tried first.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +39,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "unjudged": ("zero", "skip"),
     "score_dtype": ("float64", "float32"),
 }
-"""What is tried of each rule, where it touches something in the data."""
+"""The choices that are tried of each rule, if the rule affects something in the data."""
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     "gain": ("linear", "exp", "scaled"),
@@ -46,17 +53,17 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "rule": ("exact", "trec_eval-9", "trec_eval-10"),
     "alpha": (0.2, 0.5),
 }
-"""What is tried, beside its default, of each parameter that a measure has and its name leaves open."""
+"""The values that are tried, beside the default, of each parameter that the name of a measure leaves open."""
 
 
 _SHOWN, _NEAREST = 4, 300
 _VAGUE = 0.01
-"""A number with a single digit agrees with too much for presets to go first."""
+"""If a number is less precise than this, presets do not go first: too many agree with it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Which rules give the one value, and which the other.
+    """The rules that give the one value, and those that give the other.
 
     Attributes
     ----------
@@ -65,13 +72,13 @@ class Explanation:
     values : tuple of float
         The two numbers.
     table : DataFrame
-        All that was tried: the parameters and rules that vary, the value, and which of the numbers it is ("a", "b").
+        All settings that were tried: parameters, rules, the value, and the numbers that it agrees with ("a", "b").
     differences : tuple of str
-        The rules in which the two differ, fewest found; empty when one was not found.
+        The smallest differing set; empty if either value was not reproduced.
     sentence : str
         The same in words, with the presets that give each number.
     alternatives : tuple of tuple of str
-        Other differences, as few, that turn the one number into the other as well.
+        Other sets, as small, that turn the one number into the other as well.
     """
 
     measure: str
@@ -110,15 +117,15 @@ def explain_difference(
     truth, ranking, qid, group, docid
         As of `rankeval.evaluate`.
     measure : str or Measure
-        What both numbers are said to be; parameters that its name gives are not varied. Of a name by which tools mean
-        different things, such as ``"RBP"``, all meanings are tried.
+        The name of both numbers. Parameters that it gives are not varied. If tools mean different things by it, as by
+        ``"RBP"``, all meanings are tried.
     values : tuple of float or str
         The two numbers, as printed.
     convention : str or Convention
-        Where the search starts; rules that it names beyond those varied stay.
+        The start of the search. Rules that are not varied keep its values.
     tolerance : float, optional
-        How far a value may be from a number; by default half a unit of the last digit given. Since floats lose zeros
-        at their end, what agrees to four digits goes before what agrees to fewer.
+        The greatest distance between a value and a number; by default half a unit of the last digit given. A float
+        drops trailing zeros, so values that agree to four digits go before those that agree to fewer.
 
     Returns
     -------
@@ -127,7 +134,9 @@ def explain_difference(
     Raises
     ------
     InvalidInput
-        When there are not two finite numbers, or the data cannot be joined.
+        If there are not two finite numbers, or the data cannot be joined.
+    GuardRefusal
+        If the content is registered with a guard and this ranking was not opened.
 
     Examples
     --------
@@ -144,10 +153,10 @@ def explain_difference(
     given.refuse_or_join(rules, action="explain_difference")
     variants = [pair for pair in _variants(asked) if _can_be(pair[1], given, rules)]
     if not variants:
-        _scored(given, [next(_variants(asked))[1]], rules)  # says why not
+        _scored(given, [next(_variants(asked))[1]], rules)  # raises the reason
     tried = []
     for changed in _settings(given, rules, variants[0][1]):
-        # The best and the worst order are known of measures that are monotone.
+        # The best and the worst order are known for monotone measures only.
         able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
         if not able:
             continue
@@ -164,7 +173,7 @@ def explain_difference(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What both numbers are said to be: parameters that the name gives, and what is tried of those it leaves open."""
+    """The measure asked about: the parameters that its name gives, and the choices for those that it leaves open."""
 
     name: str
     family: Family
@@ -174,7 +183,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """A choice of parameters and rules, the value that it gives, and the presets that make it."""
+    """A choice of parameters and rules, the value that it gives, and the presets that have it."""
 
     setting: Mapping[str, Any]
     value: float
@@ -203,7 +212,7 @@ def _asked(spec: str | Measure) -> _Asked:
 
 
 def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
-    """Return the two numbers, and the digits behind the point that each was given with."""
+    """Return the two numbers, and how many digits each has behind the point."""
     try:
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError):
@@ -216,12 +225,12 @@ def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
 
 
 def _tolerances(digits: int) -> list[float]:
-    """Return how far a value may be: a float that was printed with four digits may have lost zeros, so these first."""
+    """Return the distances to try, the smallest first: a float may have dropped zeros, so it may have four digits."""
     return [0.5001 * 10.0 ** -max(least, digits) for least in (4, 1)]
 
 
 def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> list[_Tried]:
-    """Return what gives the number, as closely as anything does, and presets that come near it in the digits given."""
+    """Return the settings that give the number most closely, and presets that agree with it in the digits given."""
     widest = tolerances[-1] if tolerances[-1] < _VAGUE else 0.0
     for near in tolerances:
         reach = {False: near, True: max(near, widest)}
@@ -235,7 +244,7 @@ def _scored(given: Given, measures: list[Measure], rules: Convention) -> Evaluat
 
 
 def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
-    """Yield the measure with each choice of its open parameters, defaults first; those that it cannot have are left."""
+    """Yield the measure with each choice of its open parameters, defaults first; impossible choices are left out."""
     seen = set()
     cutoff = asked.given.get("cutoff", asked.family.defaults.get("cutoff"))
     for chosen in product(*asked.choices.values()):
@@ -249,7 +258,7 @@ def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
 
 
 def _can_be(one: Measure, given: Given, rules: Convention) -> bool:
-    """Say whether the data allow the measure: a greatest grade, say, must not be below one that was given."""
+    """Say whether the data allow the measure: its greatest grade, say, must not be below a grade in the data."""
     try:
         _scored(given, [one], rules)
     except InvalidInput:
@@ -258,38 +267,35 @@ def _can_be(one: Measure, given: Given, rules: Convention) -> bool:
 
 
 def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, str]]:
-    """Return the choices of those rules that touch something in this data."""
-    collection, documents = given.qid is None, given.docid is not None
-    ev = _scored(given, [one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero"))
-    rule_counts = dict(ev.rule_counts)
+    """Return every choice of the rules that affect something in this data."""
+    collection = given.qid is None
+    start = rules.with_rules(missing="empty", ties="stable", no_relevant="zero")
+    ev = _scored(given, [one], start)
+    affected = {rule for rule, number in ev.rule_counts.items() if number}
     choices: dict[str, tuple[str, ...]] = {}
-    if rule_counts.get("ties", 0) or ev.tied_share:
-        choices["ties"] = _ties(collection or documents)
-    for rule in ("judgments", "missing", "unjudged") if collection else ():
-        if rule_counts.get(rule, 0):
-            choices[rule] = RULES[rule]
-    if "missing" in choices:  # of most measures an empty ranking is worth 0
-        filled = _scored(given, [one], rules.with_rules(missing="zero", ties="stable", no_relevant="zero"))
+    if "ties" in affected or ev.tied_share:
+        choices["ties"] = _ties(collection or given.docid is not None)
+    choices |= {rule: RULES[rule] for rule in ("judgments", "missing", "unjudged") if collection and rule in affected}
+    if "missing" in choices:  # for most measures an empty ranking is worth 0
+        filled = _scored(given, [one], start.with_rules(missing="zero"))
         if np.array_equal(filled.scores, ev.scores):
             choices["missing"] = tuple(rule for rule in RULES["missing"] if rule != "zero")
-    if rule_counts.get("no_relevant", 0) or "judgments" in choices:
+    if "no_relevant" in affected or "judgments" in choices:
         choices["no_relevant"] = RULES["no_relevant"]
-    narrow = _scored(
-        given, [one], rules.with_rules(missing="empty", ties="stable", no_relevant="zero", score_dtype="float32")
-    )
+    narrow = _scored(given, [one], start.with_rules(score_dtype="float32"))
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
         choices["score_dtype"] = RULES["score_dtype"]
-        choices.setdefault("ties", _ties(collection or documents))
+        choices.setdefault("ties", _ties(collection or given.docid is not None))
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
 
 
 def _ties(documents: bool) -> tuple[str, ...]:
-    """Return the rules on ties that can be tried."""
+    """Return the rules on ties that can be tried; one of them needs documents."""
     return tuple(rule for rule in RULES["ties"] if documents or rule != "docid")
 
 
 def _presets(asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the presets that have these parameters and rules, as far as they were varied."""
+    """Return the presets with these parameters and rules; others were not varied."""
     fitting = []
     for name, preset in PRESETS.items():
         bound = preset.bind.get(asked.family.name, {})
@@ -309,40 +315,44 @@ def _explained(
     tried: list[_Tried],
     start: Mapping[str, Any],
 ) -> Explanation:
-    import pandas as pd
-
-    letters = {id(one): "" for one in tried}
-    for letter, fitting in zip("ab", matching, strict=True):
-        for one in fitting:
-            letters[id(one)] += letter
-    table = pd.DataFrame(
-        [
-            {**one.setting, "convention": ", ".join(one.presets), "value": one.value, "matches": letters[id(one)]}
-            for one in tried
-        ]
-    )
+    table = _table(matching, tried)
     if not all(matching):
         return Explanation(measure, values, table, (), _not_found(measure, values, matching, tried))
-    ways = _fewest(matching, start)
-    first, second = ways[0]
+    (first, second), *rest = _fewest(matching, start)
     differences = _differences(first, second)
-    others = tuple(dict.fromkeys(other for way in ways[1:] if (other := _differences(*way)) != differences))
-    alike = ", ".join(f"{name}={value!r}" for name, value in first.setting.items() if value == second.setting[name])
-    what = "; ".join(differences) or "nothing: one setting gives both, as far as the digits go"
-    if others:
-        shown = [f"or as well: {'; '.join(other)}" for other in others[:_SHOWN]]
-        what = ", ".join((what, *shown, *([f"and {len(others) - _SHOWN} more"] if len(others) > _SHOWN else [])))
-    parts = [f"{values[0]} and {values[1]} are both {measure}; what differs: {what}"]
+    others = tuple(dict.fromkeys(other for way in rest if (other := _differences(*way)) != differences))
+    what = ["; ".join(differences) or "nothing: one setting gives both, as far as the digits go"]
+    what += [f"or as well: {'; '.join(other)}" for other in others[:_SHOWN]]
+    what += [f"and {len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
+    parts = [f"{values[0]} and {values[1]} are both {measure}; what differs: {', '.join(what)}"]
     for value, fitting in zip(values, matching, strict=True):
         if presets := list(dict.fromkeys(name for match in fitting for name in match.presets)):
             parts.append(f"{value} is what {', '.join(presets)} {'gives' if len(presets) == 1 else 'give'}")
+    alike = ", ".join(f"{name}={value!r}" for name, value in first.setting.items() if value == second.setting[name])
     if alike:
         parts.append(f"Alike: {alike}")
     return Explanation(measure, values, table, differences, f"{'. '.join(parts)}.", others)
 
 
+def _table(matching: list[list[_Tried]], tried: list[_Tried]) -> pd.DataFrame:
+    import pandas as pd
+
+    found = [{id(one) for one in fitting} for fitting in matching]
+    return pd.DataFrame(
+        [
+            {
+                **one.setting,
+                "convention": ", ".join(one.presets),
+                "value": one.value,
+                "matches": "".join(letter for letter, ids in zip("ab", found, strict=True) if id(one) in ids),
+            }
+            for one in tried
+        ]
+    )
+
+
 def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tuple[_Tried, _Tried]]:
-    """Return the pairs of presets, or else of settings, that differ in the fewest rules, nearest to the start."""
+    """Return the pairs of presets, or else of other settings, that differ in the fewest rules, the best pair first."""
 
     def distance(one: Mapping[str, Any], two: Mapping[str, Any]) -> int:
         return sum(one[name] != two.get(name, one[name]) for name in one)
@@ -360,7 +370,7 @@ def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tupl
 
 
 def _differences(one: _Tried, two: _Tried) -> tuple[str, ...]:
-    """Say in which parameters and rules two settings differ."""
+    """Return the parameters and rules in which two settings differ, a sentence each."""
     return tuple(
         f"{name}={value!r} in one and {two.setting[name]!r} in the other"
         for name, value in one.setting.items()

@@ -1,13 +1,16 @@
-"""What trec_eval prints, to the byte: one line for each measure and topic, and the summary.
+"""The printed output of trec_eval, to the byte: a line for each measure and topic, and the summary.
 
-The names that trec_eval prints are its spellings of our measures, which are read under the convention; what is kept
-here is which lines there are, in which order, and how numbers look. The versions differ in little: 10 prints topics
-that the run lacks with ``-c``, and has rbp, rbp_resid and unj in all_trec.
+The names that trec_eval prints are spellings of our measures, read under the convention. This module keeps the rest:
+the lines that there are, their order, and the look of numbers.
+
+The trap: with ``-c`` the versions treat a topic that the run lacks in ways of their own, of which no other part of the
+package knows. Version 9 adds 0 to each mean. Version 10 ranks one unjudged document there, prints the topic, and sets
+to 0 the measures in which that shows; it finds them by their names without parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +32,14 @@ if TYPE_CHECKING:
     from rankeval.join.joined import Joined
 
 _RELSTRING = 10
+_NUM_REL = measure("NumRel")
 _COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 _WITHOUT_TOPICS = ("runid", "num_q", "gm_map", "gm_bpref")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line to print: the name, and the measure whose value it is; None for runid and relstring."""
+    """A line to print. `measure` is None for runid and relstring; `count` prints a whole number."""
 
     name: str
     root: str
@@ -55,7 +57,7 @@ def trec_rules(
     judged_only: bool = False,
     collection_size: int | None = None,
 ) -> Convention:
-    """Return a convention with what trec_eval's options say.
+    """Return the convention that trec_eval's options ask for.
 
     Parameters
     ----------
@@ -63,13 +65,13 @@ def trec_rules(
         The preset of the version: ``"trec_eval-9.0.8"`` (2023), ``"trec_eval-9.0.8-float32"`` (2020) or
         ``"trec_eval-10"``.
     complete : bool
-        ``-c``: topics that the run lacks count, as 0 in trec_eval 9, as empty rankings everywhere else.
+        ``-c``: count topics that the run lacks, as 0 in trec_eval 9, as empty rankings otherwise.
     level : int
-        ``-l``: lowest label that is relevant, in measures of documents that are relevant or not.
+        ``-l``: the lowest relevant label, in measures with binary relevance.
     depth : int, optional
-        ``-M``: documents beyond this rank are cut off.
+        ``-M``: cut off documents beyond this rank.
     judged_only : bool
-        ``-J``: unjudged documents are taken out first.
+        ``-J``: take unjudged documents out first.
     collection_size : int, optional
         ``-N``: number of documents in the collection.
 
@@ -81,7 +83,7 @@ def trec_rules(
     bind = {name: dict(bound) for name, bound in rules.bind.items()}
     if level != 1:
         for name, family in FAMILIES.items():
-            if "rel" in family.defaults and name != "RBP":  # whose gains are labels
+            if "rel" in family.defaults and name != "RBP":  # its gains are labels
                 bind.setdefault(name, {})["rel"] = level
     if collection_size is not None:
         bind.setdefault("Utility", {})["collection_size"] = collection_size
@@ -94,12 +96,12 @@ def trec_rules(
 
 
 def counted_with_c(rules: Convention) -> str:
-    """Return what ``-c`` makes of topics that the run lacks: what the version does, and an empty ranking elsewhere.
+    """Return the rule on topics that the run lacks under ``-c``.
 
     Parameters
     ----------
     rules : Convention
-        That of a version, or any other.
+        The convention of a version, or any other.
     """
     return "zero" if rules.name.startswith("trec_eval-9") else "empty"
 
@@ -114,7 +116,7 @@ def trec_text(
     summary: bool = True,
     zscores: ZScores | None = None,
 ) -> str:
-    """Return what trec_eval prints for a run.
+    """Return the text that trec_eval prints for a run.
 
     Parameters
     ----------
@@ -123,15 +125,15 @@ def trec_text(
     run : Run
         The ranking.
     measures : iterable of str
-        As after ``-m``: ``"official"``, ``"map"``, ``"P.5,10"``.
+        Names as after ``-m``: ``"official"``, ``"map"``, ``"P.5,10"``.
     convention : str or Convention
         The version, with its options: see `trec_rules`.
     per_query : bool
-        ``-q``: lines for every topic.
+        ``-q``: print the lines of every topic.
     summary : bool
-        False for ``-n``: no lines for all topics together.
+        False is ``-n``: print no lines for all topics together.
     zscores : mapping, optional
-        ``-Z``: scores in standard deviations from a reference, as `read_zscores` reads it.
+        ``-Z``: print standard deviations from a reference, which `read_zscores` reads.
 
     Returns
     -------
@@ -141,38 +143,31 @@ def trec_text(
     Raises
     ------
     InvalidInput
-        When the files cannot be joined: where trec_eval prints numbers in spite of that, or a message for
-        programmers, this says what is wrong.
+        If the files cannot be joined. trec_eval prints numbers for some of these, or a message for programmers.
     UnknownName
-        For a measure that trec_eval does not have.
+        If trec_eval does not have a measure.
+    GuardRefusal
+        If the content is registered with a guard and this ranking was not opened.
     """
     rules = get_convention(convention)
     lines = _lines(measures, rules)
     joined = Given(qrels, run).refuse_or_join(rules, action="evaluate")
-    asked = list(dict.fromkeys([*(line.measure for line in lines if line.measure), measure("NumRel")]))
+    asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
     evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
-    lacking = _lacking(evaluation, joined)
-    if lacking and rules.missing in COUNTED_AS:
-        patched = _with_a_document_that_is_none if _is_version_10(rules) else _without_preferences
-        evaluation = replace(evaluation, scores=patched(evaluation, lacking, lines))
+    columns = {one: column for column, one in enumerate(asked)}
+    lacking = [] if joined.lacking is None else joined.queries[joined.lacking].tolist()
+    places = np.flatnonzero(np.isin(evaluation.queries, lacking))
+    if rules.missing in COUNTED_AS:
+        _correct(evaluation, places, lines, columns)
     if zscores is not None:
-        names = {line.measure: line.name for line in reversed(lines)}
-        scores = evaluation.scores
+        plain, names = evaluation.scores, {line.measure: line.name for line in reversed(lines)}
         evaluation = standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
-        if rules.missing == "zero":  # what is added for topics that the run lacks is no score
-            evaluation.scores[lacking] = scores[lacking]
-        lines = [
-            line if line.measure is None else replace(line, name=f"Z{line.name:<22}", count=False) for line in lines
-        ]
+        if rules.missing == "zero":  # the 0 that is added for a lacking topic is no score
+            evaluation.scores[places] = plain[places]
+        lines = [replace(line, name=f"Z{line.name:<22}", count=False) if line.measure else line for line in lines]
     text: list[str] = []
     if per_query:
-        shown = _shown(evaluation, () if _is_version_10(rules) else lacking)
-        strings = _relevance_strings(joined, lines)
-        if _is_version_10(rules) and rules.unjudged != "skip":
-            for length in (line.length for line in lines if line.root == "relstring" != line.name and line.length):
-                for place in lacking:
-                    strings[length][place] = "-"
-        text += _topic_lines(lines, evaluation, shown, strings)
+        text += _topic_lines(lines, evaluation, columns, set(places.tolist()), _relevance_strings(joined, lines))
     if summary:
         text += _summary_lines(lines, evaluation, run)
     return "".join(text)
@@ -183,7 +178,7 @@ def _is_version_10(rules: Convention) -> bool:
 
 
 def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
-    """Return the lines of what was asked for, each once, in trec_eval's order."""
+    """Return the lines of the measures asked for, each once, in trec_eval's order."""
     asked: dict[str, list[str]] = {}
     for spec in specs:
         root, _, given = spec.partition(".")
@@ -226,53 +221,30 @@ def _number(root: str, text: str) -> float:
         raise InvalidInput(f"-m {root}.{text}: expected numbers separated by commas, found {text!r}") from None
 
 
-def _lacking(evaluation: Evaluation, joined: Joined) -> list[int]:
-    """Return which topics of an evaluation the run lacks."""
-    if joined.lacking is None:
-        return []
-    lacking = set(joined.queries[joined.lacking].tolist())
-    return [place for place, query in enumerate(evaluation.queries.tolist()) if query in lacking]
-
-
-def _with_a_document_that_is_none(evaluation: Evaluation, lacking: list[int], lines: list[_Line]) -> Floats:
-    """Return the values of trec_eval 10 where a run lacks topics.
-
-    It ranks one unjudged document there, so as not to rank none, and afterwards sets to 0 what this shows in: by the
-    names that measures have without parameters.
-    """
-    scores = evaluation.scores.copy()
-    relevant = scores[lacking, evaluation.measure_names.index("NumRel")]
+def _correct(
+    evaluation: Evaluation, lacking: NDArray[np.intp], lines: list[_Line], columns: Mapping[Measure, int]
+) -> None:
+    """Put in the values that trec_eval has with ``-c`` for topics that the run lacks."""
+    scores, rules = evaluation.scores, evaluation.convention
+    relevant = scores[lacking, columns[_NUM_REL]]
     for line in lines:
-        if line.name in ("utility", "rbp_resid"):
-            scores[lacking, evaluation.measure_names.index(str(line.measure))] = 0.0
-        elif line.root == "utility" and evaluation.convention.unjudged != "skip":
-            column = evaluation.measure_names.index(str(line.measure))
+        if line.measure is None:
+            continue
+        column = columns[line.measure]
+        if not _is_version_10(rules):
+            if line.root == "prefs_num_prefs_poss":  # it knows no preferences of these topics
+                scores[lacking, column] = 0.0
+        elif line.name in ("utility", "rbp_resid"):
+            scores[lacking, column] = 0.0
+        elif line.root == "utility" and rules.unjudged != "skip":
             one = evaluation.measures[column]
             price = {**one.family.defaults, **dict(one.parameters)}
             left_out = (price["collection_size"] or 0) - 1 - relevant
             scores[lacking, column] = price["b"] + price["c"] * relevant + price["d"] * left_out
-    return scores
-
-
-def _without_preferences(evaluation: Evaluation, lacking: list[int], lines: list[_Line]) -> Floats:
-    """Return the values of trec_eval 9, which knows no preferences of topics that the run lacks."""
-    scores = evaluation.scores.copy()
-    counts = [
-        evaluation.measure_names.index(str(line.measure)) for line in lines if line.root == "prefs_num_prefs_poss"
-    ]
-    scores[np.ix_(lacking, counts)] = 0.0
-    return scores
-
-
-def _shown(evaluation: Evaluation, left_out: Iterable[int]) -> list[int]:
-    """Return which topics have lines, in ascending order of their ids as text."""
-    names = [str(query) for query in evaluation.queries.tolist()]
-    shown = sorted(range(len(names)), key=lambda place: names[place].encode())
-    return [place for place in shown if place not in set(left_out)]
 
 
 def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str]]:
-    """Return for each length asked for the labels at the top of every topic's ranking, a character each."""
+    """Return length -> the labels at the top of each topic's ranking, a character each."""
     lengths = {line.length for line in lines if line.root == "relstring"}
     strings: dict[int, list[str]] = {length: [] for length in lengths}
     if not lengths:
@@ -290,22 +262,37 @@ def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str
 
 
 def _topic_lines(
-    lines: list[_Line], evaluation: Evaluation, shown: list[int], strings: dict[int, list[str]]
+    lines: list[_Line],
+    evaluation: Evaluation,
+    columns: Mapping[Measure, int],
+    lacking: set[int],
+    strings: dict[int, list[str]],
 ) -> Iterator[str]:
-    """Yield the lines of every topic, those of one by one template: there are 100 lines a topic."""
-    column = {one: place for place, one in enumerate(evaluation.measure_names)}
+    """Yield the lines of every topic by one template, because there are 100 lines a topic."""
     printed = [line for line in lines if line.root not in _WITHOUT_TOPICS]
     forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
     template = "".join(
         f"{line.name:<22}".replace("%", "%%") + f"\t\0\t{form}\n" for line, form in zip(printed, forms, strict=True)
     )
-    places = [column[str(line.measure)] for line in printed if line.measure]
-    texts = [(at, strings[line.length]) for at, line in enumerate(printed) if line.measure is None]
-    for place in shown:
-        values: list[Any] = evaluation.scores[place, places].tolist()
-        for at, text in texts:  # in ascending order, so that each finds its place
-            values.insert(at, text[place])
-        yield template.replace("\0", str(evaluation.queries[place]).replace("%", "%%")) % tuple(values)
+    own_columns = [columns[line.measure] for line in printed if line.measure]
+    own_strings = [(at, line) for at, line in enumerate(printed) if line.measure is None]
+    names = [str(query) for query in evaluation.queries.tolist()]
+    version_10 = _is_version_10(evaluation.convention)
+    for place in sorted(range(len(names)), key=lambda place: names[place].encode()):
+        if place in lacking and not version_10:
+            continue
+        values: list[Any] = evaluation.scores[place, own_columns].tolist()
+        for at, line in own_strings:  # in ascending order, so that each finds its place
+            text = strings[line.length][place]
+            if (
+                place in lacking
+                and line.name != "relstring"
+                and line.length
+                and evaluation.convention.unjudged != "skip"
+            ):
+                text = "-"  # the document that version 10 ranks there
+            values.insert(at, text)
+        yield template.replace("\0", names[place].replace("%", "%%")) % tuple(values)
 
 
 def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iterator[str]:

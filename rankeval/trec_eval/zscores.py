@@ -16,7 +16,7 @@ from rankeval.io.opening import read_text
 from rankeval.io.text import number_of
 
 MISSING = -1e6
-"""What trec_eval gives where the reference has no mean, or no deviation."""
+"""The value without a mean or a deviation in the reference, as in trec_eval."""
 
 ZScores = Mapping[tuple[str, str], tuple[float, float]]
 
@@ -31,7 +31,7 @@ def read_zscores(
     path : path
         The file.
     limits : Limits
-        What it may hold.
+        How large it may be.
 
     Returns
     -------
@@ -41,9 +41,9 @@ def read_zscores(
     Raises
     ------
     InvalidInput
-        When there is no such file.
+        If there is no such file.
     FileFormatError
-        When a line has other columns or no numbers, or one stands there twice.
+        If a line has other columns or no numbers, or repeats the topic and measure of another.
     """
     scores = {}
     for number, line in enumerate(io.BytesIO(read_text(path, limits)), start=1):
@@ -68,14 +68,15 @@ def standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores)
     evaluation : Evaluation
         The scores.
     names : sequence of str
-        What the reference calls each of its measures; those that count queries stay as they are.
+        The reference's name for each measure. Measures that count queries are not changed.
     zscores : mapping
-        As of `read_zscores`.
+        The reference, from `read_zscores`.
 
     Returns
     -------
     Evaluation
-        A deviation of 0 makes a value 0 if it is the mean; what has no reference is -1,000,000, as in trec_eval.
+        If the deviation is 0, a value equal to the mean is 0. Without a reference the value is -1,000,000, as in
+        trec_eval.
     """
     topics = [str(query) for query in evaluation.queries.tolist()]
     values = evaluation.scores.copy()
