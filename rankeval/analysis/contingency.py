@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ContingencyTable:
-    """How many documents were retrieved and relevant, query by query.
+    """Numbers of retrieved and of relevant documents, query by query.
 
     Attributes
     ----------
     per_query : DataFrame
-        Index qid; columns true_positives, false_positives, false_negatives, and true_negatives where the size of the
+        Index qid; columns true_positives, false_positives, false_negatives, and true_negatives if the size of the
         collection is known.
     """
 
@@ -47,7 +47,7 @@ class ContingencyTable:
         return _rates(self.per_query, beta).mean().rename("macro")
 
     def micro(self, *, beta: float = 1) -> pd.Series[float]:
-        """Return the same of the table added up over queries: every document weighs the same.
+        """Return these rates of the sums over queries: every document weighs the same.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ def contingency_table(
     collection_size: int | None = None,
     convention: str | Convention = "rankeval",
 ) -> ContingencyTable:
-    """Count true and false positives and negatives of each query, the retrieved documents being the positives.
+    """Count true and false positives and negatives of each query; positives are the retrieved documents.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def contingency_table(
     cutoff : int, optional
         Deepest rank that counts as retrieved.
     collection_size : int, optional
-        Number of documents of the collection; without it there are no true negatives, and no accuracy.
+        Number of documents in the collection. Without it there are no true negatives and no accuracy.
     convention : str or Convention
-        The rules; where the cut-off falls among tied rows under ties="expected", counts are means.
+        The rules. Under ties="expected", counts are means if the cut-off falls among tied rows.
 
     Returns
     -------
@@ -111,7 +111,9 @@ def contingency_table(
     Raises
     ------
     InvalidInput
-        When a query shows more documents than the collection is said to have.
+        If a query shows more documents than the collection size.
+    GuardRefusal
+        If the content is registered with a guard and this ranking was not opened.
 
     Examples
     --------

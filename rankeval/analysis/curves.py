@@ -1,7 +1,7 @@
 """Curves over a ranking: precision by recall, and the receiver operating characteristic, query by query.
 
-A point stands where a rank ends; rows of equal score have no order, so they make one point, at the end of their group
-(under ties="expected", the default; a convention that breaks ties has a point at every rank).
+Under ``ties="expected"``, the default, rows of equal score have no order: they make one point, at the end of their
+group. Under a convention that breaks ties every rank has a point.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEVELS = tuple(level / 10 for level in range(11))
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
-    """Precision by recall, of every query and on average.
+    """Precision by recall, for every query and on average.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class PrecisionRecall:
     area : Series
         Area under the interpolated curve of each query, a step function.
     undefined : mapping
-        Query -> why it has no curve.
+        Query -> the reason why it has no curve.
     """
 
     points: pd.DataFrame
@@ -67,17 +67,17 @@ class PrecisionRecall:
 
 @dataclass(frozen=True, eq=False)
 class ROC:
-    """The share of relevant documents found, by that of the others, of every query.
+    """The share of relevant documents found by the share of others found, for every query.
 
     Attributes
     ----------
     points : DataFrame
         Columns qid, rank, fpr, tpr; from (0, 0) to (1, 1).
     auc : Series
-        Area under the curve of each query: the chance that a relevant document stands above another one, a tied pair
-        counting half.
+        Area under the curve of each query: the chance that a relevant document ranks above another one. A tied pair
+        counts half.
     undefined : mapping
-        Query -> why it has no curve; such queries are in no average.
+        Query -> the reason why it has no curve. No average includes such queries.
     """
 
     points: pd.DataFrame
@@ -111,13 +111,15 @@ def precision_recall(
     Returns
     -------
     PrecisionRecall
-        The precision interpolated at a level is the greatest one at a recall of that level or more, compared exactly
-        (10 hits >= level R in integers): not the two roundings of trec_eval, which the measures IPrec and IAP11 have.
+        The interpolated precision at a level is the greatest precision at that recall or more. Recall is compared
+        exactly, in integers. The measures IPrec and IAP11 have the two roundings of trec_eval instead.
 
     Raises
     ------
     InvalidInput
-        When truth and ranking cannot be joined.
+        If truth and ranking cannot be joined.
+    GuardRefusal
+        If the content is registered with a guard and this ranking was not opened.
 
     Examples
     --------
@@ -170,12 +172,12 @@ def roc(
     Parameters
     ----------
     truth, ranking, qid, group
-        As of `rankeval.evaluate`. The rows of arrays are all the documents there are.
+        As of `rankeval.evaluate`. Arrays hold all documents.
     rel : float
         Lowest relevant label.
     collection_size : int, optional
-        Number of documents of the collection; needed for qrels and a run, whose unretrieved documents are one tied
-        block at the end.
+        Number of documents in the collection. Qrels and a run need it: the documents that were not retrieved are one
+        tied block at the end.
     convention : str or Convention
         The rules.
 
@@ -186,7 +188,9 @@ def roc(
     Raises
     ------
     InvalidInput
-        When the collection's size is missing, or less than what a query shows.
+        If the collection's size is missing, or a query shows more documents than that.
+    GuardRefusal
+        If the content is registered with a guard and this ranking was not opened.
 
     Examples
     --------
@@ -226,7 +230,7 @@ def roc(
         fpr = np.concatenate(([0.0], (rank - hits) / others))
         rows.append(pd.DataFrame({"qid": query, "rank": np.append(0, rank), "fpr": fpr, "tpr": tpr}))
         hit_steps, miss_steps = np.diff(hits, prepend=0.0), np.diff(rank - hits, prepend=0.0)
-        # Pairs, in whole and half numbers: exact until the one division.
+        # Pairs are whole and half numbers: exact until the one division.
         pairs = (miss_steps * (hits - hit_steps / 2)).sum()
         areas[query] = float(pairs / (relevant * others))
     return ROC(
@@ -237,7 +241,7 @@ def roc(
 
 
 def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
-    """Return every query with the chunk that it is in and its number there."""
+    """Return every query with its chunk and its number there."""
     found = []
     for part, judged, _ in joined.chunks():
         found += [(query, judged, number) for number, query in enumerate(joined.queries[part].tolist())]
@@ -245,7 +249,7 @@ def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
 
 
 def _points(judged: Judged, number: int, rel: float) -> tuple[Floats, Floats]:
-    """Return the ranks at which a query's curve has a point, and the hits up to each."""
+    """Return the ranks at which the curve of a query has a point, and the hits up to each."""
     begin, end = judged.offsets[number : number + 2].tolist()
     prefix = judged.prefix(rel)
     rank = np.arange(1, end - begin + 1)

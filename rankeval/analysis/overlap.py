@@ -1,4 +1,4 @@
-"""How alike two rankings are, whatever is relevant: rank-biased overlap."""
+"""The similarity of two rankings, without judgments: rank-biased overlap."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Overlap:
     Attributes
     ----------
     per_query : DataFrame
-        Index qid; columns rbo (extrapolated to infinite depth), rbo_min (what the lists show for sure), residual (how
-        much more it may be).
+        Index qid; columns rbo (extrapolated to infinite depth), rbo_min (the lower bound) and residual (the distance
+        from there to the upper bound).
     p : float
         The persistence.
     only_in_one : tuple
-        Queries that one of the runs lacks: they are not in the table.
+        Queries that one of the runs lacks. They are not in the table.
     """
 
     per_query: pd.DataFrame
@@ -48,10 +48,10 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     Parameters
     ----------
     run, other : Run, dict, frame or path
-        The rankings. Rows of equal score go by document id, descending, as in trec_eval: give runs without ties where
-        that matters.
+        The rankings. Rows of equal score are ordered by document id, descending, as in trec_eval. Give runs without
+        ties if that matters.
     p : float
-        The chance to look at the next rank: 0.9 puts 86 % of the weight on the first ten.
+        The chance to look at the next rank. 0.9 puts 86 % of the weight on the first ten ranks.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     Raises
     ------
     InvalidInput
-        When p is not between 0 and 1, one run's ids are numbers and the other's texts, or the runs have no query in
-        common.
+        If p is not between 0 and 1, the ids of one run are numbers and those of the other texts, or the runs have no
+        query in common.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
 
 
 def _refuse_unlike(one: Run, two: Run) -> None:
-    """Refuse to hold 1 against "1": nothing would be in common, and 0.0 would look like a finding."""
+    """Refuse to compare 1 with "1": nothing would be in common, and 0.0 would look like a finding."""
     for name in ("qid", "docid"):
         kinds = ["integer" if pa.types.is_integer(getattr(run, name).type) else "string" for run in (one, two)]
         if len(one) and len(two) and kinds[0] != kinds[1]:
@@ -113,25 +113,25 @@ def _lists(run: Run) -> dict[Any, list[Any]]:
 
 
 def _overlap(one: list[Any], two: list[Any], p: float) -> tuple[float, float, float]:
-    """Return the extrapolated overlap, its lower bound and the rest to the upper one."""
+    """Return the extrapolated overlap, its lower bound, and the distance from there to its upper bound."""
     short, long = sorted((one, two), key=len)
     s, n = len(short), len(long)
     place = {document: rank for rank, document in enumerate(short, start=1)}
-    at = np.zeros(n + 1)  # documents that come into the overlap at a depth
+    at = np.zeros(n + 1)  # documents that enter the overlap at each depth
     for rank, document in enumerate(long, start=1):
         if document in place:
             at[max(rank, place[document])] += 1
     depth = np.arange(1, n + 1)
     shared = np.cumsum(at)[1:]
     power = p**depth
-    # What the lists show: every depth up to n, and beyond n no new document (equation 11).
+    # The lower bound counts every depth up to n, and beyond n no new document (equation 11).
     seen = (1 - p) / p * float(((shared - shared[n - 1]) / depth * power).sum())
     least = seen - (1 - p) / p * shared[n - 1] * float(np.log1p(-p))
-    # As far as the shorter list goes its agreement counts; then it is taken to go on as at its end (equation 32).
+    # Beyond the end of the shorter list the agreement is taken to stay as it is at that end (equation 32).
     agreed = shared / depth + np.where(depth > s, shared[s - 1] * (depth - s) / (s * depth), 0.0)
     at_end = (shared[n - 1] - shared[s - 1]) / n + shared[s - 1] / s
     extrapolated = (1 - p) / p * float((agreed * power).sum()) + at_end * p**n
-    # The most there can be: every document that the lists may still have in common is (equation 30).
+    # The upper bound: every document that the lists may still share is shared (equation 30).
     overlap = 1.0 * shared[n - 1]
     whole = np.ceil(s + n - overlap)
     deep = np.arange(1, int(whole) + 1)

@@ -31,14 +31,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is fitted and scored by parts: rows, and perhaps the group and the weight of each row's query.
+    """Rows to be split into folds, and perhaps the group and the weight of each row's query.
 
     Attributes
     ----------
     data : RankingData
         All rows.
     groups : ndarray of shape (n_rows,), optional
-        Coarser units than queries, which no split cuts.
+        Units coarser than queries, which no split cuts.
     weight : ndarray of shape (n_rows,), optional
         Weights of queries.
     """
@@ -113,7 +113,7 @@ class FoldScoring:
 
 @dataclass(frozen=True, eq=False)
 class FittedFold:
-    """What one fold gave: a score per row held out, seconds, what a search chose, perhaps the fitted estimator."""
+    """The result of one fold: a score per held-out row, seconds, the choice of a search, perhaps the estimator."""
 
     score: NDArray[np.float64]
     fit_seconds: float
@@ -137,7 +137,7 @@ def run_folds(
     task : Task
         All rows.
     jobs : sequence of (QueryRanker, ndarray, ndarray)
-        What to fit to which rows, and which rows to predict.
+        For each fit: the ranker, the rows to train on, the rows to predict.
     n_jobs, progress
         As of `cross_validate`.
     keep : bool

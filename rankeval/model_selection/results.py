@@ -1,4 +1,4 @@
-"""What cross-validation gives, for one estimator and for several on the same folds."""
+"""The results of cross-validation, for one estimator and for several on the same folds."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ QUESTIONS = ("algorithms", "models")
 
 @dataclass(frozen=True)
 class Split:
-    """Which queries one fold trains on and holds out.
+    """The queries that one fold trains on and holds out.
 
     Attributes
     ----------
     n_train, n_test : int
         Numbers of queries.
     digest : str
-        Of their ids; equal where two folds are the same.
+        Digest of their ids; equal if two folds are the same.
     """
 
     n_train: int
@@ -49,24 +49,24 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What cross-validation gave.
+    """The result of cross-validating one estimator.
 
     Attributes
     ----------
     evaluation : Evaluation
-        The out-of-fold scores of every query that was held out; of one held out several times, the first time counts.
-        Its queries were ranked by as many models as there are folds.
-    folds : DataFrame
-        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``. Folds overlap:
-        tests over queries refuse these numbers, `compare` takes them as they are.
+        The out-of-fold scores of every held-out query. If a query was held out several times, the first time counts.
+        Each fold has a model of its own.
+    folds : DataFrame of shape (n_folds, n_measures + 3)
+        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``. The training
+        parts of folds overlap, so tests over queries refuse these numbers; `compare` knows how to treat them.
     predictions : ndarray of shape (n_rows,)
-        The out-of-fold score of each row, in row order; nan where a row was never held out.
+        The out-of-fold score of each row, in row order; nan if a row was never held out.
     estimators : tuple of QueryRanker, optional
         The fitted estimators by fold, if they were asked for.
     splits : tuple of Split
-        Which queries each fold trained on and held out.
+        The queries that each fold trained on and held out.
     best_params : DataFrame, optional
-        What a search chose within each fold, where the estimator is one: nested cross-validation.
+        The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
     """
 
     evaluation: Evaluation
@@ -78,7 +78,7 @@ class CrossValidation:
 
     @property
     def fit_seconds(self) -> float:
-        """How long fitting took, all folds together."""
+        """Seconds of fitting, all folds together."""
         return float(self.folds["fit_seconds"].sum())
 
     def compare(self, other: CrossValidation, *, question: str, **options: Any) -> Comparison:
@@ -87,11 +87,11 @@ class CrossValidation:
         Parameters
         ----------
         other : CrossValidation
-            Of the same data under the same convention.
+            The result of another estimator, on the same data under the same convention.
         question : {"algorithms", "models"}
-            "algorithms": which one gives better rankers on data like these? By the corrected resampled t over folds,
-            which must be the same; ten repeats are recommended (`RepeatedQueryKFold`). "models": which of the models
-            fitted here ranks better? By a paired test over the queries they held out: exact for one hold-out,
+            "algorithms": which estimator gives better rankers on data like these? The test is the corrected resampled t
+            over folds, which must be the same; ten repeats are recommended (`RepeatedQueryKFold`). "models": which of
+            the fitted models ranks better? The test is paired, over the held-out queries: exact for one hold-out,
             approximate for pooled folds.
         **options
             ``measures``, ``correction``, ``family``, ``confidence_level``, ``alternative`` as of `rankeval.compare`;
@@ -100,8 +100,7 @@ class CrossValidation:
         Returns
         -------
         Comparison
-            A positive difference says that `other` has the greater value: is better, in all measures but those of
-            which less is better.
+            A positive difference means that `other` has the greater value. For most measures that is better.
 
         Raises
         ------

@@ -1,9 +1,11 @@
 """Scorers for scikit-learn: measures per query of what an estimator predicts.
 
-A scorer needs no base class: `get_metadata_routing`, built from public parts, makes scikit-learn route ``qid`` to it,
-and a callable that returns a dict gives many measures from one predict, where a dict of scorers would predict once for
-each. Ids that are missing, unusable or contradicted end in a `MissingQueryIds`, which ``error_score=np.nan`` cannot
-turn into a column of nan.
+A scorer needs no base class: scikit-learn routes ``qid`` to every object with a `get_metadata_routing`, which is built
+from public parts here. A callable that returns a dict gives many measures from one predict; a dict of scorers would
+predict once for each.
+
+The trap: ``error_score=np.nan`` turns every Exception of a scorer into nan. So query ids that are missing, unusable or
+contradicted raise a `MissingQueryIds`, which is a BaseException.
 """
 
 from __future__ import annotations
@@ -52,12 +54,12 @@ def make_scorer(
 ) -> QueryScorer:
     """Make a scorer of ranking measures for scikit-learn.
 
-    Higher is better, as scikit-learn wants it: of a measure of which less is better, such as ARP, the scorer gives the
-    negative, under the same name; ``scorer.evaluate`` and `rankeval.cross_validate` give the value itself.
+    Higher is better, as scikit-learn expects: if less of a measure is better, as for ARP, the scorer returns the
+    negative under the same name. ``scorer.evaluate`` and `rankeval.cross_validate` return the value itself.
 
-    The scorer takes the query of each row from, in this order, ``qid=`` of the call (routed, where metadata routing is
-    on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
-    `sklearn.inspection.permutation_importance` routes nothing: there, use bound ids or an index.
+    The scorer takes the query of each row from the first of these that is there: ``qid=`` of the call (routed, if
+    metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
+    `sklearn.inspection.permutation_importance` routes nothing: use bound ids or an index with it.
 
     Parameters
     ----------
@@ -66,17 +68,18 @@ def make_scorer(
         ``cross_validate`` and for ``GridSearchCV(refit="nDCG@10")``. scikit-learn's ``learning_curve``,
         ``validation_curve`` and ``HalvingGridSearchCV`` take one measure; `rankeval.learning_curve` takes several.
     convention : str or Convention, default="rankeval"
-        How the ranking is held against the labels.
+        The rules by which rankings are scored.
     qid : Series or array-like, optional
-        Ids bound to the scorer: a Series is looked up by the index labels of y or X, so it works in folds too.
+        Ids bound to the scorer. A Series is looked up by the index labels of y or X, so it works in folds too.
     y : Series or array-like, optional
-        The relevance of the rows of `qid`, against which every look-up is checked. Needed where nothing else tells
-        rows in another order: ids without an index, and rows whose index is 0, 1, 2, ..., as after ``reset_index``.
+        The relevance of the rows of `qid`, which checks every look-up. Needed if nothing else can detect rows in
+        another order: ids without an index, and rows with the index 0, 1, 2, ..., as after ``reset_index``.
     response_method : str or sequence of str, default="predict"
-        The first of these that the estimator has gives the scores. Of "predict_proba" that is the second column, or
-        the expected grade; "decision_function" is passed over if it has a column per grade and "predict" follows.
+        The first of these methods that the estimator has gives the scores. From "predict_proba" the scorer takes the
+        second column, or the expected grade. It skips a "decision_function" with a column per grade if "predict"
+        follows.
     name : str, optional
-        What to call the system in the evaluations.
+        Name of the system in the evaluations.
 
     Returns
     -------
@@ -86,9 +89,9 @@ def make_scorer(
     Raises
     ------
     UnknownName
-        When a measure, the convention or the response method does not exist.
+        If a measure, the convention or the response method does not exist.
     InvalidInput
-        When a measure cannot be computed from rows with labels, such as ERR without ``max_rel``.
+        If a measure cannot be computed from rows with labels, such as ERR without ``max_rel``.
 
     Examples
     --------
@@ -114,14 +117,14 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
     Raises
     ------
     InvalidInput
-        When the estimator has none of them, or gives several scores a row.
+        If the estimator has none of them, or gives several scores a row.
     """
     known = [method for method in methods if hasattr(estimator, method)]
     if not known:
         raise InvalidInput(f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method")
     method = known[0]
     if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
-        # A column for each grade, and no scale on which they could be put together.
+        # It has a column for each grade, and these have no common scale.
         method = "predict"
     found = getattr(estimator, method)(X)
     columns.refuse_masked(found, method)
@@ -133,14 +136,14 @@ def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.floa
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
     if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
-        # Several grades of relevance: a row's score is the grade that is expected of it.
+        # With several grades of relevance, the score of a row is its expected grade.
         values = values @ np.asarray(estimator.classes_, dtype=np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         number = values.shape[1] if values.ndim == 2 else f"{values.ndim} dimensions of"
         raise InvalidInput(f"{method} of {type(estimator).__name__} gives {number} scores a row: one is needed")
-    # A list as it was given: its whole numbers may be rounded in the array.
+    # A list is checked as it was given, because the array may have rounded its whole numbers.
     column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values
     return columns.scores(column, method).astype(np.float64, copy=False)
 
@@ -191,7 +194,7 @@ class QueryScorer:
         docid: Any = None,
         sample_weight: Any = None,
     ) -> float | dict[str, float]:
-        """Predict once and return the measure, or a dict of the measures; negative, if less of it is better.
+        """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
 
         Parameters
         ----------
@@ -213,15 +216,15 @@ class QueryScorer:
         Raises
         ------
         MissingQueryIds
-            When the query of each row is not known; a `BaseException`.
+            If the query of each row is not known; a `BaseException`.
         ConflictingQueryIds
-            When two sources of ids disagree; a `MissingQueryIds` too.
+            If two sources of ids disagree; a `MissingQueryIds` too.
         GuardRefusal
-            When X and y are registered test content.
+            If X and y are registered test content.
         """
         evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
         values = evaluation.aggregate()
-        # As scikit-learn's greater_is_better=False: a search keeps what scores highest.
+        # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
         sign = signs(evaluation.by_name.items())
         scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
@@ -260,7 +263,7 @@ class QueryScorer:
         return score(joined, self._asked, weights=query_weights(weights, joined), name=self.name)
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any]:
-        """Find the query of each row, or stop whatever search this is part of."""
+        """Return the query of each row, or stop the search around this call."""
         try:
             check_rows(X=X, y=y, qid=qid, **beside)
             ids = find(X, y, qid=qid, group=group, bound=self._bound)
@@ -275,19 +278,19 @@ class QueryScorer:
         return ids
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what scikit-learn shall route here: ``qid``, ``docid`` and ``sample_weight``."""
+        """Return the request by which scikit-learn routes ``qid``, ``docid`` and ``sample_weight`` here."""
         request = MetadataRequest(owner=self)
         for param, alias in self._requests.items():
             request.score.add_request(param=param, alias=alias)
         return request
 
     def set_score_request(self, **requests: bool | str | None) -> QueryScorer:
-        """Change under which name metadata is routed here, as scikit-learn's scorers do.
+        """Change the names under which metadata is routed here, as for scikit-learn's own scorers.
 
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid``, ``docid`` and ``sample_weight``: whether it is asked for, or the name it has in ``params=``.
+            For ``qid``, ``docid`` and ``sample_weight``: whether to request it, or its name in ``params=``.
 
         Returns
         -------
@@ -297,7 +300,7 @@ class QueryScorer:
         Raises
         ------
         UnknownName
-            For any other name.
+            If a keyword is none of these.
         """
         for param in requests:
             if param not in self._requests:
@@ -310,8 +313,7 @@ class QueryScorer:
         return self.response_method if isinstance(self.response_method, tuple) else (self.response_method,)
 
     def __sklearn_clone__(self) -> QueryScorer:
-        twin = copy.copy(self)
-        return twin.set_score_request()
+        return copy.copy(self).set_score_request()  # requests are copied, so that a clone can change its own
 
     def _key(self) -> tuple[Any, ...]:
         many = isinstance(self.measures, tuple)
@@ -349,20 +351,17 @@ class QueryScorer:
 
 
 def _as_fitted(estimator: Any, X: Any) -> Any:
-    """Return X as the estimator knows it: without the column of ids, unless it was fitted with it.
-
-    A Pipeline may have been fitted with the column and drop it itself.
-    """
+    """Return X without its column of ids, unless the estimator was fitted with it: a Pipeline may drop it itself."""
     return X if has_column(X) and NAME in _fitted_with(estimator) else without_ids(X)
 
 
 def _fitted_with(estimator: Any) -> list[Any]:
-    """Return the names of the features that an estimator was fitted with, as far as it knows them."""
+    """Return the feature names that an estimator was fitted with, if it knows them."""
     for name in ("feature_names_in_", "feature_names_"):  # the second is CatBoost's
         found = getattr(estimator, name, None)
         if found is not None:
             return list(found)
-    # Around an estimator of CatBoost, scikit-learn's own find nothing.
+    # A search or a Pipeline of scikit-learn does not find the names of CatBoost.
     inner = getattr(estimator, "best_estimator_", None)
     inner = estimator.steps[0][1] if inner is None and hasattr(estimator, "steps") else inner
     return [] if inner is None else _fitted_with(inner)

@@ -22,7 +22,7 @@ class TrainingMetric:
     """Measures for a training loop; see `lightgbm_feval` and `xgboost_metric`."""
 
     measures: tuple[Measure, ...]
-    convention: str | Convention
+    convention: Convention
 
     @property
     def maximize(self) -> bool:
@@ -31,11 +31,11 @@ class TrainingMetric:
         Raises
         ------
         InvalidInput
-            When that differs between the measures.
+            If that differs between the measures.
         """
         higher = {one.family.greater_is_better for one in self.measures}
         if len(higher) > 1:
-            raise InvalidInput("of some of these measures more is better, of others less: stop by one of them")
+            raise InvalidInput("more is better for some of these measures, less for others: stop by one of them")
         return higher.pop()
 
     def values(self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
@@ -46,7 +46,7 @@ class TrainingMetric:
             if len(weights) != len(sizes):  # of rows, not of queries
                 weights = np.bincount(ids, weights) / sizes
             weights = weights[ids]
-        joined = Given(y, np.asarray(predicted, np.float64), ids).join(get_convention(self.convention))
+        joined = Given(y, np.asarray(predicted, np.float64), ids).join(self.convention)
         asked = [(str(one), one) for one in self.measures]
         return list(score(joined, asked, weights=query_weights(weights, joined)).aggregates().items())
 
@@ -93,10 +93,6 @@ class XGBoostMetric(TrainingMetric):
         return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
 
 
-def _training_metric(kind: type[Any], measures: Any, convention: str | Convention) -> Any:
-    return kind(tuple(one for _, one in check_measures(measures, convention)), convention)
-
-
 def lightgbm_feval(
     measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
 ) -> LightGBMFeval:
@@ -105,25 +101,24 @@ def lightgbm_feval(
     Parameters
     ----------
     measures : str, Measure, or list of them
-        What to compute on each evaluation set; LightGBM is told of each whether higher is better.
+        The measures to compute on each evaluation set. LightGBM learns for each whether higher is better.
     convention : str or Convention, default="rankeval"
-        How rankings are held against labels.
+        The rules by which rankings are scored.
 
     Returns
     -------
     LightGBMFeval
-        For ``feval=``, or ``eval_metric=`` of ``LGBMRanker.fit``; set ``params["metric"] = "None"`` to see no other
-        measure. Weights of the Dataset weigh queries, as in LightGBM's own ndcg: each by the mean of its rows.
+        For ``feval=``, or ``eval_metric=`` of ``LGBMRanker.fit``. Set ``params["metric"] = "None"`` to see no other
+        measure. A query's weight is the mean of its rows' weights in the Dataset, as in LightGBM's own ndcg.
 
     Raises
     ------
     UnknownName
-        When a measure does not exist.
+        If a measure does not exist.
     InvalidInput
-        When a measure cannot be computed from rows.
+        If a measure cannot be computed from rows.
     """
-    metric: LightGBMFeval = _training_metric(LightGBMFeval, measures, convention)
-    return metric
+    return LightGBMFeval(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))
 
 
 def xgboost_metric(
@@ -134,23 +129,22 @@ def xgboost_metric(
     Parameters
     ----------
     measures : str, Measure, or list of them
-        What to compute on each evaluation set.
+        The measures to compute on each evaluation set.
     convention : str or Convention, default="rankeval"
-        How rankings are held against labels.
+        The rules by which rankings are scored.
 
     Returns
     -------
     XGBoostMetric
-        For ``custom_metric=``. XGBoost takes less for better, whatever the metric: to stop early, give
-        ``maximize=metric.maximize`` too (True for most, False for measures such as ARP). Weights of the DMatrix weigh
-        queries.
+        For ``custom_metric=``. XGBoost assumes of every metric that less is better: to stop early, give
+        ``maximize=metric.maximize`` too (True for most measures, False for some, such as ARP). Weights of the DMatrix
+        are weights of queries.
 
     Raises
     ------
     UnknownName
-        When a measure does not exist.
+        If a measure does not exist.
     InvalidInput
-        When a measure cannot be computed from rows.
+        If a measure cannot be computed from rows.
     """
-    metric: XGBoostMetric = _training_metric(XGBoostMetric, measures, convention)
-    return metric
+    return XGBoostMetric(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))

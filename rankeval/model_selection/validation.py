@@ -92,13 +92,13 @@ def cross_validate(
 ) -> CrossValidation | CrossValidations:
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
-    A query is never cut, by whatever splitter. Metadata routing need not be on.
+    No splitter cuts a query. Metadata routing may be on or off.
 
     Parameters
     ----------
     estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker; a search over one makes this nested cross-validation. Or
-        a mapping of names to several of them, which are cross-validated on the same folds.
+        A QueryRanker or any estimator that it takes; a search makes this nested cross-validation. Or a mapping of
+        names to several estimators, which are cross-validated on the same folds.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features)
         The data, or its features; rows in any order.
     y : array-like of shape (n_rows,), optional
@@ -108,20 +108,22 @@ def cross_validate(
     docid : array-like of shape (n_rows,), optional
         The document of each row; only ``ties="docid"`` reads it.
     groups : array-like of shape (n_rows,), optional
-        A coarser unit than the query, such as its author: whole groups are split, here, in the folds of a search and
-        where queries are held out for early stopping.
+        A unit coarser than the query, such as its author. Groups are kept whole in these folds, in the folds of a
+        search, and when queries are held out for early stopping.
     sample_weight : array-like of shape (n_rows,), optional
-        The weight of each row's query: in the means of every measure, and in fitting where the estimator takes weights.
+        The weight of each row's query: in the aggregate of every measure, and in fitting if the estimator takes
+        weights.
     measures : str, Measure, or list of them
-        What to compute from the one prediction of each fold.
+        The measures to compute from the one prediction of each fold.
     cv : int, splitter or iterable of (train, test), default=5
-        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or rows of each split. None is 5.
+        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the rows of each split.
+        None is 5.
     convention : str or Convention, default="rankeval"
-        How the ranking is held against the labels.
+        The rules by which rankings are scored.
     n_jobs : int, optional
-        Folds fitted at once, as joblib has it.
+        Number of folds fitted at once, as for joblib.
     name : str, optional
-        What to call the system; several have names already.
+        Name of the system. A mapping has names already.
     progress : callable or bool, optional
         Called as ``progress(n_done, n_fits)`` after each fold of each estimator; True draws a bar.
     return_estimators : bool, default=False
@@ -130,16 +132,16 @@ def cross_validate(
     Returns
     -------
     CrossValidation or CrossValidations
-        With ``.evaluation``, ``.folds``, ``.predictions``, ``.compare``; of a mapping, a mapping of these.
+        With ``.evaluation``, ``.folds``, ``.predictions``, ``.compare``; for a mapping, a mapping of these.
 
     Raises
     ------
     QueryIdError
-        When the query of each row is not known.
+        If the query of each row is not known.
     InvalidInput
-        When a split has rows of one query on both sides, there is no split, or a measure cannot be computed from rows.
+        If a split has rows of one query on both sides, there is no split, or a measure cannot be computed from rows.
     GuardRefusal
-        When the data is registered test content, before anything is fitted.
+        If the data is registered test content; nothing is fitted then.
 
     Examples
     --------
@@ -199,7 +201,7 @@ def _collect(
 
 
 def _chosen(done: list[FittedFold]) -> pd.DataFrame | None:
-    """Return what searches chose, if the estimator is one."""
+    """Return the parameters that searches chose, if the estimator is a search."""
     import pandas as pd
 
     if any(fold.best_params is None for fold in done):
@@ -215,12 +217,12 @@ def query_folds(cv: Any, task: Task) -> Folds:
     cv : int, splitter or iterable of (train, test)
         As of `cross_validate`.
     task : Task
-        What to split.
+        The rows to split.
 
     Raises
     ------
     InvalidInput
-        When there is no split, one has an empty side, or rows that were given as splits cut a query.
+        If there is no split, one has an empty side, or given splits cut a query.
     """
     data = task.data
     if cv is None or isinstance(cv, Integral):
@@ -266,5 +268,5 @@ def _pair(split: Any) -> Any:
 
 def _positions(rows: Any, n_rows: int) -> Rows:
     chosen = np.asarray(rows)
-    # An empty list is an array of floats, which are no places.
+    # NumPy makes floats of an empty list, and floats are no positions.
     return np.flatnonzero(chosen) if chosen.dtype == bool or not len(chosen) else np.arange(n_rows)[chosen]
