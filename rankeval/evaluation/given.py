@@ -35,12 +35,15 @@ class Given:
         The query of each row; None for a collection.
     docid : array of shape (n_rows,), optional
         The document of each row.
+    name : str, optional
+        The name of the run.
     """
 
     truth: Any
     ranking: Any
     qid: Any = None
     docid: Any = None
+    name: str | None = None
 
     @classmethod
     def of(
@@ -76,7 +79,8 @@ class Given:
         from rankeval.collection.qrels import as_qrels
         from rankeval.collection.run import as_run
 
-        return cls(as_qrels(truth), as_run(ranking))
+        run = as_run(ranking)
+        return cls(as_qrels(truth), run, name=run.name)
 
     def join(self, convention: Convention) -> Joined:
         """Join truth and ranking.
@@ -118,12 +122,6 @@ class Given:
         joined = self.join(convention)  # first, because it checks the columns that the guard reads
         check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
         return joined
-
-    @property
-    def name(self) -> str | None:
-        """The name of the run, if it has one."""
-        name: str | None = None if self.qid is not None else self.ranking.name
-        return name
 
     @property
     def columns(self) -> dict[str, Any]:

@@ -269,13 +269,11 @@ class _Digests:
     def judgments(self) -> str:
         """Return the digest of the judgments: of documents and labels if documents are known, else of labels."""
         self._judged.update(self._labels if self._known is None else self._known)
-        found: str = self._judged.hexdigest()
-        return found
+        return str(self._judged.hexdigest())
 
     def ranking(self) -> str:
         """Return the digest of the ranking."""
-        found: str = self._ranked.hexdigest()
-        return found
+        return str(self._ranked.hexdigest())
 
 
 def _label_sums(levels: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint64]:

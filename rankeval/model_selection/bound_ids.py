@@ -1,4 +1,4 @@
-"""Query ids that a scorer carries with it, found again among the rows it is called with."""
+"""Query ids that a scorer carries, matched to the rows that it is called with."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rankeval.model_selection.query_ids import UnusableQueryIdsError, id_array, 
 
 @dataclass(frozen=True, eq=False)
 class BoundIds:
-    """Ids that a scorer carries with it, found again by the index labels of what it is called with.
+    """Query ids of all rows, looked up by the index labels of the rows in a call.
 
-    Labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the labels of relevance
-    bound beside the ids must come back as y. Without them nothing tells rows in another order where there is no index,
-    or one that says 0, 1, 2, ..., as reset_index gives it: that is refused, whatever the length.
+    Index labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the relevance that was
+    bound beside the ids must equal y. Without it, rows in another order cannot be detected if they have no index, or
+    the index 0, 1, 2, ... of ``reset_index``: such calls are refused.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class BoundIds:
         Raises
         ------
         UnusableQueryIdsError
-            When these rows cannot be found among the bound ones for certain.
+            If it is not certain which of the bound rows these are.
         """
         positions = self._positions(X, y)
         ids = id_array(self.ids, len(self.ids), "bound qid")[positions]

@@ -1,9 +1,12 @@
-"""Which query does each row belong to? One answer for scorers, splitters and `QueryRanker`.
+"""The query of each row, found in one way for scorers, splitters and `QueryRanker`.
 
-scikit-learn hands X and y around and slices them; a third column travels only where metadata routing is switched on.
-So ids are taken from whatever carried them: the argument ``qid`` (or ``group``, sizes of consecutive queries), ids
-bound to the scorer, a pandas index level named "qid", a column "qid" of X. All that are there must tell the same
-queries apart; the first in this order names them.
+scikit-learn hands X and y around and slices them; a third column travels only if metadata routing is on. So ids may
+come from several places, the strongest first:
+
+    the argument ``qid`` > ``group`` (sizes of consecutive queries) > ids bound to the scorer
+    > a pandas index level named "qid", of X and of y > a column "qid" of X
+
+All ids that are there must define the same grouping; the strongest give the names.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ DOCID = "docid"
 
 
 class UnusableQueryIdsError(QueryIdError):
-    """Ids that are missing, of the wrong length, or that do not belong to these rows: there is nothing to go by."""
+    """Ids that are missing, of the wrong length, or of other rows."""
 
 
 def n_rows(X: Any) -> int:
@@ -43,7 +46,7 @@ def has_column(X: Any) -> bool:
 
 
 def without_ids(X: Any) -> Any:
-    """Return X without its column of query ids, which is no feature; X itself where it has none."""
+    """Return X without its column of query ids, which is no feature; X itself if it has none."""
     if not has_column(X):
         return X
     return X.drop(columns=NAME) if hasattr(X, "iloc") else X.drop(NAME)
@@ -57,14 +60,14 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     ids : array-like of shape (n_rows,)
         The query of each row.
     rows : int
-        How many there must be.
+        The number of rows.
     source : str
-        Where they come from, for messages.
+        The source of the ids, for messages.
 
     Raises
     ------
     UnusableQueryIdsError
-        When the length is wrong or an id is missing.
+        If the length is wrong or an id is missing.
     """
     import pandas as pd
 
@@ -77,7 +80,7 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
             f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
         )
     if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=False) == "string":
-        return column  # five times faster than to look for what is missing
+        return column  # five times faster than a search for missing ids
     missing = pd.isna(column)
     if missing.any():
         raise UnusableQueryIdsError(f"{source} is missing in row {int(np.argmax(missing))}: every row needs a query id")
@@ -92,12 +95,12 @@ def from_sizes(group: Any, rows: int) -> NDArray[np.int64]:
     group : array-like of int of shape (n_queries,)
         Rows per query, in row order.
     rows : int
-        What they must add up to.
+        The number of rows that they must add up to.
 
     Raises
     ------
     UnusableQueryIdsError
-        When they do not.
+        If they do not.
     """
     try:
         return sizes_to_ids(group, rows)
@@ -145,12 +148,12 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     codes : ndarray of shape (n_rows,)
         Queries by number.
     what : str
-        What the values are, for the message.
+        The name of the values, for the message.
 
     Raises
     ------
     InvalidInput
-        When the length is wrong or rows of one query differ.
+        If the length is wrong or rows of one query differ.
     """
     column = np.asarray(values)
     if column.shape != codes.shape:
@@ -165,7 +168,7 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
 
 
 class Bound(Protocol):
-    """Ids that a scorer carries; see `bound_ids`."""
+    """Ids that a scorer carries; see `rankeval.model_selection.bound_ids`."""
 
     def at(self, X: Any, y: Any) -> NDArray[Any]:
         """Return the ids of these rows."""
@@ -180,7 +183,7 @@ def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
 
 
 def _sources(X: Any, y: Any, qid: Any, group: Any, bound: Bound | None) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Find all ids that came with these rows, the strongest first."""
+    """Yield (source, ids) for all ids that came with these rows, the strongest first."""
     rows = n_rows(X)
     if qid is not None:
         yield "the argument qid", id_array(qid, rows, "qid")
@@ -198,7 +201,7 @@ def _sources(X: Any, y: Any, qid: Any, group: Any, bound: Bound | None) -> Itera
 def find(
     X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: Bound | None = None
 ) -> NDArray[Any] | None:
-    """Return the query of each row, or None where nothing says it.
+    """Return the query of each row, or None if there are no ids.
 
     Parameters
     ----------
@@ -216,7 +219,7 @@ def find(
     Raises
     ------
     QueryIdError
-        When the ids are unusable, or when two sources disagree.
+        If the ids are unusable, or two sources disagree.
     """
     check_rows(X=X, y=y, qid=qid)
     found = list(_sources(X, y, qid, group, bound))
@@ -233,23 +236,23 @@ WAYS = (
     "qid= (or group= sizes) with the call; a pandas index level named 'qid', the same on X and y if both are pandas: "
     "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X"
 )
-"""How ids can be given anywhere; ``asarray``, because a Series that is given an index is looked up by label."""
+"""Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 
 
 def require(X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None) -> NDArray[Any]:
-    """Return the query of each row, or say how to give it.
+    """Return the query of each row; the error of a missing one lists the ways to give it.
 
     Parameters
     ----------
     X, y, qid, group
         As in `find`.
     who : str
-        Who needs the ids, for the message.
+        The caller, for the message.
 
     Raises
     ------
     QueryIdError
-        When there are none, or as in `find`.
+        If there are none, or as in `find`.
     """
     ids = find(X, y, qid=qid, group=group)
     if ids is None:

@@ -1,4 +1,4 @@
-"""Unusable query ids stop a search: scikit-learn turns every `Exception` inside of one into nan or a failed fit."""
+"""Stop a search at unusable query ids: scikit-learn turns every `Exception` inside it into nan or a failed fit."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError
 from rankeval.model_selection.query_ids import UnusableQueryIdsError
 
 SEARCHES = "sklearn.model_selection"
-"""Where scikit-learn's searches and validations stand."""
+"""The package of scikit-learn's searches and validations."""
 
 
 def stop(message: str, cause: Exception | None = None) -> NoReturn:
-    """Stop whatever search this is part of.
+    """Stop the search around this call, if there is one.
 
     Parameters
     ----------
     message : str
         One line.
     cause : Exception, optional
-        What was found; a `QueryIdError` that is no `UnusableQueryIdsError` is a disagreement of sources.
+        The error behind it. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
 
     Raises
     ------
     MissingQueryIds
-        Past ``error_score=nan``; or an Exception in a daemonic worker, whose pool a BaseException would hang.
+        Always, except in a daemonic worker: a BaseException would hang its pool, so an Exception is raised there.
     """
     if current_process().daemon:
         raise UnusableQueryIdsError(message) from cause
