@@ -174,7 +174,7 @@ def conclude(
         n_comparisons=size,
         notes=(*said, *resolution_notes(declared, correction, size, len(d), settings)),
         alternative=settings.alternative,
-        n_resamples=settings.n_resamples,
+        n_resamples=int(settings.n_resamples),
     )
 
 

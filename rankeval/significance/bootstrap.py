@@ -89,7 +89,7 @@ def bootstrap_percentile(d: Floats, settings: Settings) -> PairedResult:
     """
 
     def read(d: Floats, drawn: Floats) -> PairedResult:
-        greater, less = (_share_reaching(side * drawn, -_slack(d)) for side in (-1, 1))
+        greater, less = _share_reaching(-drawn, -_slack(d)), _share_reaching(drawn, -_slack(d))
         low, high = np.quantile(drawn, [settings.tail, 1 - settings.tail], axis=0)
         return PairedResult(settings.p_of_tails(greater, less), low, high)
 

@@ -296,7 +296,7 @@ def test_comparisons_survive_pickle_and_json():
     """All settings and numbers to the last bit; JSON leaves the evaluations out."""
     for systems in (frames(), evaluations()):
         baseline = next(iter(systems))
-        found = compare(systems, baseline=baseline, alternative="greater", test="bootstrap", n_resamples=99)
+        found = compare(systems, baseline=baseline, alternative="greater", test="bootstrap", n_resamples=np.int64(99))
         for again in (pickle.loads(pickle.dumps(found)), Comparison.from_json(found.to_json())):
             pd.testing.assert_frame_equal(again.table, found.table, check_exact=True)
             assert str(again) == str(found)
