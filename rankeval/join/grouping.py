@@ -146,11 +146,11 @@ def refuse_repeats(
     Parameters
     ----------
     query, ids : ndarray of shape (n,)
-        The query and the id of each row that takes part.
+        The query and the id of each row that takes part, a query's rows in their own order.
     rows : ndarray of shape (n,)
-        Their places in the input.
+        Their rows of the input.
     says : callable
-        Turns a place in the input into the message's subject: "document 'd' stands twice in query 'q'".
+        Turns a place in these arrays into words: "document 'd' stands twice in query 'q'".
     source : Source, optional
         The file that the rows were read from.
 
@@ -164,6 +164,7 @@ def refuse_repeats(
     query, ids = query[order], ids[order]
     twice = np.flatnonzero((query[1:] == query[:-1]) & (ids[1:] == ids[:-1]))
     if len(twice):
-        pair = sorted(rows[order[twice[0] : twice[0] + 2]].tolist())
+        repeat = order[twice[0] : twice[0] + 2]
+        pair = rows[repeat].tolist()
         place = f"rows {pair[0]} and {pair[1]}, counting from 0" if source is None else source.place(pair)
-        raise InvalidInput(f"{says(pair[0])} ({place}; {len(twice)} such rows in all); keep one row for each")
+        raise InvalidInput(f"{says(int(repeat[0]))} ({place}; {len(twice)} such rows in all); keep one row for each")

@@ -162,8 +162,8 @@ class Joined:
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         """Return the distinct labels, zero among them, and each label as an index into them."""
-        whole = _whole(labels)
-        if whole:
+        labels = columns.whole(labels)
+        if labels.dtype.kind != "f":
             labels = labels.astype(np.int64, copy=False)
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
         if lowest < 0:
@@ -174,7 +174,9 @@ class Joined:
                     "negative='zero'"
                 )
             self._count("negative", int((labels < 0).sum()))
-        if whole and int(highest) - int(lowest) < _FEW_LABELS:  # far quicker than sorting them (bench_arrays A)
+        if (
+            labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS
+        ):  # far quicker than sorting them (bench_arrays A)
             return np.arange(lowest, highest + 1), labels - lowest if lowest else labels
         levels, code = np.unique(np.append(labels, labels.dtype.type(0)), return_inverse=True)
         return levels, code[:-1]
@@ -254,14 +256,6 @@ def _count_labels(code: Ints, offsets: Ints, n_levels: int, judged: NDArray[np.b
     return counted
 
 
-def _whole(values: NDArray[Any]) -> bool:
-    """Say whether all values are whole numbers that fit an int64."""
-    if values.dtype.kind in "iub":
-        return True
-    with np.errstate(invalid="ignore"):  # beyond int64 the conversion gives another number, which is what is asked
-        return bool((values.astype(np.int64) == values).all())
-
-
 def join_arrays(
     y: ArrayLike, score: ArrayLike, qid: ArrayLike, *, docid: ArrayLike | None, convention: Convention
 ) -> Joined:
@@ -314,11 +308,10 @@ def join_arrays(
 def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, grouping: Grouping) -> None:
     """Raise if a document stands twice in a query, as for the files of a collection."""
     rows = np.arange(len(documents)) if grouping.order is None else grouping.order
-    query = np.empty(len(rows), dtype=np.int64)
-    query[rows] = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
+    query = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
 
-    def says(row: int) -> str:
-        document = documents[row] if names is None else names[documents[row]]
-        return f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[row]])!r}"
+    def says(place: int) -> str:
+        document = documents[rows[place]] if names is None else names[documents[rows[place]]]
+        return f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[place]])!r}"
 
-    refuse_repeats(query, documents, np.arange(len(documents)), says)
+    refuse_repeats(query, documents[rows], rows, says)

@@ -137,8 +137,9 @@ class Side:
         rows = self.rows[upto[0] : upto[-1]]
         return rows, np.repeat(np.arange(len(upto) - 1), np.diff(upto)), self.hashes[rows]
 
-    def says(self, row: int) -> str:
-        """Return what is wrong with a repeated row, for the message."""
+    def says(self, place: int) -> str:
+        """Say that the document of a row that takes part stands twice."""
+        row = int(self.rows[place])
         return f"{self.name}: document {self.docid[row].as_py()!r} stands twice in query {self.qid[row].as_py()!r}"
 
 

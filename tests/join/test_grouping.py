@@ -46,7 +46,7 @@ def test_numpys_texts_are_grouped_as_they_are_sorted(names, step):
     assert order.tolist() == np.argsort(column, kind="stable").tolist()
 
 
-def test_ids_over_more_than_sixteen_bits():
+def test_ids_that_are_far_apart_are_ordered():
     column = np.random.default_rng(0).permutation(np.repeat([3, 70_000, 5_000_000_000, -2], 3))
     for ids in (column, column[column < 1e6]):
         assert group_rows(ids).order.tolist() == np.argsort(ids, kind="stable").tolist()
@@ -56,7 +56,7 @@ def test_ids_over_more_than_sixteen_bits():
 @pytest.mark.parametrize("lowest", [0, -5, 1_000_000])
 @pytest.mark.parametrize("repeats", [1, 3, 20])
 def test_whole_ids_are_ordered_however_far_apart_they_are(spread, lowest, repeats):
-    """By counting 16 bits at a time, by comparing, or whole blocks at once: the order is the stable one."""
+    """By packed keys, by comparing, or whole blocks at once: the order is the stable one."""
     rng = np.random.default_rng(0)
     ids = np.concatenate([rng.integers(0, spread, 50, endpoint=True), [0, spread, spread - 1, spread // 2]]) + lowest
     ids = np.repeat(rng.permutation(np.append(ids, ids)), repeats)
@@ -87,8 +87,8 @@ def test_ids_of_any_kind_of_number_are_ordered_in_blocks_or_row_by_row(ids, repe
 
 
 @pytest.mark.parametrize("n_names", [2**16 - 1, 2**16, 2**16 + 1])
-def test_so_many_names_that_their_numbers_do_not_fit_two_bytes(n_names):
-    """Numbers take two bytes as long as these hold all of them."""
+def test_many_names_are_numbered_in_their_order(n_names):
+    """As many names as two bytes hold, and one more or less."""
     names = np.array([f"{number:05d}" for number in range(n_names)])
     order = np.random.default_rng(0).permutation(n_names)
     for column in (names[order], pa.array(names[order].tolist())):
@@ -111,7 +111,7 @@ def test_no_rows_are_no_queries():
 
 @pytest.mark.parametrize("n_rows", [4095, 4096, 4097, 9000])
 def test_ids_of_rows_are_read_alike_whether_they_share_their_strings_or_not(n_rows):
-    """The sample that tells sharing must not be believed of the rows that it did not see."""
+    """In columns of any length, equal texts are one query, whether they are one object or many."""
     rng = np.random.default_rng(1)
     names = np.array([f"q{number}" for number in range(50)], dtype=object)
     for column in (
@@ -245,7 +245,7 @@ def test_objects_that_rows_share_may_be_no_strings():
 @pytest.mark.parametrize("letters", ["ab", "aé", "az\x7f", "a\u20ac", "\U0001f600b"])
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 200])
 def test_texts_of_any_letters_are_numbered_as_numpy_sorts_them(letters, n_rows):
-    """ASCII is packed into bytes on the way, 64 rows at a time; what comes out does not show it."""
+    """NumPy's texts are hashed as they lie, four bytes a letter; the result does not show it."""
     rng = np.random.default_rng(n_rows)
     ids = np.array(["".join(rng.choice(list(letters), rng.integers(1, 5))) for _ in range(n_rows)], dtype="U9")
     grouping = group_rows(ids)
