@@ -101,11 +101,12 @@ def group_rows(qid: ArrayLike) -> Grouping:
     """
     ids, names = comparable(qid, "qid")
     starts, order = _starts(ids), None
-    if not (ids[starts[1:]] > ids[starts[:-1]]).all():
+    queries = ids[starts]
+    if not (queries[1:] > queries[:-1]).all():
         order = order_of(ids)
         ids = ids[order]
         starts = _starts(ids)
-    queries = ids[starts]
+        queries = ids[starts]
     return Grouping(queries if names is None else names[queries], np.append(starts, len(ids)), order)
 
 
