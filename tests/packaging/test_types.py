@@ -1,0 +1,55 @@
+"""The types of the public names reach a user's program, though the names are imported lazily."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rankeval
+import rankeval_mlflow
+
+HERE = Path(__file__).parent / "typed"
+WRONG = {
+    ("mistakes.py", number)
+    for number, line in enumerate((HERE / "mistakes.py").read_text().splitlines(), 1)
+    if line.endswith("# wrong")
+}
+
+
+def mypy(folder: Path) -> set[tuple[str, int]]:
+    """Return the files and lines in which mypy reports an error."""
+    program = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", str(folder / "cache"), "."]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder)
+    return {(name, int(line)) for name, line in re.findall(r"^(\w+\.py):(\d+): error", done.stdout, re.MULTILINE)}
+
+
+def pyright(folder: Path) -> set[tuple[str, int]]:
+    """Return the files and lines in which pyright reports an error, under its strict rules."""
+    settings = {"typeCheckingMode": "strict", "reportMissingTypeStubs": False}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    program = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder)
+    found = [one for one in json.loads(done.stdout)["generalDiagnostics"] if one["severity"] == "error"]
+    return {(Path(one["file"]).name, one["range"]["start"]["line"] + 1) for one in found}
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_a_users_program_is_accepted_and_each_mistake_reported(checker, tmp_path):
+    """`user.py` has no error, and `mistakes.py` has one in each line that is marked."""
+    folder = Path(shutil.copytree(HERE, tmp_path / "typed", ignore=shutil.ignore_patterns("__pycache__")))
+    assert checker(folder) == WRONG
+
+
+@pytest.mark.parametrize("package", [rankeval, rankeval_mlflow], ids=lambda package: package.__name__)
+def test_the_stub_names_what_the_package_offers(package):
+    """A public name is in the stub, from the module that the lazy table names."""
+    stub = Path(package.__file__).with_suffix(".pyi").read_text()
+    assert set(re.findall(r" as (\w+)$", stub, re.MULTILINE)) == set(package.__all__)
+    for home, name in re.findall(r"^from ([\w.]+) import (\w+) as", stub, re.MULTILINE):
+        assert getattr(sys.modules.get(home) or __import__(home, fromlist=[name]), name) is getattr(package, name)
