@@ -76,6 +76,7 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
     n_aspects = int(block.table.aspect.max(initial=0)) + 1
     pair, part = np.unique(block.known_query[of] * n_aspects + known.aspect, return_inverse=True)
     query = pair // n_aspects
+    # Zero is always a level: documents without a judgment for an aspect have it.
     levels, code = np.unique(np.append(known.grade, known.grade.dtype.type(0)), return_inverse=True)
     counts = np.bincount(part * len(levels) + code[:-1], minlength=len(pair) * len(levels))
 
@@ -93,7 +94,7 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
     seen[place] = skips_below is None or ranked.grade >= skips_below
     ties = _repeated(whole, query, offsets)
     if skips_below is not None and not seen.all():
-        before = offsets_of(seen)
+        before = offsets_of(seen)  # rows kept before each row: new places of offsets and ties
         offsets, labels, seen = before[offsets], labels[seen], seen[seen]
         start, end = before[ties.start], before[ties.end]
         several = end - start > 1

@@ -155,6 +155,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
         n_within = int(within.max(initial=0)) + 1
         both, part = np.unique(part * n_within + within, return_inverse=True)
         group = both // n_within
+    # One number for each document of a query; aspects of equal names in two queries are one number too.
     pair = query * (int(document.max(initial=0)) + 1) + document
 
     def says(row: int) -> str:
@@ -167,6 +168,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     grade = qrels.relevance[order]
     best = np.maximum.reduceat(grade, start) if len(start) else grade
     rows = places_of(order[start])
+    # The folded rows are no rows of the file, so they have no source.
     folded = replace(
         qrels,
         qid=qrels.qid.take(rows),

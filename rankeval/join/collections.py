@@ -207,6 +207,7 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
 def _identity(qrels: Qrels, hashes: Hashes, query: Ints, n_queries: int) -> Hashes:
     """Return a sum over hashes of each query's judged documents and labels: the same in every order of rows."""
     label = np.asarray(qrels.relevance, dtype=np.float64).view(np.uint64)
+    # A sum does not depend on the order of its terms; modulo 2**64 it cannot overflow.
     total = np.zeros(n_queries, dtype=np.uint64)
     np.add.at(total, query, mixed(hashes ^ mixed(label)))
     return total

@@ -160,6 +160,7 @@ def refuse_repeats(
     InvalidInput
         With the first two rows of the first such id, and the number of such rows.
     """
+    # Two stable sorts, the last by query: rows by query, then id, then their order in the input.
     order = order_of(ids)
     order = order[order_of(query[order])]
     query, ids = query[order], ids[order]

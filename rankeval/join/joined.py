@@ -205,6 +205,7 @@ class Joined:
                     "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
                 )
             assert ranked.row is not None
+            # Ids are read for tied rows alone: a column of text is slow to read.
             order_tied(ranked.row, ranked.ties, lambda tied: self._byte_ranks(rows, tied))
             return code[ranked.row], ranked.row, ranked.ties
         return best_first - ranked.code if best_first else ranked.code, ranked.row, ranked.ties
@@ -213,6 +214,7 @@ class Joined:
         """Return which ranks the convention's depth leaves; None if it leaves all."""
         if self.convention.depth is None:
             return None
+        # Unjudged rows are skipped only after the cut: they take up ranks until then.
         keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)) < self.convention.depth
         self._count("depth", int(len(keep) - keep.sum()))
         return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep

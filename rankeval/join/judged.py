@@ -215,6 +215,7 @@ class Judged:
             start, end, query = self.groups
             crossed = (start < stop[query]) & (stop[query] < end)
             start, end, query = start[crossed], end[crossed], query[crossed]
+            # Of a group that the cut-off crosses, the share of its rows above the cut-off counts.
             share = (stop[query] - start) / (end - start)
             found[query] = prefix[start] - prefix[begin[query]] + share * (prefix[end] - prefix[start])
         return found
@@ -326,6 +327,7 @@ class Judged:
         def add_up() -> Floats:
             best_first = np.argsort(-gain, kind="stable")
             best_first = best_first[gain[best_first] > 0]
+            # upto: the rank of the last document of each label in the ideal order.
             upto = np.cumsum(self.counts[:, best_first], axis=1)
             if cutoff is not None and cutoff <= _FEW_RANKS:
                 # The label at each rank of the ideal order: as many places down the gains as are used up before it.

@@ -181,11 +181,13 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     place_bits = np.uint64(len(rows).bit_length())
     query_bits = np.uint64((queries.stop - queries.start - 1).bit_length())
     place = np.uint64((1 << int(place_bits)) - 1)
+    # A shift by all 64 bits is undefined: with one query there are no bits for it.
     key = query.astype(np.uint64) << (np.uint64(64) - query_bits) if query_bits else np.uint64(0)
     key = (key | hashes >> query_bits) & ~place | np.arange(len(rows), dtype=np.uint64)
     key.sort()
     same = np.flatnonzero(key[1:] ^ key[:-1] <= place)
     upper, lower = (key[same] & place).view(np.int64), (key[same + 1] & place).view(np.int64)
+    # A true match is one place of the truth above one of the ranking; two of one side are a repeat or a collision.
     n_truth = len(of_truth[0])
     if (upper >= n_truth).any() or (lower < n_truth).any():
         return None

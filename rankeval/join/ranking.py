@@ -202,6 +202,7 @@ def _repair(key: Ints, score: Floats, offsets: Ints, layout: _Layout) -> Groups:
     collisions = _runs(collides, offsets)
     if (exact(collides, begin) == exact(collides - 1, begin)).all():
         return collisions
+    # The exact order within each run of collisions; of equal scores the key's low bits decide, as before.
     rows, run = collisions.rows()
     scores = exact(rows, offsets[collisions.query[run]])
     order = np.lexsort((key[rows], -scores, run))
