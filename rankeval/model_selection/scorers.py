@@ -317,13 +317,7 @@ class QueryScorer:
 
     def _key(self) -> tuple[Any, ...]:
         many = isinstance(self.measures, tuple)
-        return (
-            many,
-            tuple(self._asked),
-            get_convention(self.convention),
-            self._methods,
-            self.name,
-        )
+        return many, tuple(self._asked), get_convention(self.convention), self._methods, self.name
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QueryScorer):
