@@ -137,7 +137,7 @@ class Rows:
         InvalidInput
             If there is no such file.
         FileFormatError
-            If a line does not follow the format; the message has the line and what was found.
+            If a line does not follow the format; the message has the line and the text found there.
         LimitExceeded
             If the file exceeds a limit; the message names it.
         UnknownName

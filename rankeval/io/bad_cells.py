@@ -36,6 +36,7 @@ def wrong_cell(columns: Columns, value: str, places: Sequence[str], where: str) 
     where : str
         The file's name for messages.
     """
+    # The first bad cell of each column, then the topmost of these: a shifted row is bad in several columns.
     found = []
     for name in ("qid", "docid", "aspect", "subgroup", "value"):
         cells = getattr(columns, name)

@@ -105,6 +105,7 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
                 f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"
             ) from error
     if pa.types.is_dictionary(values.type):
+        # Each chunk may have a dictionary of its own.
         pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         kind = combined(pieces[0].dictionary).type if pieces else pa.string()
         values = pa.chunked_array([combined(piece.dictionary).take(piece.indices) for piece in pieces], kind)
@@ -195,6 +196,7 @@ def scores(values: Any, name: str) -> NDArray[Any]:
         return column
     if int(column.min()) >= -_WHOLE and int(column.max()) <= _WHOLE:
         return column
+    # Every second whole number beyond 2**53 is a float64: only those that change are refused.
     rounded = column.astype(np.float64)
     odd = [row for row in np.flatnonzero(np.abs(rounded) >= _WHOLE).tolist() if int(rounded[row]) != int(column[row])]
     if odd:
@@ -268,6 +270,7 @@ def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
     if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return numbers_of(values)
     if pa.types.is_decimal(values.type):
+        # As objects, so that each is rounded once, and whole ones are refused if they change.
         column = np.empty(len(values), dtype=object)
         column[:] = values.to_pylist()
         return column
@@ -295,6 +298,7 @@ def _from_objects(cells: Any, name: str) -> NDArray[Any]:
             return np.array(found, dtype=np.int64)
         if least >= 0 and most < 2**64:
             return np.array(found, dtype=np.uint64)
+    # Below 2**1023, because float() raises beyond the largest float.
     for row, one in enumerate(found):
         if type(one) is int and not (abs(one) < 2**1023 and int(float(one)) == one):
             _refuse_beyond(name, row, one, "a 64-bit float")

@@ -6,9 +6,9 @@
          -> gzip or zstd --> unpacked piece by piece ---> pa.BufferReader in memory
          -> pipe or device -> read to its end, once ----> pa.BufferReader in memory
 
-What a small file unpacks to, and what a pipe gives, is unknown before it is read. Both are counted on the way and
-refused at the limit, before memory is exhausted. An error that nobody foresaw gets a note with the path. The trap is a
-file that somebody is still writing: its last row may be half of one, so its size is compared before and after.
+A compressed file and a pipe do not tell their size. Their bytes are counted on the way, and refused at the limit
+before memory is exhausted. An unforeseen error gets a note with the path. The trap is a file that another program is
+still writing: its last row may be half a row, so its size is compared before and after.
 """
 
 from __future__ import annotations

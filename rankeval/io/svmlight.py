@@ -1,9 +1,9 @@
 """Svmlight text as learning-to-rank files have it: ``label qid:1 1:0.5 7:2.0 #docid = D``.
 
-scikit-learn reads the cells. Around it stands what it lacks: document ids, query ids that are no integers, limits, and
-the line of an error. The trap is that it also reads what no other reader does, 1_0 as the number 10, nan, +1:5 as
-feature 1 and qid:007 as query 7. Text with any of these, and text that scikit-learn refuses, is read line by line
-here, which either succeeds or names the line that is wrong.
+scikit-learn reads the cells. This module adds document ids, query ids that are no integers, limits, and the line of an
+error. The trap is scikit-learn's leniency: it reads 1_0 as the number 10, nan as a number, +1:5 as feature 1, and
+qid:007 as query 7. Text with any of these, and text that scikit-learn refuses, is read line by line here, which either
+succeeds or names the wrong line.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRo
             line = data.count(b"\n", 0, found.start()) + 1
             raise FileFormatError(f"{where}, line {line}: the comment holds another row: is a line end missing?")
         text = _COMMENT.sub(b"", data)
+    # Comments are cut off before, since scikit-learn drops them and _LOOSE must not look into them.
     X, label, qid = _by_sklearn(text, limits) or _line_by_line(text, where, limits)
     return SparseRows(X, label, qid, _docids(data, len(label), where))
 
@@ -95,6 +96,7 @@ def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
         X, label, qid = load_svmlight_file(io.BytesIO(text), query_id=True, zero_based=True)
     except (ValueError, OverflowError):
         return None
+    # It also takes lines with and without qid side by side, and then returns fewer queries than labels.
     is_plain = len(qid) in {0, len(label)} and np.isfinite(label).all() and np.isfinite(X.data).all()
     if not is_plain or not len(label) or X.shape[1] - 1 > limits.feature:
         return None
