@@ -156,11 +156,12 @@ class Convention:
 
     def with_rules(self, **rules: Any) -> Convention:
         """Return this convention with single rules changed; a rule given as None stays as it is."""
-        changed = {rule: value for rule, value in rules.items() if value is not None and value != getattr(self, rule)}
-        if not changed:
+        given = {rule: value for rule, value in rules.items() if value is not None}
+        if not given:
             return self
-        name = self.name if self.name.endswith("+") else f"{self.name}+"
-        return replace(self, name=name, **changed)
+        # Making it checks the values, so that they can be compared afterwards.
+        changed = replace(self, name=self.name if self.name.endswith("+") else f"{self.name}+", **given)
+        return self if all(getattr(self, rule) == getattr(changed, rule) for rule in given) else changed
 
     @classmethod
     def from_card(cls, card: Mapping[str, Any]) -> Convention:

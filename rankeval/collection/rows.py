@@ -94,7 +94,9 @@ class Rows:
     def __post_init__(self) -> None:
         check_rows(**{name: getattr(self, name) for name in (*self._ids, self._value)})
         columns: dict[str, Any] = {
-            name: id_column(getattr(self, name), name) for name in self._ids if getattr(self, name) is not None
+            name: id_column(getattr(self, name), name)
+            for name in self._ids
+            if name in ("qid", "docid") or getattr(self, name) is not None
         }
         columns[self._value] = self._numbers(value_column(getattr(self, self._value), self._value, self._value))
         for name, column in columns.items():
