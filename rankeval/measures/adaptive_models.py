@@ -1,8 +1,20 @@
-"""Measures of users whose patience depends on what they have found: the C/W/L framework of Moffat, Thomas & Scholer.
+"""Measures of users whose patience depends on their finds: the C/W/L framework of Moffat, Thomas & Scholer.
 
-A user at rank i goes on with chance C(i); W(i), the share of attention that rank i gets, is proportional to the product
-of C over the ranks above; the value is the gain seen per rank looked at, sum W(i) g(i). Lists end at ``depth`` ranks:
-shorter ones are filled up with rows of no gain (cwl_eval does so at 1000).
+A user at rank i reads on with chance C(i). The attention W(i) of rank i is proportional to the product of C over the
+ranks above, and the value is the gain per rank read:
+
+    rank              1       2            3
+    gain g            1       0            0.5
+    read on, C        C(1)    C(2)         C(3)
+    attention, W      1       C(1)         C(1) C(2)            value = sum W g / sum W
+
+Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so at 1000).
+
+Each measure has its own way to average over the orders of tied rows: INST scores orders, BPM uses the distribution of
+the gain above a row, the NERR measures have a transform (`expected_nerr`).
+
+The trap is BPM, whose users stop at a sum of gains of T. Whether a sum like 1/3 + 1/3 + 1/3 reaches 1 depends on
+rounding, and rounding depends on the order: see `_stops_at`.
 """
 
 from __future__ import annotations
@@ -28,11 +40,11 @@ from rankeval.measures.static_models import DEPTH, scaled
 Continuation = Callable[[Floats, Floats], Floats]
 
 _CELLS = 2**19
-"""Gains in a table at once."""
+"""Cells of a table of gains: a bound on memory."""
 
 
 def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuation) -> Floats:
-    """Return sum W g over ranks, from the chance to go on at each, given gains (n_queries, depth) and ranks."""
+    """Return the gain per rank read. ``goes_on`` gives C from the gains, (n_queries, depth), and the ranks."""
     value = np.empty(judged.n_queries)
     rank = np.arange(1, depth + 1, dtype=np.float64)
     step = max(1, _CELLS // depth)
@@ -50,8 +62,9 @@ def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuati
 
 
 def _goal(name: str, T: float) -> float:
+    """Return T, or raise if it is not above 0."""
     if T <= 0:
-        raise InvalidInput(f"{name}: T, the gain wanted, is above 0 (found {T})")
+        raise InvalidInput(f"{name}: T, the gain wanted, must be above 0 (found {T})")
     return T
 
 
@@ -65,7 +78,7 @@ def _goal(name: str, T: float) -> float:
     spellings={"ir_measures": ("INST",)},
 )
 def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
-    """Gain per rank of users who want T documents and lose patience as they find them.
+    """Gain per rank read by users who want T documents and lose patience as they find them.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
@@ -80,22 +93,22 @@ def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
 
 
 _HAIR = 1e-9
-"""More than running sums of gains are off by rounding."""
+"""A distance from T that exceeds all rounding errors of running sums of gains."""
 
 _WAYS = 5000
-"""So many ways to add up to T are looked at."""
+"""The greatest number of ways to add up to T that are examined."""
 
 
 @lru_cache(maxsize=256)
 def _stops_at(goal: float, gains: tuple[float, ...]) -> bool | None:
-    """Say whether users whose gains add up to T have it after rounding; None if that depends on the gains.
+    """Return whether gains with the sum T reach T in floats; None if that depends on the gains or their order.
 
-    In floats, as in cwl_eval, three times 2/3 is 2, and six times 1/3 a hair less. Of each number of rows by gain with
-    a sum of up to T, the least and the greatest sum over their orders follow from those of one row less, since rounding
-    keeps the order of sums.
+    In floats, as in cwl_eval, three times 2/3 is 2, but six times 1/3 is slightly less. Take all numbers of rows by
+    gain with a sum up to T. The least and the greatest sum over their orders follow from those of one row less,
+    because rounding is monotone.
     """
     if all((gain * 2**20).is_integer() for gain in gains):
-        return True  # nothing is rounded
+        return True  # multiples of 2**-20 add up without rounding
     kinds = [gain for gain in gains if 0 < gain < goal + _HAIR]
     sums = {(0,) * len(kinds): (0.0, 0.0)}
     reached: list[bool] = []
@@ -115,7 +128,7 @@ def _stops_at(goal: float, gains: tuple[float, ...]) -> bool | None:
 
 
 def _goals(judged: Judged, gains: Floats, T: float) -> Floats:
-    """Return the gain at which users of each query stop, clear of rounding; nan where that depends on the order."""
+    """Return the gain at which each query's users stop, moved off T so that rounding cannot matter; nan if unknown."""
     kinds, kind_of = np.unique(gains, return_inverse=True)
     query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
     rows = np.bincount(query * len(kinds) + kind_of[judged.code], minlength=judged.n_queries * len(kinds))
@@ -127,16 +140,17 @@ def _goals(judged: Judged, gains: Floats, T: float) -> Floats:
 
 
 def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
-    """Return the mean of BPM over the orders of tied rows, which matter in the group into which the stop falls.
+    """Return the mean of BPM over the orders of tied rows.
 
-    Users stop at rank i if they had less than T before it, and have T with it or i is k.
+    The order matters only in the group in which users stop. They stop at rank i if they have less than T above it, and
+    either have T with it or i is k.
     """
     parameters = {"max_rel": max_rel, "min_rel": min_rel, "T": T, "cutoff": cutoff}
     value = bpm(as_listed(judged), **parameters)
     span = max_rel - min_rel
     goals = _goals(judged, scaled(judged, "BPM", min_rel, max_rel), T)
     grade = np.maximum(np.asarray(judged.levels, dtype=np.float64) - min_rel, 0)
-    total = np.concatenate(([0.0], np.cumsum(grade[judged.code])))  # as they are: whole numbers exactly
+    total = np.concatenate(([0.0], np.cumsum(grade[judged.code])))  # unscaled grades: whole numbers add up exactly
     start, end, query = judged.groups
     goal = goals[query] * span
     begin = judged.offsets[query]
@@ -176,7 +190,7 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: floa
     spellings={"ir_measures": ("BPM@{cutoff}",)},
 )
 def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
-    """Gain per rank of users who stop when they have the gain T, or at rank k.
+    """Gain per rank read by users who stop when they have the gain T, or at rank k.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
@@ -194,18 +208,18 @@ PATIENCE: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
     "NERR10": lambda rank, given: np.full_like(rank, given["p"]),
     "NERR11": lambda rank, given: ((rank + 2 * given["T"] - 1) / (rank + 2 * given["T"])) ** 2,
 }
-"""The chance to go on behind a rank where nothing was gained; times 1 - g where something was."""
+"""The chance to read on after a rank without gain, from ranks and parameters. A gain g multiplies it by 1 - g."""
 
 
 def _nerr(judged: Judged, name: str, given: Mapping[str, Any]) -> Floats:
-    """Return the gain per rank of users who stop at what satisfies them."""
+    """Return a NERR measure, given all its parameters."""
     gains = scaled(judged, name, given["min_rel"], given["max_rel"])
     depth = given.get("cutoff") or given["depth"]
     return _gain_per_rank(judged, gains, depth, lambda gains, rank: PATIENCE[name](rank, given) * (1 - gains))
 
 
 def _over_orders(name: str) -> Kernel:
-    """Return the kernel of a NERR measure for tied rows."""
+    """Return the kernel that averages a NERR measure over the orders of tied rows."""
 
     def expected(judged: Judged, **parameters: Any) -> Floats:
         kernel, given = FAMILIES[name].kernel, {**FAMILIES[name].defaults, **parameters}
@@ -231,7 +245,7 @@ def _over_orders(name: str) -> Kernel:
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
-    """Gain per rank of users who stop at what satisfies them.
+    """Gain per rank read by users who stop with a chance equal to the gain.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
@@ -249,7 +263,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
-    """Gain per rank of users who stop at what satisfies them, and tire by rank.
+    """Gain per rank read by users who stop with a chance equal to the gain, and else read on with chance i / (i + 1).
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
@@ -267,12 +281,12 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     spellings={"ir_measures": ("NERR10",)},
 )
 def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
-    """Gain per rank of users who stop at what satisfies them, with a patience p.
+    """Gain per rank read by users who stop with a chance equal to the gain, and else read on with chance p.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
     if not 0 <= p <= 1:
-        raise InvalidInput(f"NERR10: p, the chance to go on, is in [0, 1] (found {p})")
+        raise InvalidInput(f"NERR10: p, the chance to read on, must be in [0, 1] (found {p})")
     return _nerr(judged, "NERR10", {"max_rel": max_rel, "min_rel": min_rel, "p": p, "depth": depth})
 
 
@@ -287,7 +301,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     spellings={"ir_measures": ("NERR11",)},
 )
 def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
-    """Gain per rank of users who stop at what satisfies them, with the patience of INSQ.
+    """Gain per rank read by users who stop with a chance equal to the gain, and else have the patience of INSQ.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """

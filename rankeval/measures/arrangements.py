@@ -1,7 +1,10 @@
-"""The distinct arrangements of a group of tied rows, from its first place as far down as they matter.
+"""Count and list the distinct arrangements of a group of tied rows, down to the last place that matters.
 
-Rows that a measure cannot tell apart are of one kind: of 30 tied rows, 5 of them relevant, there are 142,506
-arrangements, and 1,024 of their first ten places. These are not equally likely; each has its chance.
+Rows that a measure cannot tell apart are of one kind. 30 tied rows, 5 of them relevant, have 142,506 arrangements; the
+first ten of their places have only 638. Those are not equally likely, so each comes with its chance:
+
+    counts (2, 1): rows a a b       places 2       kinds  a a   a b   b a        chance  1/3  1/3  1/3
+    counts (3, 1): rows a a a b     places 2       kinds  a a   a b   b a        chance  1/2  1/4  1/4
 """
 
 from __future__ import annotations
@@ -23,36 +26,38 @@ def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> i
     Parameters
     ----------
     counts : tuple of int
-        How many rows there are of each kind, the greatest number first.
+        Number of rows of each kind, the greatest first.
     places : int
-        How many places are filled, up to the number of rows.
+        Number of places to fill, at most the number of rows.
     most : int
-        Where there are more ways than this, any number above it may be returned.
+        If there are more ways than this, any number above it may be returned.
     """
+    # First a cheap lower bound, all other kinds taken as one: large groups end here.
     others = sum(counts[1:])
-    at_least = 0  # of ways to set the first kind apart from all others
+    at_least = 0
     for number in range(max(0, places - counts[0]), min(others, places) + 1):
         at_least += _choose(places, number, most)
         if at_least > most:
             return at_least
-    ways = [1] * (min(counts[0], places) + 1)  # by length, with the kinds so far
+    ways = [1] * (min(counts[0], places) + 1)  # ways[n]: to fill n places with the kinds so far
     for count in counts[1:]:
         longest = min(places, len(ways) - 1 + count)
         ways = [
             sum(comb(length, own) * ways[length - own] for own in _numbers(length, count, len(ways)))
             for length in range(longest + 1)
         ]
-        if max(ways) > most:  # each can be continued to all places
+        if max(ways) > most:  # each of them can be continued to all places
             return max(ways)
     return ways[places]
 
 
 def _numbers(length: int, count: int, known: int) -> range:
+    """Return how many of ``length`` places a new kind of ``count`` rows can take; the others fill < ``known``."""
     return range(max(0, length - known + 1), min(count, length) + 1)
 
 
 def _choose(n: int, k: int, most: int) -> int:
-    """Return n over k, or a number above ``most`` where it is greater."""
+    """Return n over k, or some number above ``most`` if it is greater than that."""
     k = min(k, n - k)
     number = 1
     for one in range(1, k + 1):
@@ -69,17 +74,18 @@ def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
     Parameters
     ----------
     counts : tuple of int
-        How many rows there are of each kind.
+        Number of rows of each kind.
     places : int
-        How many places are filled.
+        Number of places to fill.
 
     Returns
     -------
     kinds : ndarray of shape (n_arrangements, places)
-        Which kind stands where.
+        The kind at each place.
     chance : ndarray of shape (n_arrangements,)
-        The share of all orders of the rows that begin so.
+        The share of all orders of the rows that begin with this arrangement.
     """
+    # A tree, grown place by place: a branch for each kind that has rows left. `steps` keeps each branch's parent.
     left, chance, size = np.array([counts]), np.ones(1), sum(counts)
     steps = []
     for place in range(places):
@@ -88,6 +94,7 @@ def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
         left = left[came_from]
         left[np.arange(len(kind)), kind] -= 1
         steps.append((came_from, kind))
+    # Walk back from the leaves to the root and read the kinds.
     kinds = np.empty((len(chance), places), dtype=np.uint32)
     at = np.arange(len(chance))
     for place, (came_from, kind) in reversed(list(enumerate(steps))):

@@ -1,8 +1,16 @@
-"""Cascade measures: a user goes down the list and may stop at each document, satisfied.
+"""Cascade measures: a user reads down the list and may stop at each document, satisfied.
 
-What a row adds is its gain, times the discount of its rank, times the chance that no row above has stopped the user:
-the sum over ranks of discount(rank) gain(row) prod over rows above of (1 - stop(row)). Expected reciprocal rank and
-pFound are such sums, and so is, aspect by aspect, every measure of novelty (see `diversity`).
+The value is the sum over ranks of
+
+    discount(rank) * gain(row) * prod over rows above of (1 - stop(row)),
+
+in which the product is the chance that no row above has stopped the user. Expected reciprocal rank and pFound have this
+form. So has, aspect by aspect, every measure of novelty (see `diversity`).
+
+Rows with neither gain nor chance to stop change nothing and are left out. The trap is a group of tied rows: the product
+depends on which rows of the group come first. Its mean is an elementary symmetric mean of the factors (see
+`_mean_products`). Rows below the group need no such care, because the product over the whole group is the same in every
+order.
 """
 
 from __future__ import annotations
@@ -17,20 +25,20 @@ from rankeval.measures.family import family
 from rankeval.measures.graded import GREATEST
 
 _GONE = 1e-25
-"""Below this chance that a user is still there, nothing is added that a float could show."""
+"""A user who is still reading with a smaller chance adds less than a float can show."""
 
 
 def cascade(judged: Judged, gain: Floats, stop: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
-    """Return the discounted gain of the users who come so far; its mean over orders where rows are tied.
+    """Return the discounted gain of a cascade; for tied rows its mean over orders.
 
     Parameters
     ----------
     judged : Judged
         The chunk.
     gain, stop : ndarray of shape (n_levels,)
-        Gain of each label, and the chance that a user stops there.
+        Gain of each label, and the chance that a user stops at it.
     discount : ndarray of shape (at least the longest list or the cut-off,)
-        Factor of each rank.
+        Discount of each rank.
     cutoff : int, optional
         Deepest rank that counts.
 
@@ -45,7 +53,7 @@ def cascade(judged: Judged, gain: Floats, stop: Floats, discount: Floats, cutoff
     if len(judged.groups.start):
         tied = np.isin(row, judged.tied_rows()[0])
     if cutoff is not None:
-        within = (rank < cutoff) | tied  # a row that is tied may come within the cut-off
+        within = (rank < cutoff) | tied  # another order may bring a tied row within the cut-off
         row, query, rank, tied = row[within], query[within], rank[within], tied[within]
     code = judged.code[row]
     adds = np.where(tied, 0.0, gain[code] * discount[rank])
@@ -57,7 +65,8 @@ def cascade(judged: Judged, gain: Floats, stop: Floats, discount: Floats, cutoff
 
 
 def _still_there(judged: Judged, query: Ints, passes: Floats) -> Floats:
-    """Return the chance, before each of the rows given, that a user has passed all rows above it in its query."""
+    """Return the chance that a user reads each of the given rows, having passed all rows above it."""
+    # Step by step down all queries at once; a query leaves when its rows end or nobody is left.
     first = np.searchsorted(query, np.arange(judged.n_queries + 1))
     still = np.zeros(len(query))
     at, left = first[:-1], np.diff(first)
@@ -81,7 +90,7 @@ def _tied_part(
     row: Ints,
     still: Floats,
 ) -> Floats:
-    """Return what tied rows add to each query, on average over their orders."""
+    """Return the part of tied rows in each query's value, averaged over orders."""
     total = np.zeros(judged.n_queries)
     first = np.searchsorted(row, judged.groups.start)
     for start, end, at, of_query in zip(
@@ -99,9 +108,9 @@ def _tied_part(
 
 
 def _mean_of_group(counts: Ints, gain: Floats, passes: Floats, places: int) -> Floats:
-    """Return, for the first places of a group in random order, the mean gain of a place times passing those above.
+    """Return, for the first places of a group, the mean of the gain times the chance to pass the rows above.
 
-    A place has a row of label l with chance n_l / m, and above it then stand random rows out of the others.
+    A place has a row of label l with chance n_l / m. The rows above it are then a random choice of the others.
     """
     size = int(counts.sum())
     mean = np.zeros(places)
@@ -113,11 +122,12 @@ def _mean_of_group(counts: Ints, gain: Floats, passes: Floats, places: int) -> F
 
 
 def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
-    """Return the mean product of j factors drawn without replacement, for j = 0 ... places - 1.
+    """Return the mean product of j factors drawn without replacement, for j = 0 to places - 1.
 
-    Elementary symmetric means, built up factor by factor: of n + 1 factors, one given factor is among j drawn ones
-    with chance j / (n + 1).
+    These are elementary symmetric means, built up factor by factor: if j of n + 1 factors are drawn, a given factor is
+    among them with chance j / (n + 1).
     """
+    # Factors of 1 come first and at once: any number of them has the product 1.
     ones = int(counts[passes == 1].sum())
     product = np.zeros(places)
     product[: ones + 1] = 1.0
@@ -133,37 +143,35 @@ def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
 
 
 def chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
-    """Return the chance that a document of each label satisfies the user, by its grade and the greatest one.
+    """Return the chance that a document of each label satisfies the user.
 
     Parameters
     ----------
     judged : Judged
         The chunk.
     name : str
-        The measure, for messages.
+        The name of the measure, for messages.
     max_rel : float
-        The greatest grade that a document can have.
+        The greatest grade of the scale.
     gain : {"exp", "linear"}
         (2^rel - 1) / 2^max_rel, or rel / max_rel.
 
     Raises
     ------
     InvalidInput
-        When a label is greater than that.
+        If max_rel is not above 0, if a label is greater than max_rel, or if 2^max_rel is too large.
     UnknownName
-        For another gain.
+        If gain is neither "exp" nor "linear".
     """
     level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
     if max_rel <= 0 or level[-1] > max_rel:
         raise InvalidInput(
-            f"{name}: max_rel is the greatest grade of the scale, above 0 (found max_rel={max_rel}, and a document of "
-            f"grade {level[-1]:g})"
+            f"{name}: max_rel must be above 0 and the greatest grade of the scale (found max_rel={max_rel}, and a "
+            f"document of grade {level[-1]:g})"
         )
     if gain == "exp":
         if max_rel > GREATEST:
-            raise InvalidInput(
-                f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} cannot be computed: gain='linear' can"
-            )
+            raise InvalidInput(f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} is too large: give gain='linear'")
         stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
         return stop
     if gain == "linear":
@@ -173,7 +181,7 @@ def chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
 
 
 def ranks(judged: Judged, cutoff: int | None) -> Floats:
-    """Return the ranks from 1 to the deepest that any list has."""
+    """Return the ranks from 1 to the end of the longest list, or to the cut-off if that is deeper."""
     return np.arange(1, max(judged.longest, cutoff or 0) + 1, dtype=np.float64)
 
 
@@ -188,10 +196,10 @@ def ranks(judged: Judged, cutoff: int | None) -> Floats:
     spellings={"gdeval": ("err@{cutoff}",)},
 )
 def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp", cutoff: int | None = None) -> Floats:
-    """Mean of one over the rank at which a user, stopping with a chance that grows with the grade, is satisfied.
+    """Mean of one over the rank at which a user is satisfied; the chance to be satisfied grows with the grade.
 
     In [0, 1), higher is better; 0 without relevant documents. ``max_rel``, the greatest grade of the scale, must be
-    given: taken from the data, one document would move every value. gdeval and ir_measures use 4. Tied rows: exact.
+    given: if it came from the data, one document could change every value. gdeval and ir_measures use 4.
     """
     stop = chances(judged, "ERR", max_rel, gain)
     return cascade(judged, stop, stop, 1 / ranks(judged, cutoff), cutoff)
@@ -199,7 +207,7 @@ def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp
 
 @family(
     "pFound",
-    title="chance to find something relevant",
+    title="chance to find a relevant document",
     formula="sum over ranks of (1 - p_break)^(rank - 1) s(rel) prod above of (1 - s(rel))",
     source="Segalovich 2010; as CatBoost's PFound with max_rel=1, gain='linear'",
     linear=True,
@@ -208,11 +216,11 @@ def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp
 def p_found(
     judged: Judged, *, max_rel: float, p_break: float = 0.15, gain: str = "exp", cutoff: int | None = None
 ) -> Floats:
-    """Chance that a user finds something relevant, leaving at each row for another reason with chance p_break.
+    """Chance that a user finds a relevant document before giving up, with chance p_break after each row.
 
-    In [0, 1], higher is better; 0 without relevant documents. ``max_rel`` and ``gain`` as of ERR. Tied rows: exact.
+    In [0, 1], higher is better; 0 without relevant documents. ``max_rel`` and ``gain`` as of ERR.
     """
     if not 0 <= p_break <= 1:
-        raise InvalidInput(f"pFound: p_break is a chance, in [0, 1] (found {p_break})")
+        raise InvalidInput(f"pFound: p_break is a chance and must be in [0, 1] (found {p_break})")
     stop = chances(judged, "pFound", max_rel, gain)
     return cascade(judged, stop, stop, (1 - p_break) ** (ranks(judged, cutoff) - 1), cutoff)

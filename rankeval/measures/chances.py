@@ -1,4 +1,4 @@
-"""The chance of so many relevant rows among the first of a group of tied rows."""
+"""The hypergeometric distribution: how many relevant rows are among the first rows of a group of tied ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rankeval.join.flat import Floats
 
 
 def hypergeometric(size: ArrayLike, marked: ArrayLike, drawn: ArrayLike, hits: ArrayLike) -> Floats:
-    """Return the chance of ``hits`` marked rows among ``drawn`` out of ``size`` rows, of which some are marked.
+    """Return the chance that ``drawn`` out of ``size`` rows include ``hits`` of the ``marked`` ones.
 
     Parameters
     ----------
     size, marked, drawn, hits : array of int
-        Numbers, as of one shape as NumPy makes them; 0 where it cannot be.
+        Numbers that broadcast together. The chance of an impossible number is 0.
     """
     from scipy.special import gammaln
 

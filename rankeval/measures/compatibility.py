@@ -1,8 +1,13 @@
 """Compatibility: overlap of a ranking with the ideal order that is nearest to it.
 
-A document at rank r of the ranking and s of the ideal order is in the overlap of every depth d >= max(r, s), which adds
-p^(d-1) / d each. Among documents of one grade the ideal order is that of the ranking. So the k-th document of its grade
-in a group of tied rows has the same rank s in every order, and rank r with the chance that it is the k-th.
+A document at rank r of the ranking and rank s of the ideal order is in the overlap at every depth d >= max(r, s), and
+each depth adds p^(d-1) / d:
+
+    ranking     d4(1)  d1(2)  d9(0)  d3(1)        ideal: by grade, documents of one grade in the order of the ranking
+    ideal       d1(2)  d4(1)  d3(1)               d4: r = 1, s = 2, in the overlap from depth 2 on
+
+Tied rows: the k-th document of its grade in a group has the same ideal rank s in every order. Its rank r is that of hit
+number k of a group, whose distribution `lattice.place_of_hit` gives.
 """
 
 from __future__ import annotations
@@ -19,22 +24,22 @@ from rankeval.measures.lattice import CELLS, alike, place_of_hit
 from rankeval.measures.orders import over_orders
 
 _MOST = 4096
-"""Places of a group of tied rows that count, beyond which orders are drawn instead."""
+"""Places of a tied group that count, beyond which orders are drawn."""
 
 _NOTHING = 1e-20
-"""A rank of less weight counts for nothing that a float could show: with p = 0.95, those from 898 on."""
+"""Ranks with less weight are ignored, since a float cannot show them: with p = 0.95, ranks from 898 on."""
 
 
 def _seen(judged: Judged, p: float) -> Ints:
-    """Return how many places of each group of tied rows count."""
+    """Return the number of places of each tied group that have enough weight to count."""
     places: Ints = np.minimum(judged.groups.end - judged.groups.start, int(np.ceil(np.log(_NOTHING) / np.log(p))))
     return places
 
 
 def _compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
-    """Return Compat, its mean over orders where rows are tied."""
+    """Return Compat; for tied rows its mean over orders."""
     if not 0 < p < 1:
-        raise InvalidInput(f"Compat: p, the persistence, is above 0 and below 1 (found {p})")
+        raise InvalidInput(f"Compat: p, the persistence, must be above 0 and below 1 (found {p})")
     zero = judged.threshold(0)
     n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
     depth = np.maximum(judged.n_retrieved, n_ideal)
@@ -65,7 +70,7 @@ def _compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Float
 
 
 def _place_in_kind(kind: Ints) -> Ints:
-    """Return how many before each one are of the same kind."""
+    """Return, for each element, the number of earlier elements of the same kind."""
     order = np.argsort(kind, kind="stable")
     first = np.flatnonzero(np.diff(kind[order], prepend=-1))
     place = np.empty(len(kind), dtype=np.int64)
@@ -74,7 +79,7 @@ def _place_in_kind(kind: Ints) -> Ints:
 
 
 def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]) -> None:
-    """Write what tied rows add on average; ``adds(at, ranks)`` gives it for ``row[at]`` at some ranks of each."""
+    """Write the mean terms of tied rows into ``added``; ``adds(at, ranks)`` gives the terms of ``row[at]`` at ranks."""
     tied, group = judged.tied_rows()
     counted = judged.code[tied] > judged.threshold(0)
     tied, group = tied[counted], group[counted]
@@ -118,7 +123,7 @@ def _expected_compat(judged: Judged, *, p: float = 0.95, normalize: bool = True)
 def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
     """Overlap of the ranking with an ideal one, top ranks weighing most.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. Among documents of one grade the ideal order is that
-    of the ranking, and those not retrieved come last.
+    In [0, 1], higher is better; 0/0 without relevant documents. The ideal order takes documents of one grade in the
+    order of the ranking, and those that are not retrieved last.
     """
     return _compat(judged, p=p, normalize=normalize)

@@ -1,4 +1,4 @@
-"""Measures of a classification into retrieved and not: they need to know how many documents there are."""
+"""Measures of a classification into retrieved and not retrieved; they need the size of the collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankeval.measures.grammar import Count
 
 
 def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
-    """Return the numbers of false positives and of false negatives of each query.
+    """Return the number of false positives and the number of false negatives of each query.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_
     Raises
     ------
     InvalidInput
-        When a query shows more documents than the collection is said to have.
+        If the documents of a query, retrieved or relevant, outnumber the collection.
     """
     hits, relevant = judged.hits(rel, cutoff), judged.n_relevant(rel)
     seen = judged.n_retrieved - judged.hits(rel) + relevant
     if len(seen) and seen.max() > collection_size:
         raise InvalidInput(
-            f"collection_size is {collection_size}, but a query has {int(seen.max())} documents that are retrieved or "
-            "relevant: give the number of documents in the whole collection"
+            f"found collection_size={collection_size}, but a query has {int(seen.max())} documents that are retrieved "
+            "or relevant: give the number of documents in the whole collection"
         )
     return judged.depth(cutoff) - hits, relevant - hits
 
@@ -49,10 +49,10 @@ def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_
     monotone="order",
 )
 def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Share of the collection's documents that are rightly retrieved or rightly not.
+    """Share of the collection's documents that are rightly retrieved or rightly left out.
 
-    In [0, 1], higher is better; near 1 for whatever retrieves little, since nearly no document is relevant. Without
-    ``collection_size`` an error. Not to be taken for ir_measures' Accuracy, which is PairAccuracy here.
+    In [0, 1], higher is better. Any short list scores close to 1, since nearly no document is relevant.
+    ``collection_size`` must be given. The Accuracy of ir_measures is another measure: here it is PairAccuracy.
     """
     wrong = np.add(*false_and_missed(judged, rel, cutoff, collection_size))
     value: Floats = 1 - wrong / collection_size
@@ -70,9 +70,9 @@ def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: 
     greater_is_better=False,
 )
 def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Share of the documents that are not relevant which were retrieved.
+    """Share of the documents without relevance that are retrieved.
 
-    In [0, 1], lower is better; 0/0 when every document is relevant. Without ``collection_size`` an error.
+    In [0, 1], lower is better; 0/0 if every document is relevant. ``collection_size`` must be given.
     """
     false, _ = false_and_missed(judged, rel, cutoff, collection_size)
     rest = collection_size - judged.n_relevant(rel)
@@ -88,9 +88,9 @@ def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: 
     spellings={"ir_measures": ("Judged@{cutoff}",)},
 )
 def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
-    """How much of the ranking has a judgment.
+    """Share of the rows within the cut-off that have a judgment.
 
-    In [0, 1], higher is better; 0/0 when nothing was retrieved. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if nothing was retrieved.
     """
     depth = judged.depth(cutoff)
     if judged.judged is None:

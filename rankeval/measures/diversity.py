@@ -1,12 +1,17 @@
 """Measures of diversity: which aspects (subtopics) of a query a ranking covers, and how soon it repeats itself.
 
-All of them look at every aspect of a query as a query of its own, and add up or average what some measure says of
-each: one operator over families. What is relevant to an aspect that was shown before gains (1 - alpha) of what the one
-before gained, which makes alpha-nDCG, ERR-IA and NRBP cascades that differ in the discount of ranks only.
+Every aspect of a query is taken as a query of its own. A measure is applied to each, and the values are added up or
+averaged by query:
+
+    query a   aspect 1, aspect 2         -> by_aspect(judged).judged:   3 queries, one for each aspect
+    query b   aspect 1                      by_aspect(judged).query:    a a b
+
+The second relevant document of an aspect gains (1 - alpha) times the gain of the first, the third (1 - alpha) times
+that of the second, and so on. So alpha-nDCG, ERR-IA and NRBP are cascades that differ only in the discount of ranks.
 
 Aspects without a relevant document do not count. The normalised forms divide by the value of a greedy order of the
-judged documents, as ndeval does, with its choice among equals (the greater document id); finding the best order is
-NP-complete, so a value may come out a little above 1.
+judged documents, as ndeval does; among equals it chooses the greater document id. Finding the best order is
+NP-complete, so a normalised value may be slightly above 1.
 """
 
 from __future__ import annotations
@@ -25,11 +30,11 @@ from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
 
 GREEDY = math.e / (math.e - 1)
-"""Greedy is at least (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978): the greatest normalised value."""
+"""Upper bound of normalised values: a greedy order reaches (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978)."""
 
 
 def _counted(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
-    """Return which aspects have a relevant document, and how many such each query has."""
+    """Return a mask of the aspects with a relevant document, and their number in each query."""
     parts = by_aspect(judged)
     counted = parts.judged.n_relevant(rel) > 0
     return counted, np.bincount(parts.query[counted], minlength=judged.n_queries)
@@ -43,16 +48,16 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
     judged : Judged
         A chunk with aspects.
     name : str
-        The family to apply to each aspect.
+        The measure to apply to each aspect.
     rel : float
         Lowest relevant grade.
     **parameters
-        Other parameters of the family.
+        Other parameters of the measure.
 
     Returns
     -------
     ndarray of shape (n_queries,)
-        nan where no aspect has a relevant document.
+        nan if no aspect of the query has a relevant document.
     """
     parts = by_aspect(judged)
     counted, number = _counted(judged, rel)
@@ -61,18 +66,19 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
 
 
 def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats, cutoff: int | None) -> Floats:
-    """Return the discounted gain of each query, every repetition of an aspect gaining less by a factor 1 - alpha."""
+    """Return the discounted gain of each query; every repetition of an aspect reduces its gain by 1 - alpha."""
     if not 0 <= alpha <= 1:
-        raise InvalidInput(f"alpha, the intolerance of repetition, is in [0, 1] (found {alpha})")
+        raise InvalidInput(f"alpha, the intolerance of repetition, must be in [0, 1] (found {alpha})")
+    # A cascade in which a relevant document "stops" a share alpha of the users leaves 1 - alpha for the next one.
     parts = by_aspect(judged)
     gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
     return judged.sums(parts.query, cascade(parts.judged, gain, alpha * gain, discount, cutoff))
 
 
 def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return the discounted gain of the greedy order of each query's judged documents, to the discounts' end."""
+    """Return the discounted gain of the greedy order of each query's judged documents, down to the last discount."""
     block = judged.aspects
-    assert block is not None  # the family's needs say so
+    assert block is not None  # declared by needs="aspects"
     of, entries = block.table.entries(block.known)
     good = entries.grade >= rel
     query, document, aspect = block.known_query[of][good], entries.document[good], entries.aspect[good]
@@ -84,20 +90,22 @@ def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Float
         names, doc_at = np.unique(block.table.byte_rank[document[rows]], return_inverse=True)
         aspects, aspect_at = np.unique(aspect[rows], return_inverse=True)
         relevant = np.zeros((len(aspects), len(names)))
-        relevant[aspect_at, len(names) - 1 - doc_at] = 1  # the greatest id first: the first of equals is taken
+        # The greatest id comes first, because argmax takes the first of equals: ndeval's choice.
+        relevant[aspect_at, len(names) - 1 - doc_at] = 1
         gains = _greedy_gains(relevant, alpha, len(discount))
         total[number] = (gains * discount[: len(gains)]).sum()
     return total
 
 
 def _greedy_gains(relevant: Floats, alpha: float, depth: int) -> Floats:
-    """Return the gain at each rank when the document that gains most comes next."""
+    """Return the gain at each rank if the next document is always the one with the greatest gain."""
     left = np.ones(len(relevant))
     gains = np.zeros(min(depth, relevant.shape[1]))
     free = np.ones(relevant.shape[1], dtype=bool)
     for rank in range(len(gains)):
         score = np.zeros(relevant.shape[1])
-        for weight, row in zip(left, relevant, strict=True):  # in this order: equal sums must be equal numbers
+        # Added aspect by aspect for all documents alike, so that equal gains are equal floats.
+        for weight, row in zip(left, relevant, strict=True):
             score += weight * row
         best = int(np.argmax(np.where(free, score, -1.0)))
         gains[rank] = score[best]
@@ -115,7 +123,7 @@ def _rank_discount(depth: int) -> Floats:
 
 
 def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return novelty gain over that of a list in which every document is relevant to every aspect."""
+    """Return the novelty gain divided by that of a list in which every document is relevant to every aspect."""
     most = (discount * (1 - alpha) ** np.arange(len(discount))).sum()
     _, number = _counted(judged, rel)
     depth = len(discount)
@@ -123,13 +131,13 @@ def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Flo
 
 
 def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return novelty gain over that of the greedy order."""
+    """Return the novelty gain divided by that of the greedy order."""
     value = _novelty(judged, rel, alpha, _padded(judged, discount), len(discount))
     return ratio(value, _greedy(judged, rel, alpha, discount))
 
 
 def _padded(judged: Judged, discount: Floats) -> Floats:
-    """Return the discounts to the end of the longest list, none beyond their own."""
+    """Return the discounts, with zeros appended down to the end of the longest list."""
     longest = int(judged.n_retrieved.max(initial=0))
     return np.concatenate([discount, np.zeros(max(0, longest - len(discount)))])
 
@@ -137,7 +145,7 @@ def _padded(judged: Judged, discount: Floats) -> Floats:
 @family(
     "alpha_DCG",
     title="alpha-DCG",
-    formula="sum to k of novelty gain / log2(1 + rank), over that of a list relevant to every aspect throughout",
+    formula="sum to k of novelty gain / log2(1 + rank), over that of a list in which all is relevant to every aspect",
     source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
     doi="10.1145/1390334.1390446",
     linear=True,
@@ -148,9 +156,9 @@ def _padded(judged: Judged, discount: Floats) -> Floats:
     },
 )
 def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
-    """Discounted gain in which an aspect shown again gains less, normalised alike for all collections.
+    """Discounted gain in which a repeated aspect gains less, normalised in the same way for all collections.
 
-    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     return _to_ideal(judged, rel, alpha, _log_discount(cutoff))
 
@@ -170,9 +178,10 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int
     },
 )
 def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
-    """Discounted gain in which an aspect shown again gains less, as a share of what the collection allows.
+    """Discounted gain in which a repeated aspect gains less, as a share of the gain of the greedy order.
 
-    In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
+    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
+    document.
     """
     return _to_greedy(judged, rel, alpha, _log_discount(cutoff))
 
@@ -180,7 +189,7 @@ def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: in
 @family(
     "ERR_IA",
     title="intent-aware expected reciprocal rank",
-    formula="sum to k of novelty gain / rank, over that of a list relevant to every aspect throughout",
+    formula="sum to k of novelty gain / rank, over that of a list in which all is relevant to every aspect",
     source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
     doi="10.1007/s10791-011-9167-7",
     linear=True,
@@ -188,9 +197,9 @@ def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: in
     spellings={"ndeval": ("ERR-IA@{cutoff}",), "ir_measures": ("ERR_IA@{cutoff}",)},
 )
 def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
-    """Mean reciprocal rank over aspects, expected when each relevant document stops a user with chance alpha.
+    """Mean over aspects of expected reciprocal rank; a relevant document stops a user with chance alpha.
 
-    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     return _to_ideal(judged, rel, alpha, _rank_discount(cutoff))
 
@@ -207,16 +216,18 @@ def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -
     spellings={"ndeval": ("nERR-IA@{cutoff}",), "ir_measures": ("nERR_IA@{cutoff}",)},
 )
 def nerr_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
-    """Intent-aware expected reciprocal rank as a share of what the collection allows.
+    """Intent-aware expected reciprocal rank, as a share of that of the greedy order.
 
-    In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
+    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
+    document.
     """
     return _to_greedy(judged, rel, alpha, _rank_discount(cutoff))
 
 
 def _patience(judged: Judged, beta: float) -> Floats:
+    """Return beta^(rank - 1) down to the end of the longest list, retrieved or judged."""
     if not 0 <= beta < 1:
-        raise InvalidInput(f"beta, the chance to look at the next row, is in [0, 1) (found {beta})")
+        raise InvalidInput(f"beta, the chance to read the next row, must be in [0, 1) (found {beta})")
     assert judged.aspects is not None
     most_known = int(np.bincount(judged.aspects.known_query, minlength=1).max())
     discount: Floats = np.power(beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float))
@@ -234,9 +245,9 @@ def _patience(judged: Judged, beta: float) -> Floats:
     spellings={"ir_measures": ("NRBP",)},
 )
 def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
-    """Novelty gain of users who look at the next row with chance beta.
+    """Novelty gain of users who read the next row with chance beta.
 
-    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     _, number = _counted(judged, rel)
     value = _novelty(judged, rel, alpha, _patience(judged, beta), None)
@@ -255,9 +266,10 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
     spellings={"ir_measures": ("nNRBP",)},
 )
 def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
-    """Novelty- and rank-biased precision as a share of what the collection allows.
+    """Novelty- and rank-biased precision, as a share of that of the greedy order.
 
-    In [0, 1] but for greedy orders that can be beaten, higher is better; 0/0 when no aspect has a relevant document.
+    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
+    document.
     """
     discount = _patience(judged, beta)
     return ratio(_novelty(judged, rel, alpha, discount, None), _greedy(judged, rel, alpha, discount))
@@ -276,7 +288,7 @@ def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0
 def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
     """Precision, averaged over aspects.
 
-    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     return intent_aware(judged, "P", rel=rel, cutoff=cutoff)
 
@@ -294,7 +306,7 @@ def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
 def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
     """Average precision, averaged over aspects.
 
-    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     return intent_aware(judged, "AP", rel=rel)
 
@@ -302,7 +314,7 @@ def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
 @family(
     "StRecall",
     title="subtopic recall",
-    formula="aspects with a relevant row to k / aspects",
+    formula="aspects with a relevant row within the cut-off / aspects with a relevant document",
     source="Zhai, Cohen & Lafferty 2003; ndeval",
     doi="10.1145/860435.860440",
     linear=True,
@@ -312,6 +324,6 @@ def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
 def subtopic_recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the aspects that the ranking covers within the cut-off.
 
-    In [0, 1], higher is better; 0/0 when no aspect has a relevant document. Tied rows: exact.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     return intent_aware(judged, "Success", rel=rel, cutoff=cutoff)

@@ -1,14 +1,20 @@
-"""What stands above a row of a group of tied rows: the distribution of the gain drawn before it.
+"""The distribution of the gain above a row within its group of tied rows.
 
-A row at place t of a group of n tied rows has t - 1 of the others above it, any of them with equal chance. How many of
-these have a gain is hypergeometric; given that, the sum of their gains is that of a random subset of the rows with a
-gain, built up one kind (rows of one gain) after the other, subsets of one size and one sum taken together. A measure
-that asks of what is above a row only for its gain has the mean
+A row at place t of a group of n tied rows has t - 1 other rows of the group above it, drawn at random. The number of
+these that have a gain is hypergeometric. Given that number, the sum of their gains is that of a random subset of the
+rows with a gain. Subsets are built up kind by kind (a kind is the rows of one gain), and those of one size and one sum
+are merged:
 
-    sum over kinds of rows(kind) / n * sum over places, sums of chance(sum above | place, kind) * f(kind, place, sum).
+    group   gains 2 1 1 0        above a row of gain 2, at place 3:   two of 1 1 0
+                                 sums    1     2
+                                 chance  2/3   1/3
 
-For gains that are whole numbers the sums are few; for others there may be as many as subsets by kind, and those beyond
-`MOST` are left to drawn orders.
+Suppose that a measure depends on the rows above only by their gain. Then its mean over orders is
+
+    sum over kinds of rows(kind) / n * sum over places and sums of chance(sum | place, kind) * f(kind, place, sum).
+
+Whole gains have few distinct sums. Fractions may have as many sums as there are subsets; groups beyond `MOST` are left
+to drawn orders.
 """
 
 from __future__ import annotations
@@ -23,26 +29,27 @@ from rankeval.join.judged import Groups, Judged
 from rankeval.measures.lattice import CELLS, alike, drawn
 
 MOST = 2**19
-"""Subsets of a group by size and sum, or its places by sums above, beyond which orders are drawn instead: a fifth of a
-second for 300 tied rows of four grades."""
+"""A group's subsets by size and sum, or its places by sums above, beyond which orders are drawn.
+
+This is a fifth of a second for 300 tied rows of four grades."""
 
 EXACT_TO = "some hundred tied rows with whole gains, fewer if sums of gains differ by a fraction"
-"""What is exact, for people."""
+"""The groups with an exact mean, in words for users."""
 
 
 class Above(NamedTuple):
-    """Of one kind of row in a group: its gain, its share, and the chances of sums above by place.
+    """One kind of row in a group, and the chances of the sums of gains above it.
 
     Parameters
     ----------
     gain : float
         Gain of the kind.
     share : float
-        Share of the rows of the group that are of the kind.
+        Share of the group's rows that are of the kind.
     sums : ndarray of shape (n_sums,)
-        Gains that the rows of the group above it may have together.
+        Possible sums of the gains above it in the group.
     chance : ndarray of shape (n_places, n_sums)
-        Chance of each, given the place.
+        Chance of each sum, given the place.
     """
 
     gain: float
@@ -51,15 +58,15 @@ class Above(NamedTuple):
     chance: Floats
 
     def mean(self, n_groups: int, value: Callable[[slice, Ints, Floats], Floats]) -> Floats:
-        """Return the sum over places of the mean of a value, weighed by the share of the group that is of this kind.
+        """Return the sum over places of the mean of a value, times the kind's share of the group.
 
         Parameters
         ----------
         n_groups : int
             Groups of this composition.
         value : callable
-            ``value(groups, place, sums)`` for some groups, and for all pairs of a place (from 0) and a sum that may
-            stand above it; of shape (n_groups, n_pairs).
+            ``value(groups, place, sums)`` gives the value for some groups and for all possible pairs of a place (from
+            0) and a sum above it, of shape (n_groups, n_pairs).
 
         Returns
         -------
@@ -69,7 +76,7 @@ class Above(NamedTuple):
         chance, sums = self.chance[place, possible] * self.share, self.sums[possible]
         step = max(1, CELLS // len(sums))
         parts = [slice(first, min(first + step, n_groups)) for first in range(0, n_groups, step)]
-        # In rows, so that a group's sum is added up in one order, whichever groups are beside it.
+        # Contiguous rows: NumPy then adds a group's values in the same order, whichever groups are in the block.
         weighed = (np.ascontiguousarray(value(some, place, sums) * chance) for some in parts)
         return np.concatenate([one.sum(axis=1) for one in weighed])
 
@@ -77,7 +84,7 @@ class Above(NamedTuple):
 def by_composition(
     judged: Judged, groups: Groups, gain: Floats, places: Ints
 ) -> Iterator[tuple[tuple[Above, ...] | None, Ints]]:
-    """Yield the kinds of groups, None where there are too many sums, and the groups that consist of these."""
+    """Yield the kinds of each composition, None if there are too many sums, and the groups that have it."""
     for present, seen, at in compositions(judged, groups, gain, places):
         yield kinds_of(present, seen), at
 
@@ -85,7 +92,7 @@ def by_composition(
 def compositions(
     judged: Judged, groups: Groups, gain: Floats, places: Ints
 ) -> Iterator[tuple[tuple[tuple[float, int], ...], int, Ints]]:
-    """Yield gains with their numbers of rows, places that count, and the groups that have these."""
+    """Yield each composition (gains with their numbers of rows), its places that count, and the groups that have it."""
     kinds, kind_of = np.unique(gain, return_inverse=True)
     size = groups.end - groups.start
     step = max(1, CELLS // len(kinds))  # labels may be many
@@ -100,7 +107,7 @@ def compositions(
 
 
 def kinds_of(rows: tuple[tuple[float, int], ...], places: int) -> tuple[Above, ...] | None:
-    """Return the kinds of a group, from gains and numbers of rows, or None where there are too many sums."""
+    """Return the kinds of a group, given gains and numbers of rows; None if there are too many sums."""
     found = []
     for at, (gain, number) in enumerate(rows):
         others = [(one, rows_of - (place == at)) for place, (one, rows_of) in enumerate(rows)]
@@ -113,8 +120,11 @@ def kinds_of(rows: tuple[tuple[float, int], ...], places: int) -> tuple[Above, .
 
 
 def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Floats, Floats] | None:
-    """Return sums of gains, and the chance of each among the first 0 ... places - 1 of these rows and those without."""
-    # Of subsets of the rows so far: their size, their sum, and the chance of that among those of this size.
+    """Return the possible sums of gains, and the chance of each given the number of rows above (0 to places - 1).
+
+    ``rows`` are the gains above 0 with their numbers of rows; ``without`` is the number of rows without gain.
+    """
+    # Subsets of the kinds so far: size, sum of gains, and the chance of this sum among subsets of this size.
     subset, total, chance = np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1)
     so_far = 0
     for gain, number in rows:
@@ -125,8 +135,9 @@ def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Fl
         fits = subset[before] + more < places
         before, more = before[fits], more[fits]
         size, sums = subset[before] + more, total[before] + more * gain
-        # Of a subset of both, the chance that so many are of this kind.
+        # A random subset of the old kinds and the new one: the chance of this many rows of the new kind.
         share = chance[before] * drawn(number, so_far, places - 1)[size, more]
+        # Merge subsets of equal size and equal sum: they are neighbours once sorted.
         order = np.lexsort((sums, size))
         first = np.flatnonzero((np.diff(size[order], prepend=-1) != 0) | (np.diff(sums[order], prepend=-1) != 0))
         subset, total = size[order][first], sums[order][first]

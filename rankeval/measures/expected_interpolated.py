@@ -1,15 +1,22 @@
 """The mean of interpolated precision over the orders of tied rows.
 
-The value is the greatest precision at a hit from the one that reaches the recall level on. In no order is it below the
-value L of the worst one, where in each group of tied rows the hits come last. Above L,
+The value is the greatest precision at a hit, from the hit on that reaches the recall level. It is least in the worst
+order, in which the hits come last in each group; call that value L. Above L,
 
-    mean = L + integral over v > L of 1 - prod over groups of P(no hit of the group that counts has precision >= v),
+    mean = L + integral over v > L of 1 - F(v),      F(v) = prod over groups of P(all counted hits are below v).
 
-since groups are independent, and so are their chances, which change only at the precisions that a hit of the group can
-have. Each chance is that of a path of hits and misses that keeps below a boundary (see `lattice`): hit number h of the
-list keeps below v at the ranks above h / v. A group whose best order does not exceed L has no say, which spares most of
-them; and one walk from the last place to the first serves all recall levels, for a level says only from which hit on
-the boundary holds.
+The product holds because groups are ordered independently. F is a step function, with steps at the precisions that a
+hit can have:
+
+    F   1 |          ______      mean - L is the area above F, right of L
+          |     ____|            each step of each group is one _Steps entry: its precision, and the factor by which
+          |  __|                 F falls to the left of it
+        0 +--L--------------> v
+
+Each chance is that of a path of hits and misses that keeps below a boundary (see `lattice`): hit number h of the list
+is below precision v if its rank is above h / v. A group whose best order does not exceed L cannot matter, which spares
+most groups. One pass over the places serves all recall levels, since a level only says at which hit the boundary
+begins.
 """
 
 from __future__ import annotations
@@ -24,21 +31,21 @@ from rankeval.join.flat import Floats, Ints
 from rankeval.measures.lattice import CELLS, Mixed, mean_of_products
 
 MOST = 2**28
-"""States of paths times boundaries in a query, up to which no orders are drawn: those of 200 tied rows."""
+"""States of paths times boundaries in a query, beyond which orders are drawn: 200 tied rows have as many."""
 
 EXACT_TO = "200 tied rows, and more where few of them are relevant"
-"""What is exact, for people."""
+"""The queries with an exact mean, in words for users."""
 
 
 class Levels(NamedTuple):
-    """Recall levels of queries: hits that each asks for, and the value of the worst order; (n_levels, n_queries)."""
+    """Recall levels by query: the hits that each needs, and the value of the worst order; (n_levels, n_queries)."""
 
     needed: Ints
     worst: Floats
 
 
 class _Steps(NamedTuple):
-    """Falls of a chance: of which level and query, below which precision, and by which factor."""
+    """Steps of F: the job (level times n_queries, plus query), the precision, and the factor below that precision."""
 
     job: Ints
     precision: Floats
@@ -46,7 +53,7 @@ class _Steps(NamedTuple):
 
 
 def with_a_say(groups: Mixed, levels: Levels) -> NDArray[np.bool_]:
-    """Say of which groups the order matters to which levels, (n_levels, n_groups)."""
+    """Return a mask (n_levels, n_groups): at which levels the order of a group matters."""
     all_hits = groups.hits_above + groups.hits
     best = all_hits / (groups.above + groups.hits)
     says: NDArray[np.bool_] = (levels.needed[:, groups.query] <= all_hits) & (best > levels.worst[:, groups.query])
@@ -54,9 +61,9 @@ def with_a_say(groups: Mixed, levels: Levels) -> NDArray[np.bool_]:
 
 
 def work(groups: Mixed, n_queries: int) -> Floats:
-    """Return how many states the paths of each query have at most."""
+    """Return an upper bound of the number of states of each query, summed over its boundaries."""
     hits, misses = groups.hits.astype(np.float64), groups.misses
-    # So many states has a path, and nearly so many precisions, doubled, are above that of the whole group.
+    # The lattice of a group has hits * (hits + misses) states, and there is a boundary for each possible precision.
     states = hits * (hits + misses) * hits * misses
     return np.bincount(groups.query, states, n_queries).astype(np.float64, copy=False)
 
@@ -67,9 +74,9 @@ def mean_interpolated(groups: Mixed, levels: Levels) -> Floats:
     Parameters
     ----------
     groups : Mixed
-        Groups of tied rows, relevant and not, with a say at some level.
+        Groups of relevant and other rows whose order matters at some level.
     levels : Levels
-        The recall levels, any number of them.
+        One or more recall levels.
 
     Returns
     -------
@@ -83,7 +90,8 @@ def mean_interpolated(groups: Mixed, levels: Levels) -> Floats:
     job, precision, factor = job[order], precision[order], factor[order]
     first = np.flatnonzero(np.diff(job, prepend=-1))
     last = np.append(first[1:], len(job))
-    chance = np.empty(len(job))  # that the value is below this precision
+    # F at each step is the product of all factors from the greatest precision down to it.
+    chance = np.empty(len(job))
     for begin, end in zip(first.tolist(), last.tolist(), strict=True):
         np.multiply.accumulate(factor[begin:end], out=chance[begin:end])
     value = levels.worst.ravel().copy()
@@ -94,7 +102,7 @@ def mean_interpolated(groups: Mixed, levels: Levels) -> Floats:
 
 
 def _steps_of_shape(groups: Mixed, levels: Levels) -> Iterator[_Steps]:
-    """Yield the falls of the chances of groups with like numbers of hits and misses."""
+    """Yield the steps of groups that have the same numbers of hits and misses."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
     at_once = max(1, CELLS // (hits * (misses + 1)))
     for begin in range(0, len(groups.query), at_once):
@@ -113,7 +121,7 @@ def _steps_of_shape(groups: Mixed, levels: Levels) -> Iterator[_Steps]:
 
 
 def _precisions(groups: Mixed, least: Floats) -> tuple[Ints, Floats]:
-    """Return the distinct precisions above a bound that hits of each group can have, rising, and whose they are."""
+    """Return the distinct precisions above a bound that a group's hits can have, ascending, with their groups."""
     hit = np.arange(1, int(groups.hits[0]) + 1)[:, None]
     place = hit + np.arange(int(groups.misses[0]) + 1)
     precision = (groups.hits_above[:, None, None] + hit) / (groups.above[:, None, None] + place)
@@ -123,6 +131,8 @@ def _precisions(groups: Mixed, least: Floats) -> tuple[Ints, Floats]:
 
 
 def _keeps_below(allowed: Ints) -> Callable[[int, int, int], NDArray[np.bool_]]:
+    """Return factors for `mean_of_products`: 1 for a hit at or behind its first allowed place, else 0."""
+
     def factor(place: int, low: int, high: int) -> NDArray[np.bool_]:
         return place >= allowed[low - 1 : high]
 
@@ -130,14 +140,15 @@ def _keeps_below(allowed: Ints) -> Callable[[int, int, int], NDArray[np.bool_]]:
 
 
 def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> Floats:
-    """Return the chance at each level that all hits of the group that count are below a precision."""
+    """Return the chance that all hits of a group that count at a level are below a precision."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
     hit = np.arange(1, hits + 1)[:, None]
     found = np.empty((len(at_least), len(group)))
     at_once = max(1, CELLS // (hits + 1))
     for begin in range(0, len(group), at_once):
         of = group[begin : begin + at_once]
-        # Hit h reaches v = a / b at rank h / v or before. That is whole or 1 / a from it: more than a float errs by.
+        # Hit h reaches precision v = a / b at rank h / v = h b / a or before. That quotient is whole or at least 1 / a
+        # from a whole number, which is more than the error of a float: so 1e-7 rounds down safely.
         reach = (groups.hits_above[of] + hit) / precision[begin : begin + at_once]
         allowed = np.floor(reach + 1e-7).astype(np.int64) - groups.above[of] + 1
         chance = mean_of_products(hits, misses, len(of), _keeps_below(allowed), from_hit=True)

@@ -1,14 +1,22 @@
 """The mean of the logarithm of a sum over hits, over the orders of tied rows.
 
-AP and bpref are sums over hits, and the mean of a sum is easy; the mean of its logarithm is not, for the sum takes
-about as many values as there are orders. But for S > 0 and any c > 0
+AP and bpref are sums over hits, and the mean of a sum is easy. The mean of its logarithm is not: the sum takes about as
+many values as there are orders. Frullani's integral turns the logarithm into exponentials. For S > 0 and any c > 0
 
-    log S = log c + integral over x of exp(-t) - exp(-t S / c), t = e^x   (Frullani's integral),
+    log S = log c + integral over x of exp(-t) - exp(-t S / c),   t = e^x,
 
-and the mean of exp(-t S) over orders is that of a product of what single hits bring, group by group: `lattice` has it
-exactly. The integrand, as a function of x, is analytic and falls off exponentially to both sides, so that plain sums
-over steps of 0.3 are as good as the arithmetic: the error is that of |Gamma(2 pi i / 0.3)|, some 1e-15. With c the mean
-of S, small t count by their squares only. Orders without any hit, S = 0, are what is left of the mean at infinite t.
+and the mean of exp(-t S) is the mean of a product with one factor for each hit, group by group. `lattice` gives that
+mean exactly.
+
+    ranks of hits     1    |  4 .. 8, 2 hits among 5 tied rows  |   9
+    HitSum            fixed: terms of ranks 1 and 9                 groups: the five rows, with adds(place) for terms
+
+As a function of x the integrand is analytic and falls exponentially on both sides. So a plain sum over steps of 0.3 is
+as exact as the arithmetic: its error is |Gamma(2 pi i / 0.3)|, about 1e-15. With c = the mean of S, the terms of first
+order in t cancel, so that small t count only by their squares.
+
+The trap: orders without any hit have S = 0 and no logarithm. Their chance is the limit of the mean of exp(-t S) for
+t to infinity; it is subtracted from the transform and returned separately.
 """
 
 from __future__ import annotations
@@ -23,32 +31,33 @@ from rankeval.join.flat import Floats, Ints
 from rankeval.measures.lattice import CELLS, Mixed, mean_of_products, place_of_hit
 
 MOST = 2**22
-"""Rows times hits in the groups of tied rows of a query, beyond which orders are drawn instead."""
+"""Rows times hits in the tied groups of a query, beyond which orders are drawn."""
 
 _STEP = 0.3
 _LOWEST = -20.0
-"""Where x starts: t^2 is 1e-17 there."""
+"""The least x of the sum: there t^2 is 1e-17."""
 
 _NO_MORE = 40.0
-"""Beyond this exponent nothing is left that a float shows beside 1."""
+"""exp(-40) is below the precision of a float beside 1."""
 
 _INFINITE = 1e300
+"""A rate at which exp(-rate * sum) is 0 unless the sum is 0."""
 
 
 class HitSum(NamedTuple):
-    """A sum over the hits of each query, of which some are in groups of tied rows.
+    """A sum over the hits of each query, some of them in groups of tied rows.
 
     Parameters
     ----------
     fixed : ndarray of shape (n_queries,)
-        What does not depend on the order of tied rows.
+        The part that does not depend on the order of tied rows.
     groups : Mixed
         Groups of tied rows, by query.
     adds : callable
-        ``adds(groups, place, hits)`` gives what these hits of each group add at a place, 0 or more, of shape
+        ``adds(groups, place, hits)`` gives the terms, 0 or more, of these hits of each group at a place, of shape
         (n_hits, n_groups).
     least : ndarray of shape (n_queries,)
-        A bound from below of the sum in any order in which it is not 0, above 0.
+        A lower bound above 0 of the sum, over the orders in which it is not 0.
     """
 
     fixed: Floats
@@ -58,21 +67,21 @@ class HitSum(NamedTuple):
 
 
 def too_large(groups: Mixed, n_queries: int) -> NDArray[np.bool_]:
-    """Say which queries have groups that would take too long."""
+    """Return a mask of the queries whose groups would take too long."""
     states = (groups.hits + groups.misses).astype(np.float64) * groups.hits
     large: NDArray[np.bool_] = np.bincount(groups.query, states, n_queries) > MOST
     return large
 
 
 def mean_log(sums: HitSum, query: Ints) -> tuple[Floats, Floats]:
-    """Return the mean of the logarithms of sums, orders of no hit counting 0, and the chance of such orders.
+    """Return the mean of log(sum), with 0 for orders of sum 0, and the chance of such orders.
 
     Parameters
     ----------
     sums : HitSum
         The sums.
     query : ndarray of shape (n,)
-        Queries wanted, ascending, in which the sum may be above 0.
+        The queries wanted, ascending. In some order of each the sum must be above 0.
 
     Returns
     -------
@@ -81,7 +90,8 @@ def mean_log(sums: HitSum, query: Ints) -> tuple[Floats, Floats]:
     none = _transform(sums, query, np.full((len(query), 1), _INFINITE))[:, 0]
     centre = np.maximum(_mean(sums)[query] / np.maximum(1 - none, 1e-15), sums.least[query])
     spread = centre / sums.least[query]
-    # In eights, so that few lengths occur; by query, so that its value does not depend on those beside it.
+    # Numbers of nodes are rounded up to eights, so that few lengths occur and queries share tables. Each query has its
+    # own number, so that its value does not depend on the other queries.
     n_nodes = np.ceil((np.log(_NO_MORE * spread) - _LOWEST) / _STEP / 8).astype(np.int64) * 8
     total = (1 - none) * np.log(centre)
     for number in np.unique(n_nodes).tolist():
@@ -93,7 +103,7 @@ def mean_log(sums: HitSum, query: Ints) -> tuple[Floats, Floats]:
 
 
 def _mean(sums: HitSum) -> Floats:
-    """Return the mean of each query's sum over the orders."""
+    """Return the mean over orders of each query's sum."""
     by_group = np.empty(len(sums.groups.query))
     for hits, misses, of_shape in sums.groups.by_shape():
         groups, chance = sums.groups.of(of_shape), place_of_hit(hits, misses)
@@ -108,12 +118,13 @@ def _mean(sums: HitSum) -> Floats:
 
 
 def _blocks(at: Ints, n_nodes: int) -> Iterator[Ints]:
+    """Yield parts whose tables fit into the cache."""
     step = max(1, CELLS // n_nodes)
     return (at[begin : begin + step] for begin in range(0, len(at), step))
 
 
 def _transform(sums: HitSum, query: Ints, rate: Floats) -> Floats:
-    """Return the mean over orders of exp(-rate * sum) for some queries, (n, n_nodes)."""
+    """Return the mean over orders of exp(-rate * sum) for some queries, of shape (n, n_nodes)."""
     value: Floats = np.exp(-rate * sums.fixed[query, None])
     place = np.full(len(sums.fixed), -1)
     place[query] = np.arange(len(query))
@@ -132,7 +143,7 @@ def _transform(sums: HitSum, query: Ints, rate: Floats) -> Floats:
 
 
 def _of_groups(sums: HitSum, groups: Mixed, hits: int, misses: int, rate: Floats) -> Floats:
-    """Return the same for groups with like numbers of hits and misses, (n_groups, n_nodes)."""
+    """Return the transform of groups with the same numbers of hits and misses, of shape (n_groups, n_nodes)."""
 
     def factor(place: int, low: int, high: int) -> Floats:
         adds = sums.adds(groups, place, np.arange(low, high + 1)[:, None])

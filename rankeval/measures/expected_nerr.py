@@ -1,15 +1,23 @@
-"""The mean of gain per rank looked at, over the orders of tied rows, where each gain takes its share of attention.
+"""The mean of the NERR measures over the orders of tied rows.
 
-In the NERR measures the attention W(i) that rank i gets is a patience of the rank times (1 - g) of every row above, so
-that inside a group of tied rows it depends only on how many of each gain stand above. The value is a ratio of sums, A =
-sum W g over B = sum W, and
+A NERR value is gain per rank looked at: A / B with A = sum of W(i) g(i) and B = sum of W(i). The attention W(i) of rank
+i is a patience that depends on the rank alone, times (1 - g) of every row above. So inside a group of tied rows it
+depends on the rows above only by their number for each gain.
 
-    mean of A / B = integral over t > 0 of the mean of A exp(-t B).
+The mean of a quotient becomes an integral of means,
 
-That mean is found place by place, with one state for each number of rows by gain so far, and two numbers for a state:
-the means of exp(-t B) and of A exp(-t B). Groups are independent: their exponentials multiply. Over x = log t the
-integrand is analytic, and plain sums over steps of 0.28 are as good as the arithmetic (see `expected_logs`); taking off
-E A exp(-t b) and adding E A / b, for a b near B, lets it fall by t^2 to the left.
+    mean of A / B = integral over t > 0 of the mean of A exp(-t B),
+
+and the mean inside is found place by place, as in `lattice` but with a state for each number of rows by gain:
+
+    group   gains 1 1 0.5 0       states (n1, n0.5)   (0,0) (1,0) (2,0) (0,1) (1,1) (2,1)
+    each state holds              plain = mean of exp(-t B)     gained = mean of A exp(-t B)     so far, for every t
+
+Groups are independent: their exponentials multiply (see `_of_queries`). Over x = log t the integrand is analytic, and a
+plain sum over steps of 0.28 is as exact as the arithmetic (see `expected_logs`).
+
+The trap is the left end, where t is small and the integrand falls too slowly. So mean(A) exp(-t b), for a b near B, is
+subtracted from the integrand, and its integral mean(A) / b is added to the result. The rest falls like t^2.
 """
 
 from __future__ import annotations
@@ -26,24 +34,24 @@ from rankeval.measures.lattice import CELLS
 
 _STEP = 0.28
 _T = np.concatenate(([0.0], np.exp(np.arange(-21.0, 3.8, _STEP))))
-"""Where the transform is taken: at 0 for the mean of A itself, and up to where exp(-t B) is nothing, B being over 1."""
+"""Nodes of the integral: 0 for the mean of A itself, then up to a t where exp(-t B) vanishes, since B is at least 1."""
 
 _MOST = 2**17
-"""States times places of a group, beyond which orders are drawn instead."""
+"""States times places of a group, beyond which orders are drawn."""
 
 EXACT_TO = "some hundred tied rows of one grade above 0, and 30 of four"
-"""What is exact, for people."""
+"""The groups with an exact mean, in words for users."""
 
 
 class _Sums(NamedTuple):
-    """Means of exp(-t B) and of A exp(-t B), (n, n_nodes)."""
+    """Means of exp(-t B) and of A exp(-t B), each of shape (n, n_nodes)."""
 
     plain: Floats
     gained: Floats
 
 
 def write_expected(judged: Judged, gain: Floats, patience: Floats, value: Floats) -> NDArray[np.bool_]:
-    """Write the mean of gain per rank over orders, and say which queries have too many states for that.
+    """Write the mean over orders into ``value``, and return a mask of the queries that have too many states.
 
     Parameters
     ----------
@@ -52,9 +60,9 @@ def write_expected(judged: Judged, gain: Floats, patience: Floats, value: Floats
     gain : ndarray of shape (n_levels,)
         Gain of each label, in [0, 1].
     patience : ndarray of shape (depth,)
-        Attention that a rank gets where nothing has been found; 1 for the first.
+        Attention of each rank if nothing was found above it; 1 for the first rank.
     value : ndarray of shape (n_queries,)
-        The values; those of queries without tied rows are left.
+        The values. Those of queries without tied rows stay.
     """
     seen = judged.groups.start - judged.offsets[judged.groups.query] < len(patience)
     groups = Groups(*(part[seen] for part in judged.groups))
@@ -73,6 +81,7 @@ def write_expected(judged: Judged, gain: Floats, patience: Floats, value: Floats
 def _of_queries(
     judged: Judged, groups: Groups, gain: Floats, patience: Floats, queries: Ints
 ) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the means of some queries, and a mask of those with too many states."""
     begin, end = judged.offsets[queries], judged.offsets[queries + 1]
     row = begin[:, None] + np.arange(len(patience))
     beyond = row >= end[:, None]
@@ -82,6 +91,7 @@ def _of_queries(
     np.cumprod(1 - gains, axis=1, out=passes[:, 1:])
     weight = patience * passes[:, :-1]
     centre = np.cumsum(weight, axis=1)[:, -1]
+    # Rows outside of groups have a fixed weight: their part of B and of A is known. Mark groups by their ends.
     query = np.searchsorted(queries, groups.query)
     rank = groups.start - begin[query]
     size = np.minimum(groups.end - groups.start, len(patience) - rank)
@@ -103,6 +113,8 @@ def _of_queries(
             some = at[begins : begins + step]
             attention = patience[rank[some, None] + np.arange(places)] * passes[query[some], rank[some], None]
             by_group.plain[some], by_group.gained[some] = _of_groups(kinds, attention)
+    # Combine the groups of each query, first group first: B adds up, so exp(-t B) multiplies and A follows by product
+    # rule. Groups of one number belong to different queries, so each turn is one vector operation.
     number = np.arange(len(query)) - np.searchsorted(query, query)
     for turn in range(int(number.max(initial=-1)) + 1):
         at = np.flatnonzero(number == turn)
@@ -115,10 +127,11 @@ def _of_queries(
 
 
 def _of_groups(kinds: tuple[tuple[float, int], ...], attention: Floats) -> _Sums:
-    """Return the sums of groups of one composition, given the attention of each place with nothing found above."""
+    """Return the sums of groups of one composition, given the attention of each place if the group had no gain."""
     size = sum(rows for _, rows in kinds)
     found = [(one, rows) for one, rows in kinds if one]
     numbers = [min(rows, attention.shape[1]) + 1 for _, rows in found]
+    # Axes of the tables: one for each gain (rows of it so far), then group, then node t.
     so_far = np.indices(numbers).reshape(len(found), *numbers, 1, 1)
     passed = np.prod([(1 - one) ** number for (one, _), number in zip(found, so_far, strict=True)], axis=0)
     shape = (*numbers, len(attention), len(_T))
@@ -130,6 +143,7 @@ def _of_groups(kinds: tuple[tuple[float, int], ...], attention: Floats) -> _Sums
         looked = np.exp(-weight * _T)
         plain *= looked
         gained *= looked
+        # The next row has no gain with chance `left`. Else it has one of the gains, and the state moves along its axis.
         left = np.clip(without - (place - so_far.sum(axis=0)), 0, None) / (size - place)
         plain_next, gained_next = left * plain, left * gained
         for axis, (one, rows) in enumerate(found):

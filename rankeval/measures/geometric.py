@@ -1,7 +1,17 @@
-"""Logarithms of AP and bpref: measures whose mean over queries is a geometric one, or one of log odds.
+"""Logarithms of AP and bpref: measures whose mean over queries is a geometric mean, or a mean of log odds.
 
-R times the measure is a sum over relevant rows of what each adds at its rank. With tied rows the mean of the logarithm
-of such a sum is found by its transform (see `expected_logs`).
+R times AP (or bpref) is a sum with one term for each relevant row. A `HitSum` describes this sum if rows are tied:
+
+    ranks            1   2   3-5 tied: 2 relevant, 1 not   6                R * AP
+    relevant         x   .   (x x .)                       x
+    HitSum.fixed     1/1                                 + 4/6              terms that are the same in every order
+    HitSum.groups            hits 2, misses 1, hits_above 1, misses_above 1
+    HitSum.adds              hit number j of the group at place t adds (hits_above + j) / (above + t)
+
+`expected_logs.mean_log` then gives the mean of the logarithm over orders.
+
+The trap is the bound: the measure is log(max(value, 0.00001)), and a mean of logarithms cannot see the max. So queries
+with an order of a value between 0 and the bound are left to drawn orders; orders of value 0 are counted apart.
 """
 
 from __future__ import annotations
@@ -23,7 +33,10 @@ _EXACT_TO = f"{_LARGE}, and R = {{}} (beyond, some order may have a value betwee
 
 
 def _bounded_log(judged: Judged, sums: HitSum, rel: float, least: float, value: Floats) -> NDArray[np.bool_]:
-    """Write the mean of log(max(sum / R, least)), and say which queries are too large or may come below the bound."""
+    """Write the mean of log(max(sum / R, least)) into ``value``; return a mask of the queries left to drawn orders.
+
+    These are the queries that are too large, and those in which some order has a value between 0 and ``least``.
+    """
     n_relevant = judged.n_relevant(rel)
     query = np.unique(sums.groups.query[n_relevant[sums.groups.query] > 0])
     bounded = too_large(sums.groups, judged.n_queries)
@@ -35,7 +48,7 @@ def _bounded_log(judged: Judged, sums: HitSum, rel: float, least: float, value: 
 
 
 def _precisions(judged: Judged, rel: float, rank: Ints, cutoff: int | None = None) -> Floats:
-    """Return the precision at each relevant row, given their ranks; 0 beyond the cut-off."""
+    """Return the precision at each relevant row, given the ranks of these rows; 0 beyond the cut-off."""
     precision: Floats = judged.relevant(rel).hits / rank
     return precision if cutoff is None else np.where(rank <= cutoff, precision, 0.0)
 
@@ -82,7 +95,7 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None = None) ->
     spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
 )
 def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Logarithm of AP, bounded below, so that the mean over queries is that of a geometric mean.
+    """Logarithm of AP, bounded below: its mean over queries is the logarithm of a geometric mean.
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
@@ -90,7 +103,7 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
 
 def _expected_yaap(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return the mean of YAAP over the orders of tied rows: of one logarithm less that of the other."""
+    """Return the mean of YAAP over the orders of tied rows: the difference of the means of two logarithms."""
     value = yet_another_average_precision(as_listed(judged), rel=rel)
     sums, n_relevant = _sum_of_precisions(judged, rel), judged.n_relevant(rel).astype(np.float64)
     in_groups = np.bincount(sums.groups.query, sums.groups.hits, judged.n_queries)
@@ -102,7 +115,7 @@ def _expected_yaap(judged: Judged, *, rel: float = 1) -> Floats:
     rest = 1 + n_relevant - in_groups - sums.fixed
     lacking = HitSum(rest, sums.groups, lacks, np.maximum(rest, 1.0))
     tied = np.bincount(sums.groups.query, minlength=judged.n_queries) > 0
-    # At rel=0 rows without a judgment count as found, and there may be more of them than are judged relevant.
+    # At rel=0 unjudged rows count as found, so more rows may be found than are judged relevant, and the rest negative.
     handed_over = tied & ((rest <= 0) | too_large(sums.groups, judged.n_queries))
     query = np.flatnonzero(tied & ~handed_over)
     value[query] = mean_log(found, query)[0] - mean_log(lacking, query)[0]
@@ -123,11 +136,11 @@ def _expected_yaap(judged: Judged, *, rel: float = 1) -> Floats:
     spellings={"trec_eval": ("yaap",)},
 )
 def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
-    """Log odds of AP, smoothed by the number of relevant documents, so that its values may be averaged.
+    """Log odds of AP, smoothed by the number of relevant documents: values on a scale made for means over queries.
 
     Higher is better; 0 without relevant documents.
     """
-    # Added up one after the other, as trec_eval does.
+    # Added one after the other, as trec_eval does.
     total = judged.sums(judged.relevant(rel).query, _precisions(judged, rel, judged.relevant(rel).rank))
     value: Floats = np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
     return value
@@ -143,7 +156,7 @@ def _expected_gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
 
 
 def _sum_of_bpref(judged: Judged, rel: float) -> HitSum:
-    """Return R times bpref as a sum over hits: a relevant row loses by the judged ones above it that are not."""
+    """Return R times bpref as a sum over hits: rows above that are judged not relevant reduce a relevant row's term."""
     first, n_relevant, found = judged.threshold(rel), judged.n_relevant(rel), judged.relevant(rel)
     miss = before(judged_rows(judged) & (judged.code < first))
     groups = mixed_groups(judged.ties, judged.offsets, judged.prefix(rel).astype(np.int64), miss)
@@ -177,7 +190,7 @@ def _sum_of_bpref(judged: Judged, rel: float) -> HitSum:
     spellings={"trec_eval": ("gm_bpref",)},
 )
 def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Logarithm of Bpref, bounded below, so that the mean over queries is that of a geometric mean.
+    """Logarithm of Bpref, bounded below: its mean over queries is the logarithm of a geometric mean.
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """

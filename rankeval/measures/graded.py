@@ -17,7 +17,7 @@ from rankeval.measures.grammar import Spelling
 GainMap = tuple[tuple[float, float], ...]
 
 GREATEST = 1000
-"""The greatest grade for gains of 2^grade: their sum over a list is still a float."""
+"""The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda level: level,
@@ -27,36 +27,37 @@ GAINS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def _log2(rank: Floats, base: float) -> Floats:
-    """1/log2(1 + rank), as trec_eval, LightGBM and scikit-learn have it; its base cancels in nDCG and is 2 in DCG."""
+    """Return 1/log_b(1 + rank), the discount of trec_eval, LightGBM and scikit-learn; nDCG is the same for any base."""
+    # np.log2 is exact at powers of two, a quotient of logarithms is not.
     return 1 / np.log2(rank + 1) if base == 2 else np.log(base) / np.log(rank + 1)
 
 
 def _log_rank(rank: Floats, base: float) -> Floats:
-    """1/log_b(rank) from rank b on and 1 before (Järvelin & Kekäläinen 2002): the lectures' form."""
+    """Return 1 before rank b, and 1/log_b(rank) from there (Järvelin & Kekäläinen 2002): the form of many lectures."""
     return np.where(rank < base, 1.0, np.log(base) / np.log(np.maximum(rank, base)))
 
 
 DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_rank": _log_rank}
-"""Factor of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
+"""Discount of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
 
 
 def refuse_exponential(grade: float) -> None:
-    """Refuse a grade whose gain 2^grade - 1 no float holds.
+    """Raise if a gain of 2^grade - 1 is too large for a float.
 
     Parameters
     ----------
     grade : float
-        The greatest of a chunk.
+        The greatest grade of a chunk.
 
     Raises
     ------
     InvalidInput
-        When it is too great.
+        If the grade is above `GREATEST`.
     """
     if grade > GREATEST:
         raise InvalidInput(
-            f"gain='exp': a document has grade {grade:g}, and 2^{grade:g} is more than can be computed; give gain="
-            "'linear', or gains by grade such as gain={1: 1, 2: 3}"
+            f"gain='exp': a document has grade {grade:g}, and 2^{grade:g} is too large; give gain='linear', or a gain "
+            "for each grade, such as gain={1: 1, 2: 3}"
         )
 
 
@@ -68,25 +69,25 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
             raise unknown("gain", gain, GAINS)
         if gain == "exp":
             refuse_exponential(level[-1])
-        return GAINS[gain](np.maximum(level, 0))  # below zero: judged, and of no use
+        return GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
     given = dict(gain)
-    # A label that the map does not name gains itself, as in trec_eval's `-m ndcg.1=3.5`.
+    # The gain of a label outside of the map is the label itself, as in trec_eval's `-m ndcg.1=3.5`.
     return np.array([given.get(one, one) if one >= 0 else 0.0 for one in level.tolist()], dtype=np.float64)
 
 
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
-    """Return the factor of each rank that a list of the chunk, or its best order, can have."""
+    """Return the discount of each rank down to the longest list of the chunk, retrieved or ideal."""
     if discount not in DISCOUNTS:
         raise unknown("discount", discount, DISCOUNTS)
     if base <= 1:
-        raise InvalidInput(f"the base of a logarithm is greater than 1 (found {base})")
+        raise InvalidInput(f"the base of the logarithm must be greater than 1 (found {base})")
     deepest = max(judged.longest, cutoff or 0)
     return _discounts(discount, base, max(deepest, 1).bit_length())[:deepest]
 
 
 @lru_cache(maxsize=16)
 def _discounts(discount: str, base: float, bits: int) -> Floats:
-    """Return the factors of the first 2^bits ranks: every chunk needs them again."""
+    """Return the discounts of the first 2^bits ranks. Chunks differ in length, so powers of two are cached."""
     factors = DISCOUNTS[discount](np.arange(1, 2**bits + 1, dtype=np.float64), base)
     factors.flags.writeable = False
     return factors
@@ -119,7 +120,7 @@ def dcg(
     base: float = 2,
     cutoff: int | None = None,
 ) -> Floats:
-    """Gain of the ranked documents, discounted by rank.
+    """Total gain of the ranked documents, discounted by rank.
 
     0 or greater, higher is better; 0 without relevant documents. ``gain`` is "linear", "exp" (2^rel - 1) or a map
     from label to gain; ``discount`` is "log2" (1/log_b(1 + rank)) or "log_rank" (1/log_b(rank), ranks before b
@@ -146,7 +147,7 @@ def ideal_dcg(
     base: float = 2,
     cutoff: int | None = None,
 ) -> Floats:
-    """Give the DCG of the best order of the judged documents: a fact of the query, not of the ranking.
+    """DCG of the best order of the judged documents: a property of the query, not of the ranking.
 
     0 or greater; 0 without relevant documents. Parameters as of DCG.
     """

@@ -1,6 +1,13 @@
-"""Experimental measures of graded relevance, from trec_eval: nDCG at points of the list, and normalised gain.
+"""Experimental measures of graded relevance from trec_eval: nDCG at points of the list, and normalised gain.
 
-They read the running sums of gains along each list, for which queries of like length are laid out as one table.
+They need running sums of gains along each list, retrieved and ideal. Queries of similar length share a table, a query a
+row, padded on the right:
+
+    query 4    gain    2  0  1        ideal    2  1  1        listed   T  T  T        n_ranks is that of the longer of
+    query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F        both lists, over all queries here
+
+The trap: `Table.gain` is the mean gain of the tied group, so that running sums are means over orders. That is enough
+for linear measures (RnDCG). The others (nDCGrel, G, binG) have a kernel of their own for tied rows.
 """
 
 from __future__ import annotations
@@ -21,24 +28,23 @@ from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
 from rankeval.measures.orders import over_orders
 
 _CELLS = 2**18
-"""Cells of a table: small enough to stay in the processor's cache."""
+"""Most cells of a table: it stays in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Some queries, a row each, by rank.
+    """Some queries by rank, a query a row.
 
     Attributes
     ----------
     query : ndarray of shape (n,)
-        Which queries.
+        The numbers of the queries.
     row : ndarray of shape (n, n_ranks)
-        The row of the chunk at each rank; any where the list is over.
+        The row of the chunk at each rank; 0 beyond the end of the list.
     listed : ndarray of bool of shape (n, n_ranks)
-        Where the list is not over.
+        Whether the list has this rank.
     gain, ideal : ndarray of shape (n, n_ranks)
-        Gain at each rank, the mean of the group where rows are tied; and that of the best order, 0 from where it is no
-        longer above 0.
+        Gain at each rank (for tied rows the mean of their group), and gain at each rank of the best order.
     """
 
     query: Ints
@@ -55,20 +61,20 @@ class Table:
         return dcg, ideal
 
     def listed_of(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Lay out a value of each row, 0 where the list is over."""
+        """Return the value of the row at each rank, 0 beyond the end of the list."""
         return (
             np.where(self.listed, values[self.row], values.dtype.type(0)) if len(values) else np.zeros(self.row.shape)
         )
 
 
 def _tables(judged: Judged, gain: Floats) -> list[Table]:
-    """Lay out the queries, once for all measures of these gains."""
+    """Return the tables of a chunk, laid out once for all measures with these gains."""
     tables: list[Table] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
     return tables
 
 
 def _laid_out(judged: Judged, gain: Floats) -> Iterator[Table]:
-    """Yield tables of queries, shortest first, so that little is padded."""
+    """Yield tables of queries, shortest lists first, so that there is little padding."""
     best_first = np.argsort(-gain, kind="stable")
     best_first = best_first[gain[best_first] > 0]
     upto = np.cumsum(judged.counts[:, best_first], axis=1)
@@ -85,6 +91,7 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[Table]:
         rank = np.arange(int(n_ranks[query[-1]]))
         listed = rank < judged.n_retrieved[query, None]
         row = np.where(listed, judged.offsets[query, None] + rank, 0)
+        # The gain at a rank of the best order: as many steps down `falling` as gains are used up before the rank.
         place = np.zeros((len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64)
         for used_up in upto[query].astype(np.int32).T:
             place += used_up[:, None] <= rank.astype(np.int32)
@@ -94,7 +101,7 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[Table]:
 
 
 def _levelled(judged: Judged, gain: Floats) -> Floats:
-    """Return the gain of each row, for tied rows the mean of their group."""
+    """Return the gain of each row; for a tied row the mean of its group."""
     gains: Floats = gain[judged.code]
     if len(judged.groups.start):
         row, group = judged.tied_rows()
@@ -104,21 +111,21 @@ def _levelled(judged: Judged, gain: Floats) -> Floats:
 
 
 def _in_order(values: Floats) -> Floats:
-    """Add up each row from the left: zeros behind it change nothing, not even the last bit."""
+    """Return the sum of each row, added from the left: padding with zeros then does not change the last bit."""
     return np.cumsum(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values))
 
 
 def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Return nDCGrel, its mean over orders where rows are tied.
+    """Return nDCGrel; for tied rows its mean over orders.
 
-    At a place in a group of m rows, r of them with gain above 0, the row is such a one with chance r/m, and the gains
-    that then stand above it in the group are on average those of the others.
+    Take a group of m rows, r of them with a gain above 0. The row at each place has a gain with chance r/m. If so, the
+    rows above it in the group are a random choice of the others, and their mean gain follows.
     """
     gains = gains_of(judged, gain)
     discount = discounts_of(judged, "log2", 2, None)
     positive = (gains > 0)[judged.code].astype(np.float64)
     above, own = np.zeros(len(positive)), np.where(positive > 0, gains[judged.code], 0.0)
-    start_of = np.arange(len(positive))  # of each row the first of its group
+    start_of = np.arange(len(positive))  # the first row of each row's group
     if len(judged.groups.start):
         row, group = judged.tied_rows()
         size = (judged.groups.end - judged.groups.start).astype(np.float64)
@@ -156,13 +163,13 @@ def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 @family(
     "nDCGrel",
     title="nDCG averaged over relevant documents",
-    formula="mean over the documents with a gain of nDCG at their ranks; at the end of the list if not retrieved",
+    formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list if not retrieved",
     source="Buckley, trec_eval",
     expected=_ndcg_rel,
     spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
 )
 def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Average of nDCG at the ranks of the documents with a gain above 0.
+    """Mean of nDCG at the ranks of the documents with a gain above 0.
 
     In [0, 1], higher is better; 0/0 without such documents. ``gain`` as of DCG.
     """
@@ -172,16 +179,16 @@ def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 @family(
     "RnDCG",
     title="nDCG averaged over the levels of gain",
-    formula="mean of nDCG at the ranks where the best order goes down a level, and at the end of a longer list",
+    formula="mean of nDCG at the ranks where the best order falls to a lower gain, and at the end of a longer list",
     source="Buckley, trec_eval",
     linear=True,
     spellings={"trec_eval": ("Rndcg", "Rndcg_{gain}")},
 )
 def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) -> Floats:
-    """Average of nDCG at each number of documents that makes up the upper levels of gain.
+    """Mean of nDCG at the last rank of each level of gain in the best order.
 
-    In [0, 1], higher is better; 0/0 without documents of a label of at least ``rel``. The end of the list counts too
-    where it lies two ranks or more beyond the last document with a gain.
+    In [0, 1], higher is better; 0/0 without documents with a label of at least ``rel``. The end of the list counts,
+    too, if it is at least two ranks below the last gain of the best order.
     """
     gains = gains_of(judged, gain)
     steps = np.unique(gains[gains > 0])[::-1]
@@ -198,6 +205,7 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
         dcg, ideal = table.running
         total, points = np.zeros(len(dcg)), np.zeros(len(dcg))
         ends = [(upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))]
+        # trec_eval counts the end of the list only if it is two ranks or more beyond the last gain.
         ends.append((np.full(len(dcg), n_ranks), judged.n_retrieved[table.query] >= upto[table.query, -1] + 2))
         for rank, counts in ends:
             at = np.maximum(rank - 1, 0)[:, None]
@@ -209,14 +217,14 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
 
 
 def _discounted_by_cost(table: Table) -> tuple[Floats, Floats]:
-    """Return what each rank adds to the sum of G, and what the best order has gained down to it, at least 1 a rank."""
+    """Return each rank's term of G, and the running gain of the best order, counting at least 1 for each rank."""
     could = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
     cost = could - np.cumsum(table.gain, axis=1)
     return ratio(table.gain, np.log2(2 + cost), otherwise=0.0), could
 
 
 def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Return the mean of G over the orders of tied rows, by the gain that stands above each of them in its group."""
+    """Return the mean of G over the orders of tied rows, from the distribution of the gain above each row."""
     gains = gains_of(judged, gain)
     spare, has = np.zeros(len(judged.code)), np.zeros(len(judged.code))
     tied = np.zeros(len(judged.code), dtype=bool)
@@ -253,14 +261,14 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 @family(
     "G",
     title="normalised gain",
-    formula="sum of gain / log2(2 + cost - gains so far), by the sum of all gains; cost: a rank's best gain, or 1",
+    formula="sum of gain / log2(2 + cost - gain so far) / sum of all gains; cost adds max(ideal gain, 1) at each rank",
     source="Buckley, trec_eval",
     expected=_expected_g,
     exact_to=EXACT_TO,
     spellings={"trec_eval": ("G", "G_{gain}")},
 )
 def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Gain of the documents, less for what the list could have gained above them: between AP and nDCG.
+    """Gain of the documents, discounted by the gain that the list missed above them: between AP and nDCG.
 
     In [0, 1], higher is better; 0/0 without documents of a gain above 0. ``gain`` as of DCG.
     """
@@ -275,9 +283,10 @@ def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats
 
 
 def _bin_g(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return binG, its mean over orders where rows are tied.
+    """Return binG; for tied rows its mean over orders.
 
-    A relevant row of a group with u others that are not relevant has 0, 1 ... u of them above it, with equal chance.
+    Take a group with u rows that are not relevant. A relevant row of the group has 0, 1 ... u of them above it, each
+    number with equal chance.
     """
     found = judged.relevant(rel)
     above = found.rank - found.hits
@@ -300,13 +309,13 @@ def _bin_g(judged: Judged, *, rel: float = 1) -> Floats:
 @family(
     "binG",
     title="normalised gain, binary",
-    formula="(1/R) sum over relevant rows of 1 / log2(2 + rows above that are not relevant)",
+    formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not relevant)",
     source="Buckley, trec_eval",
     expected=_bin_g,
     spellings={"trec_eval": ("binG",)},
 )
 def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
-    """Gain of the relevant documents, less for each one above them that is not relevant: between AP and nDCG.
+    """Gain of the relevant documents, discounted by the rows above that are not relevant: between AP and nDCG.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """

@@ -1,7 +1,14 @@
-"""Measures for judgments with holes: what they say about documents that nobody judged.
+"""Measures for incomplete judgments: they treat unjudged documents apart from those judged not relevant.
 
-Judged rows are those with a label; under the conventions of trec_eval a label below zero marks a document that stood
-in the pool and was not judged.
+A row is judged if it has a label. Under the conventions of trec_eval a label below zero means pooled but not judged:
+
+    label      2, 1         0                       -1                       none
+    is         relevant     judged not relevant     pooled, not judged       not pooled
+    bpref      hit          miss                    ignored                  ignored
+    infAP      hit          known miss              share is estimated       taken as not relevant
+
+The trap is in the ties. Rows of one label may still differ in being judged, so these measures use ``judged.ties``, all
+tied groups; ``judged.groups`` has only those whose labels differ.
 """
 
 from __future__ import annotations
@@ -17,31 +24,31 @@ from rankeval.measures.family import family
 from rankeval.measures.grammar import Spelling
 
 EPSILON = 1e-5
-"""What trec_eval adds to counts of documents in infAP, and the least value in its geometric means."""
+"""trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means."""
 
 
 def judged_rows(judged: Judged) -> NDArray[np.bool_]:
-    """Say which rows have a judgment."""
+    """Return a mask of the rows that have a judgment."""
     return np.ones(len(judged.code), dtype=bool) if judged.judged is None else judged.judged
 
 
 def before(flags: NDArray[np.bool_]) -> Ints:
-    """Return the number of flagged rows before each row of the chunk, with the total behind."""
+    """Return the number of flagged rows before each row of the chunk, and the total at the end."""
     return np.concatenate(([0], np.cumsum(flags)))
 
 
 def _sum_of_capped(upto: Ints, cap: Ints) -> Floats:
-    """Return min(0, cap) + min(1, cap) + ... + min(upto - 1, cap)."""
+    """Return min(0, cap) + min(1, cap) + ... + min(upto - 1, cap), in closed form."""
     rising = np.minimum(upto, cap + 1)
     total: Floats = rising * (rising - 1) / 2 + np.maximum(upto - cap - 1, 0) * cap
     return total
 
 
 def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return bpref, its mean over orders where rows are tied.
+    """Return bpref; for tied rows its mean over orders.
 
-    A relevant row of a group with u judged rows that are not relevant has 0, 1 ... u of them above it in the group,
-    all with the same chance.
+    Take a group with u rows judged not relevant. A relevant row of the group has 0, 1 ... u of them above it, each
+    number with equal chance.
     """
     first = judged.threshold(rel)
     found = judged.relevant(rel)
@@ -67,14 +74,14 @@ def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
 @family(
     "Bpref",
     title="binary preference",
-    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: judged and not relevant",
+    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: documents judged not relevant",
     source="Buckley & Voorhees 2004, in the form of trec_eval since 2005",
     doi="10.1145/1008992.1009000",
     expected=_bpref,
     spellings={"trec_eval": ("bpref",), "ir_measures": ("Bpref", "BPref"), "ranx": ("bpref",)},
 )
 def bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """How rarely judged documents that are not relevant stand above relevant ones; unjudged ones are not looked at.
+    """Share of relevant documents above those judged not relevant; unjudged documents are ignored.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
@@ -82,7 +89,7 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
 
 
 def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
-    """Return infAP's estimate of the precision at a relevant row, from what stands above it."""
+    """Return infAP's estimate of the precision at a relevant row, from the numbers of rows above it."""
     known = relevant + nonrelevant
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
     estimate: Floats = (1 + (known + pooled) * share) / rank
@@ -90,7 +97,7 @@ def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, r
 
 
 def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return infAP, its mean over orders where rows are tied."""
+    """Return infAP; for tied rows its mean over orders."""
     first = judged.threshold(rel)
     found = judged.relevant(rel)
     known = judged_rows(judged)
@@ -123,16 +130,17 @@ def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
 def _inf_ap_of_group(
     ahead: int, size: int, relevant: tuple[int, int], nonrelevant: tuple[int, int], pooled: tuple[int, int]
 ) -> float:
-    """Return what a group of tied rows adds on average; of each kind of row the number above it and in it.
+    """Return the mean part of a tied group in the sum of precisions.
 
-    A relevant row at place p of the group has p of the others above it: s of them judged, by the hypergeometric
-    distribution, and of these on average s (r - 1) / (r + u - 1) relevant. The estimate is linear in that, and in the
-    number of pooled ones, so their means do.
+    ``relevant``, ``nonrelevant`` and ``pooled`` each give the number of rows above the group and in it. A relevant row
+    at place p (from 0) has p rows of the group above it. Of these s are judged, with hypergeometric chance, and of
+    those on average s (r - 1) / (r + u - 1) are relevant. The estimate is linear in the numbers of relevant and of
+    pooled rows, so their means suffice.
     """
     (hits, inside), (misses, others), (marks, more) = relevant, nonrelevant, pooled
     if not inside:
         return 0.0
-    known = inside + others - 1  # judged rows of the group beside the relevant one that is looked at
+    known = inside + others - 1  # judged rows of the group besides the relevant row in question
     place = np.arange(size)[:, None]
     drawn = np.arange(known + 1)[None, :]
     chance = _hypergeometric(size - 1, known, place, drawn)
@@ -173,17 +181,17 @@ def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
     spellings={"trec_eval": ("infAP",), "ir_measures": ("infAP", "InfAP")},
 )
 def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
-    """Average precision as estimated from a random sample of judgments.
+    """Average precision, estimated from a random sample of judgments.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. A document outside of the judgments is taken as not
-    pooled, hence not relevant; where the convention says so, a label below zero means pooled but not judged. A
-    perfect ranking is a little below 1: the estimate adds a small e to its counts.
+    In [0, 1], higher is better; 0/0 without relevant documents. A document without a judgment counts as not pooled,
+    hence not relevant. If the convention says so, a label below zero means pooled but not judged. A perfect ranking
+    scores a little below 1, because the estimate adds a small e to its counts.
     """
     return _inf_ap(judged, rel=rel)
 
 
 def _unjudged_within(judged: Judged, cutoff: int | None) -> Floats:
-    """Count the unjudged rows within the cut-off; the mean over orders where rows are tied."""
+    """Return the number of unjudged rows within the cut-off; for tied rows its mean over orders."""
     total = before(~judged_rows(judged))
     begin = judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)
@@ -208,7 +216,7 @@ def _unjudged_within(judged: Judged, cutoff: int | None) -> Floats:
 def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     """Share of the rows within the cut-off that nobody judged.
 
-    In [0, 1]; a high share says that the other measures know little. 0/0 for an empty list without a cut-off.
+    In [0, 1]; with a high share the other measures rest on few judgments. 0/0 for an empty list without a cut-off.
     """
     found = _unjudged_within(judged, cutoff)
     size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
@@ -218,7 +226,7 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
 @family(
     "NumNonrelJudgedRet",
     title="number of retrieved documents that were judged not relevant",
-    formula="judged and not relevant rows",
+    formula="rows judged not relevant",
     source="Buckley & Voorhees, trec_eval",
     aggregate="sum",
     bounds=(0.0, np.inf),
@@ -227,7 +235,7 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     spellings={"trec_eval": ("num_nonrel_judged_ret",)},
 )
 def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
-    """Count the retrieved documents with a judgment that are not relevant; added up over queries."""
+    """Count of retrieved documents that were judged not relevant, added up over queries."""
     flags = judged_rows(judged) & (judged.code < judged.threshold(rel))
     total = before(flags)
     found: Floats = np.diff(total[judged.offsets]).astype(np.float64)
@@ -237,13 +245,12 @@ def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
 def _persistence(judged: Judged, p: float) -> Floats:
     """Return p^(rank - 1) for the ranks of the longest list."""
     if not 0 <= p < 1:
-        raise InvalidInput(f"p is {p}; the persistence of a user who reads on is in [0, 1)")
+        raise InvalidInput(f"p, the chance that a user reads on, must be in [0, 1) (found {p})")
     return np.power(p, np.arange(judged.longest + 1, dtype=np.float64))
 
 
 RBP_GAINS = ("binary", "scaled", "linear")
-"""What a relevant document gains in RBP: 1, its label as a share of the greatest among the query's judgments, or its
-label."""
+"""Gain of a relevant document in RBP: 1, its label divided by the query's greatest label, or its label."""
 
 
 @family(
@@ -271,11 +278,11 @@ label."""
     },
 )
 def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Relevance found at each step by a user who goes on to the next document with chance p.
+    """Mean gain per document read, by a user who reads the next document with chance p.
 
-    In [0, 1] but for linear gains, higher is better; 0 without relevant documents. ``gain="scaled"`` gives a relevant
-    document its label divided by the greatest label of the query (trec_eval 10), "binary" gives it 1, "linear" its
-    label as it is: so does ranx, against its description, and then the value may exceed 1.
+    In [0, 1] unless gains are linear, higher is better; 0 without relevant documents. A relevant document gains 1
+    ("binary"), its label divided by the greatest label of the query ("scaled", as in trec_eval 10), or its label
+    ("linear"). ranx has linear gains, against its description; the value may then exceed 1.
     """
     if gain not in RBP_GAINS:
         raise unknown("gain of RBP", gain, RBP_GAINS)
@@ -289,10 +296,11 @@ def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutof
 
 
 RULES = ("exact", "trec_eval-10")
-"""How RBPResid treats a list in which all is judged: as what lies beyond it says, or as 0."""
+"""RBPResid of a list without unjudged rows: the weight of the ranks beyond the list ("exact"), or 0."""
 
 
 def _residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
+    """Return RBPResid; for tied rows its mean over orders."""
     if rule not in RULES:
         raise unknown("rule of RBPResid", rule, RULES)
     weight = _persistence(judged, p)
@@ -313,7 +321,7 @@ def _residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
 @family(
     "RBPResid",
     title="residual of rank-biased precision",
-    formula="(1 - p) sum over unjudged rows of p^(rank - 1), and p^retrieved for what lies beyond the list",
+    formula="(1 - p) sum over unjudged rows of p^(rank - 1), plus p^retrieved for the ranks beyond the list",
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",
     expected=_residual,
@@ -321,9 +329,9 @@ def _residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
     spellings={"trec_eval-10": (Spelling("rbp_resid", {"p": 0.9, "rule": "trec_eval-10"}),)},
 )
 def rbp_residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
-    """How much rank-biased precision could rise if all that is not known were relevant.
+    """Rise of rank-biased precision if all unjudged documents, and all beyond the list, were relevant.
 
-    In [0, 1], lower is better known. ``rule="trec_eval-10"`` gives 0 where every retrieved document is judged, although
-    documents beyond the list are not known then either.
+    In [0, 1]; a lower value means that RBP is known more exactly. ``rule="trec_eval-10"`` gives 0 if every retrieved
+    document is judged, although the documents beyond the list are still unknown.
     """
     return _residual(judged, p=p, rule=rule)

@@ -1,4 +1,8 @@
-"""Precision at points of recall: interpolated, averaged over levels, and at multiples of R."""
+"""Precision at points of recall: interpolated, averaged over levels, and at multiples of R.
+
+Programs differ in the number of relevant documents that a recall level needs (`RULES`). For level 0.3 of 4 documents:
+2 by "exact" (1.2 rounded up), 2 by "trec_eval-9" (int(2.1)), 1 by "trec_eval-10" (1.2 rounded).
+"""
 
 from __future__ import annotations
 
@@ -25,20 +29,21 @@ ELEVEN = tuple(place / 10 for place in range(11))
 
 
 def _exactly(level: float, n_relevant: Ints) -> Ints:
-    """Return the least number of documents that is ``level`` of R or more, in integers."""
+    """Return the least number of documents that is at least level * R, computed in integers."""
+    # Fraction reads the level as written: the float 0.28 times 25 is above 7.
     share = Fraction(str(level))
     needed: Ints = -(-n_relevant * share.numerator // share.denominator)
     return needed
 
 
 def _nearly_up(level: float, n_relevant: Ints) -> Ints:
-    """Return what trec_eval 9 cuts off from level * R + 0.9, which is not always the ceiling."""
+    """Return int(level * R + 0.9), as trec_eval 9 does; this is not always the ceiling."""
     needed: Ints = (level * n_relevant + 0.9).astype(np.int64)
     return needed
 
 
 def _rounded(level: float, n_relevant: Ints) -> Ints:
-    """Return level * R rounded, halves up, as trec_eval 10 does: recall may then be below the level."""
+    """Return level * R rounded, with halves up, as trec_eval 10 does; recall may then be below the level."""
     share = level * n_relevant
     whole = np.floor(share)
     needed: Ints = (whole + (share - whole >= 0.5)).astype(np.int64)
@@ -50,11 +55,11 @@ RULES: dict[str, Callable[[float, Ints], Ints]] = {
     "trec_eval-9": _nearly_up,
     "trec_eval-10": _rounded,
 }
-"""How many relevant documents a recall level asks for, by name."""
+"""Number of relevant documents that a recall level needs, by name of the rule."""
 
 
 def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
-    """Return names that two versions of trec_eval share and compute by different rules."""
+    """Return names that two versions of trec_eval share, each with its own rule."""
     versions = ("trec_eval-9", "trec_eval-10")
     return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
 
@@ -64,26 +69,26 @@ def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
     if rule not in RULES:
         raise unknown("rule of interpolation", rule, RULES)
     if not 0 <= level <= 1:
-        raise InvalidInput(f"recall is {level}; a recall level is in [0, 1]")
+        raise InvalidInput(f"a recall level must be in [0, 1] (found {level})")
     needed: Ints = np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
     return needed
 
 
 def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Floats:
-    """Return the greatest precision at a relevant row from the hit needed on, given their ranks; 0 without such."""
+    """Return the greatest precision from the needed hit on, given the ranks of relevant rows; 0 without that hit."""
     precision = judged.relevant(rel).hits / rank
     starts = judged.prefix(rel)[judged.offsets].astype(np.int64)
     reached = np.flatnonzero(np.diff(starts) >= needed)
     value = np.where(judged.n_relevant(rel) > 0, 0.0, np.nan)
     if len(reached):
         between = np.column_stack((starts[reached] + needed[reached] - 1, starts[reached + 1])).ravel()
-        # A last precision of 0 makes the end of the last query a place that can be named.
+        # reduceat takes pairs (needed hit, end of the query); the 0 appended makes the last end a valid place.
         value[reached] = np.maximum.reduceat(np.append(precision, 0.0), between)[::2]
     return value
 
 
 def _expected_by_level(judged: Judged, levels: tuple[float, ...], rule: str, rel: float) -> tuple[Floats, Flags]:
-    """Return the mean over the orders of tied rows by level and query, and which queries have too many orders."""
+    """Return the mean over orders by level and query, and a mask of the queries that have too many orders."""
     groups, alone = relevant_or_not(judged, rel)
     rank = worst_ranks(judged, rel, groups, alone)
     needed = np.array([_needed(judged, level, rule, rel) for level in levels])
@@ -95,6 +100,7 @@ def _expected_by_level(judged: Judged, levels: tuple[float, ...], rule: str, rel
 
 
 def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
+    """Return the mean of IPrec over the orders of tied rows."""
     by_level, too_many = _expected_by_level(judged, (recall,), rule, rel)
     value: Floats = by_level[0]
     parameters = {"recall": recall, "rule": rule, "rel": rel}
@@ -106,6 +112,7 @@ def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: 
 def _expected_average(
     judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
 ) -> Floats:
+    """Return the mean of IAP11 over the orders of tied rows."""
     by_level, too_many = _expected_by_level(judged, levels, rule, rel)
     value: Floats = np.add.accumulate(by_level[::-1])[-1] / len(levels)
     parameters = {"levels": levels, "rule": rule, "rel": rel}
@@ -129,9 +136,9 @@ def _expected_average(
     },
 )
 def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
-    """Greatest precision at any rank where the recall level is reached.
+    """Greatest precision at any rank with at least the given recall.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when level r of R documents is reached:
+    In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when recall r of R documents is reached:
     "exact" at hits >= r * R, "trec_eval-9" at hits >= int(r * R + 0.9), "trec_eval-10" at hits >= round(r * R).
     """
     return _interpolated(judged, judged.relevant(rel).rank, _needed(judged, recall, rule, rel), rel)
@@ -153,7 +160,7 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
 def eleven_point_average(
     judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
 ) -> Floats:
-    """Mean of the interpolated precisions at recall levels, eleven of them unless others are given.
+    """Mean of the interpolated precisions at recall levels, eleven unless others are given.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` as of IPrec.
     """
@@ -173,12 +180,12 @@ def eleven_point_average(
     spellings={"trec_eval": ("Rprec_mult_{multiple}",)},
 )
 def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats:
-    """Precision at a multiple of the number of relevant documents: below 1 the early ranks, above 1 the later.
+    """Precision at a multiple of R: multiples below 1 test the first ranks, those above 1 later ranks.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
     if multiple <= 0:
-        raise InvalidInput(f"multiple is {multiple}; expected a number above 0, such as 0.5")
+        raise InvalidInput(f"multiple must be above 0, such as 0.5 (found {multiple})")
     n_relevant = judged.n_relevant(rel)
     cutoff = _nearly_up(multiple, n_relevant)
     share = ratio(judged.hits(rel, cutoff), cutoff, otherwise=0.0)

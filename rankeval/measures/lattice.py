@@ -1,14 +1,25 @@
-"""Tied rows of two kinds, hits and misses: means over their orders, place by place.
+"""Average over the orders of tied rows of two kinds, hits and misses, without listing the orders.
 
-A group of n tied rows, r of them hits, has C(n, r) orders, all equally likely, and each is a path on a lattice: after t
-places it stands at j hits, and goes on to j + 1 with chance (r - j) / (n - t), whatever the path was before. The mean
-of a product of factors that the hits bring, each by its number and its place, is therefore found from the last place
-to the first, with one value for each j instead of one for each order. Factors of 0 and 1 give the chance that all hits
-keep to a boundary (the ballot problem); factors exp(-cost) give the transform of a sum of costs. All terms are chances,
-so that nothing overflows and nothing cancels.
+A group of n tied rows with r hits has C(n, r) orders, all equally likely. Read from the top, an order is a path over
+states (t places passed, j hits found):
 
-           places 1 ... n          group: rows tied, `misses_above` and `hits_above` stand above it in its query
-    ... |  . x . . x  | ...        hit number j of the group at place t has rank misses_above + hits_above + t
+    hits
+     2               o---o      a group of 4 rows with 2 hits; this path is the order  miss hit hit miss
+                   /
+     1           o              from (t, j) the next place is a hit with chance (r - j) / (n - t),
+               /                whatever the path was before
+     0   o---o
+         0   1   2   3   4      places
+
+Suppose that hit number j at place t brings a factor, and that the mean of the product of all factors is wanted. A pass
+from the last place to the first finds it with one value for each j, in place of one value for each order. Two uses:
+
+    factors 0 and 1          the chance that all hits keep to a boundary (the ballot problem): `expected_interpolated`
+    factors exp(-cost)       the transform of a sum of costs: `expected_logs`
+
+All terms are chances, so nothing overflows and nothing cancels. Rows above the group give the rank of a hit:
+
+    ... |  . x . . x  | ...      hit number j of the group at place t has rank misses_above + hits_above + t
 """
 
 from __future__ import annotations
@@ -25,11 +36,15 @@ from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import NO_GROUPS, Groups, Judged
 
 CELLS = 2**18
-"""Cells of a table of states at once: small enough to stay in the processor's cache."""
+"""Cells of a table of states: small enough to stay in the processor's cache."""
 
 
 class Mixed(NamedTuple):
-    """Groups of tied rows of which some are hits and some are misses; rows that are neither are left out."""
+    """Groups of tied rows with at least one hit and one miss.
+
+    ``misses_above`` and ``hits_above`` count the rows of the query above the group. Rows that are neither a hit nor a
+    miss (unjudged rows in bpref) are not counted anywhere.
+    """
 
     query: Ints
     misses_above: Ints
@@ -39,7 +54,7 @@ class Mixed(NamedTuple):
 
     @property
     def above(self) -> Ints:
-        """How many rows stand above each group in its query."""
+        """Number of rows above each group in its query."""
         return self.misses_above + self.hits_above
 
     def of(self, which: NDArray[np.bool_] | Ints) -> Mixed:
@@ -47,13 +62,13 @@ class Mixed(NamedTuple):
         return Mixed(*(part[which] for part in self))
 
     def by_shape(self) -> Iterator[tuple[int, int, Ints]]:
-        """Yield numbers of hits and misses, and the groups that have them."""
+        """Yield each pair of a number of hits and a number of misses, with the groups that have it."""
         for (hits, misses), groups in alike(np.column_stack((self.hits, self.misses))):
             yield hits, misses, groups
 
 
 def alike(table: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    """Yield the distinct rows of a table, and which rows they are."""
+    """Yield the distinct rows of a table, each with its row numbers."""
     order = np.lexsort(table.T)
     table = table[order]
     first = np.flatnonzero((table[1:] != table[:-1]).any(axis=1)) + 1
@@ -63,7 +78,7 @@ def alike(table: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
 
 
 def mixed_groups(groups: Groups, offsets: Ints, hit: Ints, miss: Ints) -> Mixed:
-    """Return the groups with hits and misses, from the numbers of both before each row of the chunk."""
+    """Return the groups that have both hits and misses, given the numbers of both before each row of the chunk."""
     start, end, query = groups
     hits, misses = hit[end] - hit[start], miss[end] - miss[start]
     begin = offsets[query]
@@ -72,7 +87,8 @@ def mixed_groups(groups: Groups, offsets: Ints, hit: Ints, miss: Ints) -> Mixed:
 
 
 def outside(groups: Mixed, offsets: Ints, hit: Ints) -> NDArray[np.bool_]:
-    """Say which of the hits of the chunk are in none of the groups."""
+    """Return a mask over the hits of the chunk: those outside of all groups."""
+    # Hits are numbered through the chunk, so a group holds consecutive ones: mark its ends, and add up.
     first = hit[offsets[groups.query]] + groups.hits_above
     edges = np.zeros(int(hit[-1]) + 1, dtype=np.int64)
     edges[first] += 1
@@ -82,14 +98,14 @@ def outside(groups: Mixed, offsets: Ints, hit: Ints) -> NDArray[np.bool_]:
 
 
 def relevant_or_not(judged: Judged, rel: float) -> tuple[Mixed, NDArray[np.bool_]]:
-    """Return the groups of tied rows relevant and not, and which of the relevant rows are outside of them."""
+    """Return the groups with relevant and other rows, and a mask over the relevant rows: those outside of groups."""
     hit = judged.prefix(rel).astype(np.int64)
     groups = mixed_groups(judged.groups, judged.offsets, hit, np.arange(len(hit)) - hit)
     return groups, outside(groups, judged.offsets, hit)
 
 
 def worst_ranks(judged: Judged, rel: float, groups: Mixed, alone: NDArray[np.bool_]) -> Ints:
-    """Return the ranks of relevant rows in the worst order, in which they come last in each group."""
+    """Return the ranks of the relevant rows in the worst order, which puts them last in each group."""
     found = judged.relevant(rel)
     rank = found.rank.copy()
     rank[~alone] = found.hits[~alone] + np.repeat(groups.misses_above + groups.misses, groups.hits)
@@ -97,12 +113,12 @@ def worst_ranks(judged: Judged, rel: float, groups: Mixed, alone: NDArray[np.boo
 
 
 def as_listed(judged: Judged) -> Judged:
-    """Return the chunk with its tied rows in the order in which they stand."""
+    """Return the chunk with its ties broken by the current order."""
     return replace(judged, groups=NO_GROUPS, ties=NO_GROUPS, _memo={})
 
 
 def drawn(hits: int, misses: int, places: int | None = None) -> Floats:
-    """Return the chance of j hits among the first t rows of a group, for t = 0 ... n (or fewer) and all j."""
+    """Return the chance of j hits (column) among the first t rows (row) of a group, for t = 0 to n or ``places``."""
     places = hits + misses if places is None else min(places, hits + misses)
     width = min(hits, places) + 1
     return (_drawn_often if width * places < _OFTEN else _drawn)(hits, misses, places, width)
@@ -116,18 +132,19 @@ def _drawn(hits: int, misses: int, places: int, width: int) -> Floats:
         next_hits = np.maximum(hits - number, 0) / (hits + misses - place)
         table[place + 1] = table[place] * np.maximum(1 - next_hits, 0)
         table[place + 1, 1:] += (table[place] * next_hits)[:-1]
-    table.flags.writeable = False
+    table.flags.writeable = False  # callers share a cached table
     return table
 
 
 _OFTEN = 2**10
-"""Tables smaller than this are kept: nearly all groups of tied rows are small."""
+"""Tables with fewer cells are cached: nearly all groups of tied rows are small, and the same sizes come again."""
 
 _drawn_often = lru_cache(maxsize=1024)(_drawn)
 
 
 def place_of_hit(hits: int, misses: int, places: int | None = None) -> Floats:
-    """Return the chance that hit number k of a group has place t: row t - 1, column k - 1."""
+    """Return the chance that hit number k of a group has place t, in row t - 1 and column k - 1."""
+    # Place t holds hit k if k - 1 hits are among the t - 1 rows before, and the next row is a hit.
     before = drawn(hits, misses, places)[:-1]
     place, number = np.ogrid[: before.shape[0], : min(hits, before.shape[0])]
     chance: Floats = before[:, : number.size] * (hits - number) / (hits + misses - place)
@@ -142,31 +159,31 @@ def mean_of_products(
     *,
     from_hit: bool,
 ) -> Floats:
-    """Return the mean over orders of the product of what hits bring.
+    """Return the mean over orders of a product with one factor for each hit.
 
     Parameters
     ----------
     hits, misses : int
         Rows of the group.
     n_items : int
-        So many products at once.
+        Number of products that are computed together.
     factor : callable
-        ``factor(place, low, high)`` gives the factors of hits number low ... high at a place, of shape
+        ``factor(place, low, high)`` gives the factors of hits number ``low`` to ``high`` at a place, of shape
         (high - low + 1, n_items).
     from_hit : bool
-        Whether products from each hit on are wanted, not just of all.
+        Whether to return the product from each hit on, too, and not only that of all hits.
 
     Returns
     -------
     ndarray of shape (hits or 1, n_items)
-        Row k - 1: of hits number k and behind.
+        Row k - 1 is the mean of the product over hit number k and those behind it.
     """
     size = hits + misses
-    left = np.ones((hits + 1, n_items))  # by hits so far: the mean of the product of all that come
+    left = np.ones((hits + 1, n_items))  # row j, with j hits found so far: the mean product of the hits still to come
     found = np.zeros((hits, n_items)) if from_hit else left[:1]
     chance = place_of_hit(hits, misses) if from_hit else None
     for place in range(size, 0, -1):
-        low, high = max(place - misses, 1), min(hits, place)
+        low, high = max(place - misses, 1), min(hits, place)  # numbers that a hit at this place can have
         hit = left[low : high + 1] * factor(place, low, high)
         if chance is not None:
             found[low - 1 : high] += chance[place - 1, low - 1 : high, None] * hit

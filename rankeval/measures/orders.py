@@ -1,16 +1,26 @@
-"""The mean of a measure over the orders of tied rows, where no formula gives it: enumerated, or drawn.
+"""Average a measure over the orders of tied rows by scoring every distinct order, or a sample of them.
 
-An order of a query's tied rows is an arrangement of their kinds (label, and whether judged; or only whether relevant,
-where a measure sees no more) within each group of
-equal scores. Rows below a measure's cut-off have no say, so arrangements end there:
+Most measures have a formula for this mean. This module serves the other ones, and the queries that are too large for
+the formula.
+
+A measure cannot tell rows of one kind apart: they have the same label, and all or none of them are judged. So only the
+arrangements of kinds within each group of tied rows are scored, each weighted by its chance. Rows below the cut-off do
+not matter, so arrangements end there:
 
     scores      9   5   5   5   5   2   2        cut-off 3: the places that matter are . . . | . . . .
     labels      1   0   0   1   0   2   0        arrangements  1 00, 1 01, 1 10  with chances 1/2, 1/4, 1/4
 
-A query is enumerated, which is exact, when it has up to `ALWAYS` rows in groups of unlike kinds, or few enough
-arrangements. Of others, `DRAWS` orders are drawn, and the standard error of their mean is noted. Each query's draws
-depend on its id alone. One seed for all would give queries of one pattern the same draws, and the same error, which
-would never average out.
+Every arrangement becomes a query of a new chunk, so that one call of the kernel scores thousands of them:
+
+    kinds       2   0   0                        kind = 2 * code, plus 1 if judged (if the chunk knows who is judged)
+                2   0   2                        _Orders.kinds: one arrangement a row
+                2   2   0                        -> Judged with three queries of three rows
+
+A query is enumerated, which is exact, if it has up to `ALWAYS` rows in groups of unlike kinds, or few enough
+arrangements. For other queries `DRAWS` orders are drawn, and the standard error of their mean is noted.
+
+The trap: the draws of a query depend on its id alone. With one seed for all queries, those of one pattern would get the
+same draws and the same error, which never averages out.
 """
 
 from __future__ import annotations
@@ -30,26 +40,30 @@ from rankeval.join.judged import NO_GROUPS, Judged, with_unlike_labels
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
 
 ALWAYS = 8
-"""With up to so many tied rows, a query's orders are all gone through: 40,320 at most."""
+"""Up to this number of tied rows, all orders of a query are scored: at most 40,320."""
 
 FEW = 1000
-"""With more tied rows, up to so many arrangements are gone through, however long the list."""
+"""With more tied rows, up to this number of arrangements is scored, whatever the length of the list."""
 
 CELLS = 2**18
-"""In shorter lists more are: as many as have so many rows together."""
+"""Short lists may have more arrangements than `FEW`: as many as have this number of rows together."""
 
 DRAWS = 400
-"""So many orders are drawn of all others: every other one is the one before turned round, which errs the other way."""
+"""Orders drawn for any other query. Every second one reverses the one before, and so tends to err the other way."""
 
 EXACT_TO = f"{ALWAYS} tied rows or {FEW:,} distinct orders of them"
-"""What is exact, for people."""
+"""The queries that are enumerated, in words for users."""
 
 _BATCH = 2**19
-"""Rows, or counts of labels, that are scored at once."""
+"""Rows, or counts of labels, in one call of a kernel: a bound on memory."""
 
 
 class _Orders(NamedTuple):
-    """Some orders of a query's list, one a row, in kinds; their chances, or None if drawn; and whether it is all."""
+    """Some orders of one query, a row of kinds each.
+
+    ``place`` is the query's place among those wanted. ``chance`` is None if the orders were drawn. ``last`` says
+    whether these are the query's last orders.
+    """
 
     place: int
     kinds: Ints
@@ -58,7 +72,7 @@ class _Orders(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A group of tied rows: where its rows stand among those that matter, its kinds, and how many of each there are."""
+    """A group of tied rows: its rows that matter, its kinds, and the number of rows of each kind."""
 
     rows: slice
     kinds: Ints
@@ -66,7 +80,7 @@ class _Group(NamedTuple):
 
     @property
     def places(self) -> int:
-        """How many of its places matter."""
+        """Number of its places that matter."""
         return int(self.rows.stop - self.rows.start)
 
 
@@ -85,19 +99,19 @@ def over_orders(
     kernel : callable
         The measure for rankings without ties.
     judged : Judged
-        A chunk, tied rows open. The standard error of what is drawn is noted in its ``drawn``.
+        A chunk with open ties. If orders are drawn, ``judged.drawn`` gets the standard error of the mean.
     parameters : mapping
-        The kernel's parameters. The order of rows beyond a ``cutoff`` or ``depth`` is taken to have no say.
+        The kernel's parameters. Rows beyond a ``cutoff`` or ``depth`` are assumed not to matter.
     only : ndarray, optional
-        The queries wanted, as a mask or as numbers: those that are too much for a formula, say.
+        The queries wanted, as a mask or as numbers, such as those that are too large for a formula.
     rel : float, optional
-        The lowest relevant label, where all that the kernel sees of a row is whether it is relevant: there are fewer
-        arrangements then.
+        The lowest relevant label. Give it if the kernel sees only which rows are relevant: there are then only two
+        kinds, and fewer arrangements.
 
     Returns
     -------
     ndarray of shape (n_queries,) or of the number of queries wanted
-        An order in which the value is 0/0 counts as 0, unless it is so in all of them.
+        Orders with the value 0/0 count as 0, unless all orders have it: then the mean is 0/0.
     """
     if rel is not None:
         judged = _as_hits(judged, rel)
@@ -128,7 +142,7 @@ def _as_hits(judged: Judged, rel: float) -> Judged:
 def _as_they_stand(
     kernel: Callable[..., Floats], judged: Judged, parameters: Mapping[str, Any], queries: Ints
 ) -> tuple[Floats, Ints]:
-    """Return the values of lists as they stand, and how many of their rows matter."""
+    """Return the values of lists in their current order, and how many of their rows matter."""
     whole = judged.n_retrieved[queries]
     value = kernel(_cut(judged, queries, whole), **parameters)
     cutoff = parameters.get("cutoff", parameters.get("depth"))
@@ -136,12 +150,12 @@ def _as_they_stand(
         return value, whole
     head = np.minimum(whole, cutoff)
     of_head = kernel(_cut(judged, queries, head), **parameters)
-    # A measure may divide by the length of the whole list, say: then it needs all rows.
+    # A measure may use rows below its cut-off, for example to divide by the length of the list: then all rows matter.
     return value, np.where(np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True), head, whole)
 
 
 def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
-    """Return the first rows of some queries, ties broken as they stand."""
+    """Return the first rows of some queries, with ties broken by the current order."""
     offsets = np.concatenate(([0], np.cumsum(length)))
     row = np.arange(offsets[-1]) + np.repeat(judged.offsets[queries] - offsets[:-1], length)
     return Judged(
@@ -155,7 +169,8 @@ def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
 
 
 def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Orders]:
-    """Yield the orders of each query whose order matters."""
+    """Yield the orders of each query in which tied rows differ in kind."""
+    # The lowest bit says whether the row is judged, the bits above it are the code: `_spread` takes them apart.
     kind = judged.code.astype(np.int64) * 2
     if judged.judged is not None:
         kind += judged.judged
@@ -180,7 +195,8 @@ def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Order
 def _orders(
     place: int, listed: Ints, groups: list[_Group], seed: Callable[[], int], n_levels: int
 ) -> Iterator[_Orders]:
-    """Yield the orders of one query, so many rows at a time."""
+    """Yield the orders of one query in blocks of a bounded number of rows."""
+    # Blocks are even, because orders are drawn in pairs.
     step = 2 * max(1, _BATCH // (2 * max(len(listed), n_levels)))
     most = max(FEW, CELLS // len(listed))
     number = 1
@@ -190,6 +206,7 @@ def _orders(
             if number > most:
                 yield from _drawn(place, listed, groups, seed(), step)
                 return
+    # Groups are independent: number i of all orders takes from each group the arrangement that unravel_index names.
     choices = [arrangements(group.counts, group.places) for group in groups]
     sizes = tuple(len(chance) for _, chance in choices)
     number = prod(sizes)
@@ -202,6 +219,8 @@ def _orders(
 
 
 def _drawn(place: int, listed: Ints, groups: list[_Group], seed: int, step: int) -> Iterator[_Orders]:
+    """Yield `DRAWS` random orders of one query, every second one the reverse of the one before."""
+    # A generator for each group: its draws then do not depend on the other groups, nor on the size of a block.
     generators = [np.random.default_rng([seed, group]) for group in range(len(groups))]
     for first in range(0, DRAWS, step):
         last = min(first + step, DRAWS)
@@ -215,7 +234,7 @@ def _drawn(place: int, listed: Ints, groups: list[_Group], seed: int, step: int)
 
 
 def _filled(listed: Ints, groups: list[_Group], filled: list[Ints]) -> Ints:
-    """Return copies of a list with its groups filled in."""
+    """Return copies of a list, one for each way to fill its groups."""
     orders = np.tile(listed, (len(filled[0]), 1))
     for group, kinds in zip(groups, filled, strict=True):
         orders[:, group.rows] = kinds
@@ -223,7 +242,7 @@ def _filled(listed: Ints, groups: list[_Group], filled: list[Ints]) -> Ints:
 
 
 def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]]:
-    """Gather orders to be scored together: each brings its rows, and a number of documents for each label."""
+    """Gather orders to score together. Each costs its rows, or the counts of its labels if these are more."""
     waiting: list[_Orders] = []
     rows = 0
     for one in orders:
@@ -237,7 +256,7 @@ def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]
 
 
 def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
-    """Return every order as a query of its own."""
+    """Return a chunk in which every order is a query."""
     size = [len(orders.kinds) for orders in batch]
     length = np.repeat([orders.kinds.shape[1] for orders in batch], size)
     kind = np.concatenate([orders.kinds.ravel() for orders in batch])
@@ -252,7 +271,7 @@ def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
 
 
 def _mean(parts: list[tuple[Floats, Floats | None]]) -> tuple[float, float]:
-    """Return the mean over orders, 0/0 counting as 0 unless all are, and its standard error if they were drawn."""
+    """Return the mean over orders, and its standard error if they were drawn; 0/0 counts as 0 unless all are."""
     values = np.concatenate([values for values, _ in parts])
     if np.isnan(values).all():
         return np.nan, 0.0
@@ -260,5 +279,6 @@ def _mean(parts: list[tuple[Floats, Floats | None]]) -> tuple[float, float]:
     chances = [chance for _, chance in parts if chance is not None]
     if chances:
         return float(np.average(values, weights=np.concatenate(chances))), 0.0
+    # The two orders of a pair are dependent, so the standard error is that of the means of pairs.
     pairs = values.reshape(-1, 2).mean(axis=1)
     return float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(len(pairs)))

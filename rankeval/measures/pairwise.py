@@ -1,4 +1,4 @@
-"""Measures of pairs in order, and of the place of what is relevant."""
+"""Measures of pairs of rows in the right order, and of the mean rank of relevant rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rankeval.measures.family import family
 
 
 def _pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the share of pairs in order; a pair that is tied is half in order.
+    """Return the share of pairs in order; a tied pair is half in order.
 
-    Where the cut-off falls inside a group of tied rows the number of relevant rows before it is random; the mean is
-    over that number.
+    If the cut-off divides a group of tied rows, the number of the group's relevant rows within the cut-off is random,
+    and the mean is over that number.
     """
     begin, prefix = judged.offsets[:-1], judged.prefix(rel)
     stop = begin + judged.depth(cutoff)
@@ -34,6 +34,7 @@ def _pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None)
         inside = end - start - (prefix[end] - prefix[start])
         tied = judged.code[row] >= judged.threshold(rel)
         above[prefix[row[tied]]] = (before + inside / 2)[group[tied]]
+    # Pairs of rows that are within the cut-off in every order. `_over_draws` adds those of a divided group.
     counts = found.row < settled[found.query]
     of_query = found.query[counts]
     in_order = judged.sums(of_query, misses[of_query] - above[counts])
@@ -54,7 +55,7 @@ def _over_draws(
     hits: Floats,
     misses: Floats,
 ) -> Floats:
-    """Return the mean over how many of the rows that the cut-off takes out of a tied group are relevant."""
+    """Return the mean over the number of relevant rows that a divided group has within the cut-off."""
     start, end, query = groups
     size, drawn = end - start, stop[query] - start
     relevant = judged.prefix(rel)[end].astype(np.int64) - judged.prefix(rel)[start]
@@ -81,16 +82,16 @@ def _over_draws(
     spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
 )
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Chance that a relevant row stands above one that is not, among those retrieved: the area under their ROC curve.
+    """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.
 
-    In [0, 1], higher is better, 1/2 by chance; 0/0 without a pair. Unjudged rows count as not relevant. Not to be
-    taken for Accuracy, the share of a collection's documents that are classified rightly.
+    In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as not relevant.
+    Accuracy is another measure: the share of a collection's documents that are classified rightly.
     """
     return _pair_accuracy(judged, rel=rel, cutoff=cutoff)
 
 
 def _ordered_pairs(judged: Judged) -> Floats:
-    """Return the share of unlike pairs in order; a tied pair is half in order."""
+    """Return the share of pairs of unlike grades that are in order; a tied pair is half in order."""
     begin = judged.offsets[:-1]
     query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
     zero = judged.threshold(0)
@@ -120,7 +121,7 @@ def _ordered_pairs(judged: Judged) -> Floats:
     monotone="order",
 )
 def ordered_pair_accuracy(judged: Judged) -> Floats:
-    """Share of the pairs of unlike grades that are in order, among the retrieved.
+    """Share of the retrieved pairs of unlike grades that are in order.
 
     In [0, 1], higher is better; 0/0 without such a pair.
     """
@@ -140,7 +141,7 @@ def ordered_pair_accuracy(judged: Judged) -> Floats:
 def average_relevance_position(judged: Judged) -> Floats:
     """Mean rank of the relevant rows, weighted by grade.
 
-    1 or greater, lower is better; 0/0 when nothing relevant was retrieved, which as 0 is no good value.
+    1 or greater, lower is better; 0/0 if nothing relevant was retrieved. Beware: counted as 0, that is the best value.
     """
     gain = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
     rank = ranks(judged, None)

@@ -1,12 +1,21 @@
 """Preferences between documents, and judgments by several groups of judges.
 
-Each judgment group (a user, an assessor; the aspect of the judgments) prefers the document with the higher grade. A
-ranking fulfils a preference when it has the preferred document further up; one that it retrieved counts as above one
-that it did not. Tied rows fulfil half of the preferences among them, which is the mean over their orders. Where ids
-break ties they ascend, as in trec_eval: for files of preferences, unlike for all others, it takes the lower id first.
+A judgment group (a user, an assessor; given as the aspect of the judgments) prefers the document with the higher grade.
+A ranking fulfils a preference if it ranks the preferred document higher. A retrieved document counts as ranked above
+one that is not retrieved. Tied rows fulfil half of the preferences among them, the mean over their orders. For one
+query, with documents d1 graded 2, d2 graded 0, d3 graded 1, of which d2 and d1 are retrieved in this order:
 
-Where a group has sub-groups, only documents of one sub-group were compared; what follows from several (a above b in
-one, b above c in another) counts as well, and preferences that contradict each other are an error.
+    prefers     d1 d2 d3            fulfilled   d1 d2 d3          place   d1 1   d2 0   d3 inf
+         d1      .  T  T                   d1   .  0  1
+         d2      .  .  .                   d2   1  .  1           row: the preferred document
+         d3      .  T  .                   d3   0  0  .           2 + 1 possible, fulfilled: d1 over d3
+
+If a group has sub-groups, only documents of one sub-group were compared. Preferences that follow from several
+sub-groups (a above b in one, b above c in another) count as well, and contradictions among them are an error.
+
+The traps are trec_eval's. For preferences it breaks ties by ascending ids, for all other measures by descending ones.
+It adds floats in an order that shows in the printed digits. Some of its counts differ from their description; the
+parameter ``rule`` reproduces them.
 """
 
 from __future__ import annotations
@@ -27,10 +36,10 @@ from rankeval.measures.family import FAMILIES, family
 from rankeval.measures.grammar import Spelling
 
 AVERAGES = ("preference", "pair", "group")
-"""What counts alike: every preference, every pair of documents (of a group or several), every group."""
+"""Units of equal weight: every preference, every pair of documents (of one group or several), every group."""
 
 COUNTS = ("all", "retrieved", "implied")
-"""Which pairs are looked at: all, both retrieved, at least one retrieved."""
+"""Pairs that count: all, those with both documents retrieved, those with at least one retrieved."""
 
 
 class Preferences(NamedTuple):
@@ -41,15 +50,15 @@ class Preferences(NamedTuple):
     prefers : ndarray of bool of shape (n_groups, n_documents, n_documents)
         Whether a group prefers the document of the row to that of the column.
     fulfilled : ndarray of shape (n_documents, n_documents)
-        1 where the document of the row stands above that of the column, 1/2 where they are tied.
+        1 if the document of the row is ranked above that of the column, 1/2 if they are tied, else 0.
     retrieved : ndarray of bool of shape (n_documents,)
-        Which documents are retrieved.
+        Whether the document is retrieved.
     grade : ndarray of shape (n_documents, n_groups)
-        The grades, the greatest over sub-groups, nan where a group has none.
+        The grades: the greatest over sub-groups, nan if the group did not grade the document.
     place : ndarray of shape (n_documents,)
-        Places in the ranking, infinite for what is not retrieved.
+        Places in the ranking, infinite for documents that are not retrieved.
     partial : ndarray of bool of shape (n_groups,)
-        Whether a group has sub-groups, so that it need not have compared all its documents.
+        Whether a group has sub-groups, and so may not have compared all its documents.
     """
 
     prefers: NDArray[np.bool_]
@@ -60,7 +69,7 @@ class Preferences(NamedTuple):
     partial: NDArray[np.bool_]
 
     def looked_at(self, count: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return the pairs that may be fulfilled, and those that are counted as possible."""
+        """Return the pairs that may be fulfilled, and the pairs that count as possible."""
         both = self.retrieved[:, None] & self.retrieved
         some = self.retrieved[:, None] | self.retrieved
         every = np.ones_like(both)
@@ -68,13 +77,14 @@ class Preferences(NamedTuple):
 
 
 def _preferences(judged: Judged) -> Iterator[Preferences]:
-    """Yield the preferences of each query; tied rows are in one place."""
+    """Yield the preferences of each query. Tied rows have one place in common."""
     place = np.arange(len(judged.code), dtype=np.float64)
     for start, end in zip(judged.ties.start.tolist(), judged.ties.end.tolist(), strict=True):
         place[start:end] = start
     grades = _grades_of_groups if judged.aspects is not None else _grades_of_one
     for query in range(judged.n_queries):
         grade, at = grades(judged, query, place)
+        # A comparison with nan is False: a group has no preference about documents that it did not grade.
         with np.errstate(invalid="ignore"):
             prefers = grade.T[:, :, None] > grade.T[:, None, :]
         if judged.aspects is not None and judged.aspects.table.group is not None:
@@ -86,10 +96,11 @@ def _preferences(judged: Judged) -> Iterator[Preferences]:
 
 
 def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
-    """Return the grades of a query's judged documents as those of one group, and their places, inf if not retrieved."""
+    """Return grades (n_documents, 1) and places of a query's judged documents, taken as judged by one group."""
     rows = np.arange(judged.offsets[query], judged.offsets[query + 1])
     if judged.judged is not None:
         rows = rows[judged.judged[rows]]
+    # Documents that are not retrieved have no row: their grades come from the counts of labels.
     left = judged.counts[query] - np.bincount(judged.code[rows], minlength=len(judged.levels))
     code = np.concatenate((judged.code[rows], np.repeat(np.arange(len(left)), np.maximum(left, 0))))
     at = np.concatenate((place[rows], np.full(len(code) - len(rows), np.inf)))
@@ -104,7 +115,7 @@ def _documents(block: AspectBlock, query: int) -> Ints:
 
 
 def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
-    """Return the grades of a query's judged documents by group, nan where a group has none, and their places."""
+    """Return grades (n_documents, n_groups; nan if not graded) and places of a query's judged documents."""
     block = judged.aspects
     assert block is not None
     documents = _documents(block, query)
@@ -123,7 +134,7 @@ def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats
 def _by_group_of_judges(
     block: AspectBlock, query: int, grade: Floats, prefers: NDArray[np.bool_]
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return grades and preferences of groups from those of sub-groups, with all that follows; and which have some."""
+    """Return grades and preferences of groups from those of sub-groups, and which groups have several sub-groups."""
     documents = _documents(block, query)
     subgroups = np.unique(block.table.entries(documents)[1].aspect)
     assert block.table.group is not None
@@ -134,20 +145,21 @@ def _by_group_of_judges(
         grades.append(np.fmax.reduce(grade[:, its], axis=1))
         known = prefers[its].any(axis=0)
         if its.sum() > 1:
-            for through in range(len(documents)):  # Warshall: what follows by way of each document in turn
+            # Warshall's algorithm: add the preferences that follow by way of each document in turn.
+            for through in range(len(documents)):
                 known |= known[:, through, None] & known[through]
         if known.diagonal().any():
             names = sorted(str(block.table.docid[int(at)]) for at in documents[known.diagonal()])
             raise InvalidInput(
-                f"the sub-groups of one group of judges contradict each other: {', '.join(names[:5])} would each be "
-                "preferred to itself; put judgments that disagree into groups of their own"
+                f"the sub-groups of one group of judges contradict each other: {', '.join(names[:5])} would be "
+                "preferred to themselves; put judgments that disagree into separate groups"
             )
         preferred.append(known)
     return np.stack(grades, axis=1), np.stack(preferred), np.bincount(group) > 1
 
 
 def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
-    """Count the preferences of each query that are possible, or fulfilled."""
+    """Return the number of possible, or of fulfilled, preferences of each query."""
     value = np.zeros(judged.n_queries)
     for query, one in enumerate(_preferences(judged)):
         may, possible = one.looked_at(count)
@@ -159,7 +171,7 @@ def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
 @family(
     "NumPrefs",
     title="number of preferences",
-    formula="pairs of documents, the one graded above the other, over the groups of judgments",
+    formula="pairs of documents in which one is graded above the other, added up over groups of judgments",
     needs="groups",
     source="Buckley, trec_eval",
     aggregate="sum",
@@ -168,11 +180,12 @@ def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
     spellings={"trec_eval": ("prefs_num_prefs_poss",)},
 )
 def num_prefs(judged: Judged) -> Floats:
-    """Count the preferences; added up over queries."""
+    """Count of preferences, added up over queries."""
     return _count(judged, fulfilled=False, count="all")
 
 
 def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
+    """Return NumPrefsFul; for tied rows its mean over orders."""
     if count not in COUNTS:
         raise unknown("count of preferences", count, COUNTS)
     return _count(judged, fulfilled=True, count=count)
@@ -181,7 +194,7 @@ def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
 @family(
     "NumPrefsFul",
     title="number of preferences fulfilled",
-    formula="preferences whose preferred document stands above the other",
+    formula="preferences whose preferred document is ranked above the other",
     needs="groups",
     source="Buckley, trec_eval",
     aggregate="sum",
@@ -193,12 +206,12 @@ def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
     },
 )
 def num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
-    """Count the preferences that the ranking fulfils; added up over queries. ``count`` as of Prefs."""
+    """Count of preferences that the ranking fulfils, added up over queries. ``count`` as of Prefs."""
     return _num_prefs_fulfilled(judged, count=count)
 
 
 def _prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
-    """Return the share of preferences fulfilled; ties are in it."""
+    """Return Prefs; for tied rows its mean over orders."""
     if average not in AVERAGES:
         raise unknown("average of preferences", average, AVERAGES)
     if count not in COUNTS:
@@ -220,10 +233,10 @@ def _prefs(judged: Judged, *, average: str = "preference", count: str = "all") -
 
 
 def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float:
-    """Return the mean over pairs of documents of the share of their preferences fulfilled.
+    """Return the mean, over pairs of documents, of the share of their preferences that are fulfilled.
 
-    Added up one after the other as by trec_eval, or the last digit printed may differ: pairs retrieved, in rank order,
-    then each document retrieved with those that are not.
+    Shares are added one after the other in trec_eval's order, or the last printed digit may differ: first the pairs of
+    retrieved documents in rank order, then each retrieved document with those that are not retrieved.
     """
     both = there + there.T
     order = np.argsort(one.place, kind="stable")
@@ -234,6 +247,7 @@ def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float
 
 
 def _spellings() -> tuple[Spelling, ...]:
+    """Return trec_eval's names: prefs_simp, prefs_pair_ret, prefs_avgjg_imp and so on."""
     names = {"simp": "preference", "pair": "pair", "avgjg": "group"}
     ends = {"": "all", "_ret": "retrieved", "_imp": "implied"}
     return tuple(
@@ -255,24 +269,25 @@ def _spellings() -> tuple[Spelling, ...]:
     spellings={"trec_eval": _spellings()},
 )
 def prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
-    """How many of the preferences between judged documents the ranking has right.
+    """Share of the preferences between judged documents that the ranking fulfils.
 
-    In [0, 1], higher is better; 0/0 without preferences. ``average`` says what counts alike: "preference", "pair" (of
-    documents) or "group" (of judgments). ``count`` says which pairs are looked at: "all", those where both documents
-    are "retrieved", or one of them at least ("implied").
+    In [0, 1], higher is better; 0/0 without preferences. ``average`` is the unit of equal weight: "preference", "pair"
+    (of documents) or "group" (of judgments). ``count`` selects pairs: "all", those with both documents "retrieved", or
+    those with at least one retrieved ("implied").
     """
     return _prefs(judged, average=average, count=count)
 
 
 RULES = ("exact", "trec_eval")
-"""How PrefsR cuts off documents that are not relevant; see there."""
+"""How PrefsR treats documents that are not relevant; see `prefs_balanced`."""
 
 
 def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
-    """Return the share of one group's preferences fulfilled when as many others as relevant documents count.
+    """Return the share of one group's preferences that are fulfilled, nan without any.
 
-    It is nan where there are none. Of u tied others, k of which count, each does with chance k/u, and of those that do
-    a relevant document tied with them has (k + 1)/2 of u + 1 places below it, on average over the orders.
+    Only the first R documents of grade 0 (the "others") count, R being the number of relevant documents. If the R-th of
+    them is among u tied others, k of which count, each of the u counts with chance k/u. A relevant document in the same
+    tie is then ranked above a counted one with chance (k + 1) / (2 (u + 1)) in the mean over orders.
     """
     prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
     counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
@@ -286,7 +301,7 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
         there = (prefers & possible).sum() + whole * more
         return float(found / there) if there else np.nan
     if rule == "trec_eval" and one.partial[group]:
-        n_relevant = int((grade > 0).sum())  # of all documents even where only those retrieved count
+        n_relevant = int((grade > 0).sum())  # trec_eval takes R over all documents even if only retrieved ones count
     first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
     keep = (grade > 0).astype(np.float64)
     keep[first] = 1
@@ -297,8 +312,8 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
         if n_kept < n_tied:
             if one.partial[group]:
                 raise InvalidInput(
-                    "PrefsR over sub-groups has no mean over orders of tied rows where they decide which documents "
-                    "are cut off: choose ties='docid'"
+                    "PrefsR over sub-groups has no mean over the orders of tied rows if these decide which documents "
+                    "count: choose ties='docid'"
                 )
             keep[tied] = n_kept / n_tied
             fulfilled = fulfilled.copy()
@@ -312,7 +327,7 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
 
 
 def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
-    """Return PrefsR, its mean over orders where rows are tied."""
+    """Return PrefsR; for tied rows its mean over orders."""
     if count not in COUNTS[:2]:
         raise unknown("count of PrefsR", count, COUNTS[:2])
     if rule not in RULES:
@@ -321,7 +336,7 @@ def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") 
     for query, one in enumerate(_preferences(judged)):
         shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
         if rule == "trec_eval" and np.isnan(shares).any():
-            continue  # it adds the 0/0 of a group up too, and prints 0 for a topic whose sum is not above 0
+            continue  # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above 0
         value[query] = np.nansum(shares) / len(shares) if len(shares) else np.nan
     return value
 
@@ -329,7 +344,7 @@ def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") 
 @family(
     "PrefsR",
     title="share of preferences fulfilled, with R others",
-    formula="as Prefs by group, with the first R documents of grade 0; where there are fewer, more below all count",
+    formula="as Prefs by group, with the first R documents of grade 0; missing ones count as ranked below all others",
     needs="groups",
     source="Buckley, trec_eval",
     expected=_prefs_balanced,
@@ -342,15 +357,16 @@ def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") 
     },
 )
 def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
-    """Preferences fulfilled, with as many other documents as relevant ones, however deep the pool.
+    """Share of preferences fulfilled, with as many other documents as relevant ones, whatever the depth of the pool.
 
     In [0, 1], higher is better; 0/0 without judgments. ``count`` is "all" or "retrieved". ``rule="trec_eval"`` also
-    counts, as its code does against its description, pairs of documents that are not relevant as preferences.
+    counts pairs of documents that are not relevant, as the program does against its description.
     """
     return _prefs_balanced(judged, count=count, rule=rule)
 
 
 def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> Floats:
+    """Return AvgJG; for tied rows its mean over orders, if the measure ``of`` has one."""
     given = {name: value for name, value in parameters.items() if value is not None}
     one = FAMILIES[of].with_parameters(**given, rel=rel) if of in FAMILIES else None
     if one is None:
@@ -359,11 +375,11 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
         return one.values(judged)
     parts = by_group(judged)
     query = parts.query
-    parts.judged.drawn.clear()  # they are kept, and another measure may have left its marks
+    parts.judged.drawn.clear()  # the parts are cached, and another measure may have left standard errors there
     values = np.nan_to_num(one.values(parts.judged))
     groups = np.bincount(query, minlength=judged.n_queries)
     for part, error in parts.judged.drawn.items():
-        its = int(query[part])  # groups are drawn apart: their errors add up as squares
+        its = int(query[part])  # groups are drawn independently: the squares of their errors add up
         judged.drawn[its] = float(np.hypot(judged.drawn.get(its, 0.0), error / groups[its]))
     return ratio(judged.sums(query, values), groups)
 
@@ -376,7 +392,7 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
     source="Buckley, trec_eval",
     bounds=(-np.inf, np.inf),
     expected=_by_group,
-    exact_to="where the measure `of` is",
+    exact_to="the limit of the measure `of`",
     spellings={
         "trec_eval": (
             Spelling("map_avgjg", {"of": "AP"}),
@@ -388,8 +404,8 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
 def average_over_groups(
     judged: Judged, *, of: str, rel: float = 1, multiple: float | None = None, cutoff: int | None = None
 ) -> Floats:
-    """Mean of the measure ``of`` over judgment groups, each of which has graded the documents by itself.
+    """Mean of the measure ``of`` over judgment groups, each with its own grades.
 
-    Bounds as of that measure. Judgments of one group are one group.
+    Bounds as of that measure. Judgments without groups count as one group.
     """
     return _by_group(judged, of=of, rel=rel, multiple=multiple, cutoff=cutoff)

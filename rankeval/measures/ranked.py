@@ -1,4 +1,9 @@
-"""Measures of a ranking with documents that are relevant or not."""
+"""Measures of a ranking whose documents are relevant or not: average precision, R-precision, reciprocal rank.
+
+A tied row has no single rank. Each kernel here excludes the rows of open groups, or takes their mean over orders from a
+formula of its own (McSherry & Najork 2008). If the cut-off divides a group, the number of relevant rows above the
+cut-off is random too, and hypergeometric.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,11 @@ from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 
 LEAST_AP = 1e-5
-"""What an AP of 0 counts as in the geometric mean (trec_eval's value)."""
+"""The least AP in the geometric mean (trec_eval's value): a query with AP 0 would make the mean 0."""
 
 
 def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats:
-    """Add up the precision at each relevant row, of rows outside of groups of tied rows."""
+    """Return the sum of the precisions at the relevant rows outside of groups of tied rows."""
     relevant = judged.relevant(rel)
     precision = relevant.hits / relevant.rank
     if cutoff is not None:
@@ -26,7 +31,7 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
         tied, _ = judged.tied_rows()
         tied = tied[judged.code[tied] >= judged.threshold(rel)]
         precision[judged.prefix(rel)[tied]] = 0
-    # One after the other, as trec_eval does: by pairs, a value of 0.50625 may print another fourth digit.
+    # Add one after the other, as trec_eval does: added by pairs, a value of 0.50625 may print another fourth digit.
     return judged.sums(relevant.query, precision)
 
 
@@ -35,11 +40,11 @@ def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
 
 
 NORMALIZERS = ("R", "min", "k", "hits")
-"""What the sum of precisions is divided by: R, min(R, k), k, or the relevant rows seen."""
+"""Divisors of the sum of precisions: R, min(R, k), k, or the number of relevant rows within the cut-off."""
 
 
 def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
-    """Divide the sums of precisions; nan without relevant documents, 0 when none was seen."""
+    """Return AP from the sums of precisions: nan without relevant documents, 0 without hits."""
     found = judged.n_relevant(rel)
     if normalizer == "R":
         return _per_relevant(total, judged, rel)
@@ -47,7 +52,7 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
         whole = found if cutoff is None else np.minimum(found, cutoff)
     elif normalizer == "k":
         if cutoff is None:
-            raise InvalidInput("AP(normalizer='k') divides by the cut-off: write AP(normalizer='k')@10, say")
+            raise InvalidInput("AP(normalizer='k') divides by the cut-off: give one, write AP(normalizer='k')@10")
         whole = np.where(found > 0, cutoff, 0)
     elif normalizer == "hits":
         whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
@@ -59,12 +64,13 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
 def _expected_normalized_ap(
     judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
 ) -> Floats:
-    """Return the mean of AP over the orders of tied rows; how many hits are seen may depend on the order too."""
+    """Return the mean of AP over the orders of tied rows."""
     within = _precisions_within_groups(judged, rel, cutoff)
     total = _sum_of_precisions(judged, rel, cutoff)
     total += judged.sums(judged.groups.query, within)
     value = _normalized(total, judged, rel, cutoff, normalizer)
     if normalizer == "hits" and cutoff is not None:
+        # The divisor depends on the order, too, if the cut-off divides a group.
         start, end, query = judged.groups
         crossed = np.flatnonzero((start - judged.offsets[query] < cutoff) & (cutoff < end - judged.offsets[query]))
         if len(crossed):
@@ -74,10 +80,10 @@ def _expected_normalized_ap(
 
 
 def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) -> Floats:
-    """Return what each group of tied rows adds to the sum of precisions, on average over its orders.
+    """Return the mean, over orders, of each tied group's part of the sum of precisions.
 
-    A group of m rows, r of them relevant, behind n rows with h hits: its j-th row is relevant with chance r/m, and
-    then has h + 1 + (j - 1)(r - 1)/(m - 1) hits up to and with it on average (McSherry & Najork 2008).
+    Take a group of m rows, r of them relevant, below n rows with h hits. Its j-th row is relevant with chance r/m. If
+    so, the mean number of hits down to it is h + 1 + (j - 1)(r - 1)/(m - 1) (McSherry & Najork 2008).
     """
     row, group = judged.tied_rows()
     start, end, query = judged.groups
@@ -95,10 +101,10 @@ def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) ->
 
 
 def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, crossed: NDArray[np.int64], above: Floats) -> Floats:
-    """Return the mean of AP by the hits seen, where the cut-off falls into a group of tied rows.
+    """Return the mean of AP divided by the hits within the cut-off, for groups that the cut-off divides.
 
-    Given that x relevant rows stand within the cut-off, their places there are random: the mean is that over a group
-    of these rows alone, over the hits seen.
+    The mean is over the number x of the group's relevant rows within the cut-off. Given x, the places above the cut-off
+    form a group of their own with x relevant rows.
     """
     start, end, query = (part[crossed] for part in judged.groups)
     prefix, begin = judged.prefix(rel).astype(np.int64), judged.offsets[query]
@@ -119,8 +125,8 @@ def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, crossed: NDArray[n
 @family(
     "AP",
     title="average precision",
-    formula="(1/R) sum over relevant rows of hits(rank)/rank; with a cut-off the sum stops there, R stays; instead of "
-    "R min(R, k), k or the hits seen, by normalizer",
+    formula="(1/R) sum over relevant rows of hits(rank)/rank; a cut-off ends the sum and leaves R; normalizer replaces "
+    "R by min(R, k), k or hits(k)",
     source="Harman 1992; Buckley & Voorhees 2000",
     doi="10.1145/345508.345543",
     expected=_expected_normalized_ap,
@@ -132,10 +138,10 @@ def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, crossed: NDArray[n
     },
 )
 def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None) -> Floats:
-    """Mean of the precisions at the relevant documents, those not retrieved counting 0.
+    """Mean of the precisions at the relevant documents; one that is not retrieved counts 0.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``normalizer`` is "R" (trec_eval, ir_measures, ranx),
-    "min" for min(R, k) (Kaggle, LightGBM, XGBoost), "k", or "hits" for the relevant rows seen (a running average).
+    "min" for min(R, k) (Kaggle, LightGBM, XGBoost), "k", or "hits" for the relevant rows within the cut-off.
     """
     return _normalized(_sum_of_precisions(judged, rel, cutoff), judged, rel, cutoff, normalizer)
 
@@ -164,17 +170,18 @@ def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
 
 
 def _first_relevant(judged: Judged, rel: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the queries with a relevant row, and the first such row of each."""
+    """Return the queries with a relevant row, and the first relevant row of each."""
     before = judged.prefix(rel)[judged.offsets]
     query = np.flatnonzero(before[1:] > before[:-1])
     return query, judged.relevant(rel).row[before[query]]
 
 
 def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the mean of RR over the orders of tied rows, by the chance that the j-th of them is the first hit."""
+    """Return the mean of RR over the orders of tied rows: a sum over the places that may hold the first hit."""
     value = reciprocal_rank(judged, rel=rel, cutoff=cutoff)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     start, end, query = judged.groups
+    # The group with the first hit of its query: no hit above it, and one in it.
     first = (prefix[start] == prefix[begin[query]]) & (prefix[end] > prefix[start])
     start, end, query = start[first], end[first], query[first]
     size, relevant = end - start, prefix[end] - prefix[start]
@@ -208,8 +215,8 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
 def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """One over the rank of the first relevant document.
 
-    In [0, 1], higher is better; 0 without relevant documents. Whether its values may be averaged is disputed, since
-    equal steps in it are not equal steps in rank (Fuhr 2017; Sakai 2020).
+    In [0, 1], higher is better; 0 without relevant documents. It is disputed whether its values may be averaged, since
+    equal steps of the value are not equal steps of the rank (Fuhr 2017; Sakai 2020).
     """
     value = np.zeros(judged.n_queries)
     query, row = _first_relevant(judged, rel)

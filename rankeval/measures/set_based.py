@@ -1,6 +1,7 @@
-"""Measures of a set: how much of what was returned is relevant, and how much of what is relevant was returned.
+"""Measures of a set: which share of the retrieved is relevant, and which share of the relevant is retrieved.
 
-With a cut-off the set is the first k rows, and precision divides by k; without one it is everything retrieved.
+With a cut-off k the set is the first k rows, and precision divides by k, as in trec_eval, even if the list is shorter.
+Without a cut-off the set is everything retrieved.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rankeval.measures.family import family
 from rankeval.measures.grammar import Count
 
 _GREATEST_BETA = 1e100
-"""Of which the square is still a float."""
+"""The square of a greater number might not be a float."""
 
 
 @family(
@@ -56,7 +57,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     },
 )
 def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Share of the relevant documents that stand within the cut-off.
+    """Share of the relevant documents that are within the cut-off.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
@@ -75,7 +76,7 @@ def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floa
     },
 )
 def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Precision as a share of the greatest that is possible with so many relevant documents.
+    """Precision as a share of the greatest one that the number of relevant documents allows.
 
     In [0, 1], higher is better; 0/0 without relevant documents or for an empty set.
     """
@@ -92,9 +93,9 @@ def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = N
     spellings={"trec_eval": ("set_map", "exact_unranked_avg_prec"), "ir_measures": ("SetAP",)},
 )
 def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
-    """Precision times recall of everything retrieved: the average precision of a set in random order, about.
+    """Precision times recall of everything retrieved: about the average precision of the set in random order.
 
-    In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. No tie can matter to it.
+    In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. Ties never matter.
     """
     return ratio(judged.hits(rel) ** 2, judged.n_retrieved * judged.n_relevant(rel))
 
@@ -118,19 +119,19 @@ def utility(
     collection_size: Count | None = None,
     rel: float = 1,
 ) -> Floats:
-    """Add up the prices of the documents retrieved and missed.
+    """Total price of the documents: ``a`` to ``d`` are the prices of the four cells of the contingency table.
 
     Unbounded, higher is better. ``d``, the price of documents rightly left out, needs the size of the collection.
 
     Raises
     ------
     InvalidInput
-        When d is not 0 and the size is not given.
+        If d is not 0 and collection_size is not given.
     """
     if d != 0 and collection_size is None:
         raise InvalidInput(
-            f"Utility: d is {d}, the price of documents that were left out and are not relevant, which needs "
-            "collection_size=, the number of documents in the collection"
+            f"Utility: found d={d}, the price of documents that are neither retrieved nor relevant; to count them, "
+            "give collection_size=, the number of documents in the collection"
         )
     hits, found, size = judged.hits(rel), judged.n_relevant(rel), judged.n_retrieved
     value = a * hits + b * (size - hits) + c * (found - hits)
@@ -162,31 +163,33 @@ def f_measure(
     Raises
     ------
     InvalidInput
-        When both beta and alpha are given, or one is out of its range.
+        If both beta and alpha are given, or one is out of its range.
     """
     if alpha is not None and beta != 1:
         raise InvalidInput(f"F: give beta or alpha, not both (found beta={beta}, alpha={alpha})")
     if not 0 <= beta <= _GREATEST_BETA or (alpha is not None and not 0 <= alpha <= 1):
-        raise InvalidInput(f"F: beta is 0 to 1e100 and alpha in [0, 1] (found beta={beta}, alpha={alpha})")
-    # trec_eval's parameter is beta squared, and its root squared again is a hair off.
+        raise InvalidInput(f"F: beta must be 0 to 1e100, alpha in [0, 1] (found beta={beta}, alpha={alpha})")
+    # trec_eval's parameter is beta squared. Its root, squared again, is off in the last digit: rounding repairs it.
     square = float(f"{beta**2:.15g}")
     of_both, of_precision, of_recall = (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
     hits, found = judged.hits(rel, cutoff), judged.n_relevant(rel)
     size = judged.n_retrieved if cutoff is None else cutoff
     p, r = ratio(hits, size, otherwise=0.0), ratio(hits, found, otherwise=0.0)
-    # In trec_eval's order of operations: with P = 9/20 and R = 9/44 any other prints 0.2812 and not 0.2813.
+    # trec_eval's order of operations: with P = 9/20 and R = 9/44 any other order prints 0.2812 in place of 0.2813.
     return ratio(of_both * p * r, of_precision * p + of_recall * r, otherwise=np.where(found > 0, 0.0, np.nan))
 
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the chance that one of the rows within the cut-off is relevant, over the orders of tied rows."""
+    """Return the share of the orders of tied rows that have a relevant row within the cut-off."""
     value = (judged.hits(rel, cutoff) > 0).astype(np.float64)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)
     start, end, query = judged.groups
+    # Only a group that the cut-off divides is random, and only if there is no hit above it.
     crossed = (start < stop[query]) & (stop[query] < end) & (prefix[start] == prefix[begin[query]])
     start, end, query = start[crossed], end[crossed], query[crossed]
     size, relevant, drawn = end - start, prefix[end] - prefix[start], stop[query] - start
+    # The chance that all drawn rows are not relevant, row by row: (u/m) (u-1)/(m-1) ... with u of m not relevant.
     none = np.ones(len(size))
     for place in range(int(drawn.max(initial=0))):
         still = place < drawn
@@ -209,7 +212,7 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
     },
 )
 def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Whether a relevant document stands within the cut-off.
+    """Whether a relevant document is within the cut-off.
 
     0 or 1, higher is better; 0 without relevant documents.
     """
@@ -228,7 +231,7 @@ def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Flo
     spellings={"trec_eval": ("num_q",), "ir_measures": ("NumQ",)},
 )
 def num_q(judged: Judged) -> Floats:
-    """Count the queries: 1 each, added up."""
+    """Count of queries: 1 for each, added up."""
     return np.ones(judged.n_queries)
 
 
@@ -244,7 +247,7 @@ def num_q(judged: Judged) -> Floats:
     spellings={"trec_eval": ("num_ret",), "ir_measures": ("NumRet",)},
 )
 def num_ret(judged: Judged) -> Floats:
-    """Count the retrieved documents; added up over queries."""
+    """Count of retrieved documents, added up over queries."""
     return judged.n_retrieved.astype(np.float64)
 
 
@@ -260,7 +263,7 @@ def num_ret(judged: Judged) -> Floats:
     spellings={"trec_eval": ("num_rel",), "ir_measures": ("NumRel",)},
 )
 def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
-    """Count the relevant documents, retrieved or not; added up over queries."""
+    """Count of relevant documents, retrieved or not, added up over queries."""
     return judged.n_relevant(rel).astype(np.float64)
 
 
@@ -280,5 +283,5 @@ def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
     },
 )
 def num_rel_ret(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Count the relevant documents within the cut-off; added up over queries."""
+    """Count of relevant documents within the cut-off, added up over queries."""
     return judged.hits(rel, cutoff)

@@ -1,4 +1,4 @@
-"""Measures of users who look at rank after rank with fixed weights, whatever they find: sums of weight times gain."""
+"""Measures of users whose attention depends on the rank alone: sums of a weight for each rank times the gain there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankeval.measures.graded import GainMap, gains_of
 from rankeval.measures.grammar import Count
 
 DEPTH = 1000
-"""Ranks that a user may see by default, in the measures that have no cut-off: cwl_eval's value."""
+"""Default number of ranks in measures without a cut-off: cwl_eval's value."""
 
 
 def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
@@ -24,14 +24,14 @@ def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
     judged : Judged
         The chunk.
     name : str
-        The measure, for messages.
+        The name of the measure, for messages.
     min_rel, max_rel : float
-        Grades of gain 0 and 1.
+        Grades with gain 0 and gain 1.
 
     Raises
     ------
     InvalidInput
-        When a label is above max_rel, or min_rel is not between 0 and max_rel.
+        If a label is above max_rel, or min_rel is not between 0 and max_rel.
     """
     level = np.asarray(judged.levels, dtype=np.float64)
     if not 0 <= min_rel < max_rel or level[-1] > max_rel:
@@ -55,7 +55,7 @@ def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
     spellings={"ir_measures": ("SDCG@{cutoff}",)},
 )
 def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
-    """DCG as a share of what k documents of grade max_rel would give, whether there are so many or not.
+    """DCG divided by the DCG of k documents of grade max_rel, even if the query has fewer of them.
 
     In [0, 1], higher is better; 0 without documents of a grade above min_rel.
     """
@@ -75,13 +75,13 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
     monotone="grade",
 )
 def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, cutoff: int | None = None) -> Floats:
-    """Gain of users who look at the next row with chance p, each grade a share of the greatest one of the scale.
+    """Gain per row of users who read the next row with chance p; a gain is a share of the scale's greatest grade.
 
-    In [0, 1], higher is better; 0 without relevant documents. RBP, with gain="scaled", divides by the greatest grade
-    of each query instead, as trec_eval 10 does.
+    In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the greatest grade of
+    each query instead, as trec_eval 10 does.
     """
     if not 0 <= p < 1:
-        raise InvalidInput(f"gRBP: p, the persistence, is in [0, 1) (found {p})")
+        raise InvalidInput(f"gRBP: p, the chance that a user reads on, must be in [0, 1) (found {p})")
     weight = np.power(p, ranks(judged, cutoff) - 1)
     share: Floats = (1 - p) * judged.discounted(scaled(judged, "gRBP", min_rel, max_rel), weight, cutoff)
     return share
@@ -98,12 +98,12 @@ def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, 
     spellings={"ir_measures": ("INSQ",)},
 )
 def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
-    """Gain of users who want T documents and grow more patient with depth.
+    """Gain per row of users who want T documents and grow more patient with depth.
 
-    In [0, 1], higher is better; 0 without relevant documents. ``depth`` is where weights end, as in cwl_eval.
+    In [0, 1], higher is better; 0 without relevant documents. Ranks below ``depth`` have no weight, as in cwl_eval.
     """
     if T <= 0:
-        raise InvalidInput(f"INSQ: T, the gain wanted, is above 0 (found {T})")
+        raise InvalidInput(f"INSQ: T, the gain wanted, must be above 0 (found {T})")
     weight = 1 / (ranks(judged, depth) + 2 * T - 1) ** 2
     value = judged.discounted(scaled(judged, "INSQ", min_rel, max_rel), weight, depth)
     share: Floats = value / weight[:depth].sum()
@@ -120,7 +120,7 @@ def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
     monotone="order",
 )
 def ncg(judged: Judged, *, gain: str | GainMap = "linear", cutoff: int | None = None) -> Floats:
-    """Gain within the cut-off, undiscounted, as a share of the greatest possible.
+    """Undiscounted gain within the cut-off, as a share of the greatest possible.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``gain`` as of DCG.
     """
