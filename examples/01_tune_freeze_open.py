@@ -1,7 +1,7 @@
 """Tune two rankers on dev with scikit-learn, freeze the winners, open the test set once.
 
-The data are the images of digits that scikit-learn ships, as a retrieval task: the query is an image, a row is a
-candidate, and a candidate of the same digit is relevant.
+The data are scikit-learn's images of digits, as a retrieval task: a query is an image, its rows are candidate images,
+and a candidate of the same digit is relevant.
 """
 
 import sklearn
@@ -32,14 +32,14 @@ for name, (model, grid) in grids.items():
     winners[name] = search.best_estimator_
     print(f"{name}: {search.best_params_}, nDCG@10 {search.best_score_:.3f} on dev")
 
-# 2. Freeze: from here on the systems are fixed, and nobody has seen a test score.
+# 2. Freeze. From now on the systems are fixed, and nobody has seen a test score.
 plan = guard.freeze(split.registered, systems=winners, baseline="ridge", measure="nDCG@10", secondary=["AP"])
 
-# 3. Open once, for all of them together.
+# 3. Open the test set once, for all systems together.
 result = guard.open(plan)
 print(result)
 
-# 4. Whoever tries to tune on the test set now is told so.
+# 4. Tuning on the test set is refused.
 try:
     rk.cross_validate(Ridge(), split.test)
 except rk.errors.GuardRefusal as refusal:

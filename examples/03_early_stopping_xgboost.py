@@ -1,6 +1,6 @@
-"""Stop XGBoost when our measure stops rising on queries held out for that, in cross-validation too.
+"""Stop XGBoost when AP no longer rises on held-out queries, also in cross-validation.
 
-Within each fold a fifth of the training queries is held out to watch; the fold's own test queries are never watched.
+Within each fold a fifth of the training queries is held out for that. The fold's own test queries are never used.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ stopping = rk.QueryRanker(booster, early_stopping_rounds=30, validation_fraction
 rivals = {
     "200 trees": booster,
     "stopped by AP": stopping,
-    # The Pipeline stands inside, so that the scaler does not see the watched queries either.
+    # The Pipeline is inside, so that the scaler is not fitted to the held-out queries either.
     "scaled, stopped by AP": rk.QueryRanker(
         make_pipeline(StandardScaler(), booster), early_stopping_rounds=30, validation_fraction=0.2, eval_measure="AP"
     ),
@@ -35,5 +35,5 @@ for name, result in results.items():
         f"fitted in {result.fit_seconds:.1f} s"
     )
 
-# These are fitted models on pooled folds; the comparison says that its test is approximate there.
+# This question compares fitted models over pooled folds. The result says that its test is approximate.
 print(results.compare(question="models", baseline="200 trees", measures="AP"))

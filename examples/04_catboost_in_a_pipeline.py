@@ -1,6 +1,6 @@
 """CatBoost at the end of a Pipeline, searched and cross-validated, with metadata routing off.
 
-Nothing is routed: the ids travel in the index of X and y, where scorer, splitter and ranker find them.
+scikit-learn passes no ids here. Scorer, splitter and ranker find them in the index of X and y.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ catboost = CatBoostRanker(
 )
 pipeline = make_pipeline(StandardScaler(), PCA(random_state=0), rk.QueryRanker(catboost))
 
-# QueryRanker asks for the ids in fit, which a Pipeline hands on by routing only; around the Pipeline it needs none.
+# A Pipeline passes ids to its last step only with routing on. QueryRanker around the Pipeline needs no routing.
 ranker = rk.QueryRanker(make_pipeline(StandardScaler(), PCA(random_state=0), catboost))
 search = GridSearchCV(
     ranker,
@@ -36,7 +36,7 @@ search.fit(X, y)
 for place, params in enumerate(search.cv_results_["params"]):
     print(f"{params}: nDCG@10 {search.cv_results_['mean_test_nDCG@10'][place]:.3f}")
 
-# rk.cross_validate hands the ids to either form.
+# rk.cross_validate passes the ids to either form.
 for name, estimator in {"QueryRanker last": pipeline, "QueryRanker around": ranker}.items():
     result = rk.cross_validate(estimator, X, y, measures="nDCG@10", cv=3)
     print(f"{name}: {result}")

@@ -37,7 +37,7 @@ print("its folds:", ", ".join(f"{value:.3f}" for value in study.best_trial.user_
 winner = objective.ranker(study.best_trial).fit(split.dev.X, split.dev.y, qid=split.dev.qid)
 print(f"the winner, fitted to {split.dev.n_queries} queries: {winner}")
 
-# Tuning on the test part is refused, before there is a study.
+# Tuning on the test part is refused before a study starts.
 try:
     rk.optuna_objective(ranker, space, split.test)
 except rk.errors.GuardRefusal as refusal:

@@ -1,7 +1,7 @@
-"""How good is tuning itself? Nested cross-validation by one call, two algorithms, ten repeats.
+"""How good is a ranker, tuning included? Nested cross-validation of two algorithms in one call, repeated ten times.
 
-Within each outer fold a search tunes on inner folds; the outer test queries are ranked by its winner. So the score is
-that of the whole procedure, search included, and not of the luckiest setting.
+Within each outer fold a search tunes on inner folds, and its winner ranks the outer test queries. So the score is that
+of the whole procedure, search included, and not that of the luckiest setting.
 """
 
 import numpy as np
@@ -24,14 +24,14 @@ rivals = {
     for name, pipeline in {"linear": linear, "squares": squares}.items()
 }
 
-# One call: several searches on the same outer folds, each query held out ten times, no metadata routing needed.
+# One call runs both searches on the same outer folds. Each query is held out ten times. Routing is not needed.
 outer = rk.RepeatedQueryKFold(3, n_repeats=10, random_state=0)
 results = rk.cross_validate(rivals, data, measures=["nDCG@10", "AP"], cv=outer, n_jobs=2)
 for name, result in results.items():
     chosen = result.best_params.iloc[:, 0].value_counts().to_dict()
     print(f"{name}: nDCG@10 {result.folds['nDCG@10'].mean():.3f} over {len(result.folds)} folds; alpha chosen {chosen}")
 
-# Which algorithm is better? Folds overlap, so the test is the corrected resampled t; a plain one is refused.
+# Which algorithm is better? Folds overlap, so the test is the corrected resampled t. An ordinary t test is refused.
 print(results.compare(question="algorithms", baseline="linear"))
 try:
     rk.compare({name: result.folds for name, result in results.items()})

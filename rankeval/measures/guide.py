@@ -31,7 +31,7 @@ CHOICES = (
     Choice(
         "DCG: no discount before rank b, then 1 / log_b(rank)",
         "DCG(discount='log_rank')",
-        "Järvelin & Kekäläinen 2002, the lectures; no current tool by default",
+        "Järvelin & Kekäläinen 2002, lecture slides; no current tool by default",
     ),
     Choice("DCG: the grade is the gain", "DCG(gain='linear')", "trec_eval, scikit-learn, ranx `ndcg`"),
     Choice(
@@ -43,33 +43,33 @@ CHOICES = (
     Choice("Ideal list and R: the rows that were ranked", "judgments='rows'", "scikit-learn, LightGBM, XGBoost"),
     Choice("Ties: mean over their orders", "ties='expected'", "scikit-learn; McSherry & Najork 2008"),
     Choice("Ties: by document id, descending", "ties='docid'", "trec_eval, gdeval"),
-    Choice("Ties: as rows stand", "ties='stable'", "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort"),
+    Choice("Ties: in the order of the rows", "ties='stable'", "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort"),
     Choice("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
     Choice("No relevant document: 1", "no_relevant='one'", "LightGBM; XGBoost unless the metric's name ends in `-`"),
     Choice("No relevant document: left out", "no_relevant='skip'", "gdeval"),
     Choice(
         "Query missing from the run: left out", "missing='skip'", "trec_eval 9 and pytrec_eval without `-c`, gdeval"
     ),
-    Choice("Query missing from the run: an empty ranking", "missing='empty'", "trec_eval 10 `-c`; the default here"),
+    Choice("Query missing from the run: an empty ranking", "missing='empty'", "trec_eval 10 `-c`; rankeval's default"),
     Choice("Query missing from the run: 0", "missing='zero'", "trec_eval 9 `-c`"),
-    Choice("Query missing from the run: stop", "missing='error'", "trec_eval 10 without `-c`"),
+    Choice("Query missing from the run: an error", "missing='error'", "trec_eval 10 without `-c`"),
     Choice("AP at k: by all relevant documents", "AP@10", "trec_eval `map_cut`, ranx, ir_measures, RecTools"),
     Choice("AP at k: by min(R, k)", "AP(normalizer='min')@10", "Kaggle's mapk, LightGBM, XGBoost"),
     Choice("AP at k: by k", "AP(normalizer='k')@10", "RecTools `divide_by_k`"),
-    Choice("AP at k: by the hits seen", "AP(normalizer='hits')@10", "running averages, as on the lectures' slides"),
-    Choice("Interpolated precision: recall as a fraction", "IPrec(recall=0.1)", "textbooks; the default here"),
+    Choice("AP at k: by the hits up to k", "AP(normalizer='hits')@10", "running averages, lecture slides"),
+    Choice("Interpolated precision: recall as a fraction", "IPrec(recall=0.1)", "textbooks; rankeval's default"),
     Choice(
         "Interpolated precision: at int(r R + 0.9) documents", "IPrec(recall=0.1, rule='trec_eval-9')", "trec_eval 9"
     ),
     Choice("Interpolated precision: at round(r R) documents", "IPrec(recall=0.1, rule='trec_eval-10')", "trec_eval 10"),
-    Choice("ERR: greatest grade given, 4", "ERR(max_rel=4)@20", "gdeval; others take it from the data: not done here"),
+    Choice("ERR: greatest grade stated, 4", "ERR(max_rel=4)@20", "gdeval; others, but not rankeval, take it from the data"),
     Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
     Choice("RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"),
     Choice("RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"),
     Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
     Choice("Precision of the set: by the number retrieved", "P", "trec_eval `set_P`, ir_measures `SetP`"),
     Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
-    Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "the lectures"),
+    Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "textbooks, lecture slides"),
 )
 """The questions that tools answer differently; each answer is a measure or a rule of a convention."""
 
@@ -77,16 +77,16 @@ OPENING = """\
 # Measures and conventions: who uses what
 
 `rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
-measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too; if tools mean different things by
-one name, the convention decides, or the name is refused with the choices.
+measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
+different measures, the convention decides; without such a convention, the error lists the choices.
 
-`{cutoff}` and the like stand for values. Parentheses behind a tool's name hold the parameters that the tool sets
-without saying so. trec_eval's names are those that it prints; those of its `-m`, with a dot (`P.5`), are understood
-too. A parameter without a default must be given.
+A word in braces, such as `{cutoff}`, stands for a value. Parentheses after a tool's name for a measure hold the
+parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
+`-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
 
-Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says up to
-where it is exact. Beyond, orders are drawn with a seed that depends on the query's id, and the standard error is shown
-(`ev.standard_errors` by query, `ev.aggregate_errors()`).
+Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
+many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
+standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
 """
 
 
@@ -103,7 +103,7 @@ def measures_markdown() -> str:
     for family in FAMILIES.values():
         chapters.setdefault(_chapter(family), []).append(family)
     parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n"]
-    parts.append(_table(("question and answer", "here", "who"), ((c.question, _code(c.ours), c.who) for c in CHOICES)))
+    parts.append(_table(("question and answer", "in rankeval", "used by"), ((c.question, _code(c.ours), c.who) for c in CHOICES)))
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
@@ -169,7 +169,7 @@ def _limit(value: float) -> str:
 
 def _presets() -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
     rules = ("ties", "judgments", "negative", "missing", "no_relevant", "unjudged", "score_dtype")
-    return ("preset", *rules, "gain of nDCG", "else bound"), (_preset(preset, rules) for preset in PRESETS.values())
+    return ("preset", *rules, "gain of nDCG", "other parameters"), (_preset(preset, rules) for preset in PRESETS.values())
 
 
 def _preset(preset: Convention, rules: tuple[str, ...]) -> tuple[str, ...]:
