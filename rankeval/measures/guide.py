@@ -43,7 +43,7 @@ CHOICES = (
     Choice("Ideal list and R: the rows that were ranked", "judgments='rows'", "scikit-learn, LightGBM, XGBoost"),
     Choice("Ties: mean over their orders", "ties='expected'", "scikit-learn; McSherry & Najork 2008"),
     Choice("Ties: by document id, descending", "ties='docid'", "trec_eval, gdeval"),
-    Choice("Ties: in the order of the rows", "ties='stable'", "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort"),
+    Choice("Ties: by row order", "ties='stable'", "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort"),
     Choice("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
     Choice("No relevant document: 1", "no_relevant='one'", "LightGBM; XGBoost unless the metric's name ends in `-`"),
     Choice("No relevant document: left out", "no_relevant='skip'", "gdeval"),
@@ -62,14 +62,14 @@ CHOICES = (
         "Interpolated precision: at int(r R + 0.9) documents", "IPrec(recall=0.1, rule='trec_eval-9')", "trec_eval 9"
     ),
     Choice("Interpolated precision: at round(r R) documents", "IPrec(recall=0.1, rule='trec_eval-10')", "trec_eval 10"),
-    Choice("ERR: greatest grade stated, 4", "ERR(max_rel=4)@20", "gdeval; others, but not rankeval, take it from the data"),
+    Choice("ERR: greatest grade, 4", "ERR(max_rel=4)@20", "gdeval; some tools take it from the data instead"),
     Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
     Choice("RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"),
     Choice("RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"),
     Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
     Choice("Precision of the set: by the number retrieved", "P", "trec_eval `set_P`, ir_measures `SetP`"),
     Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
-    Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "textbooks, lecture slides"),
+    Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "textbooks, lectures"),
 )
 """The questions that tools answer differently; each answer is a measure or a rule of a convention."""
 
@@ -103,7 +103,9 @@ def measures_markdown() -> str:
     for family in FAMILIES.values():
         chapters.setdefault(_chapter(family), []).append(family)
     parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n"]
-    parts.append(_table(("question and answer", "in rankeval", "used by"), ((c.question, _code(c.ours), c.who) for c in CHOICES)))
+    parts.append(
+        _table(("question and answer", "name", "used by"), ((c.question, _code(c.ours), c.who) for c in CHOICES))
+    )
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
@@ -169,7 +171,7 @@ def _limit(value: float) -> str:
 
 def _presets() -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
     rules = ("ties", "judgments", "negative", "missing", "no_relevant", "unjudged", "score_dtype")
-    return ("preset", *rules, "gain of nDCG", "other parameters"), (_preset(preset, rules) for preset in PRESETS.values())
+    return ("preset", *rules, "gain of nDCG", "other rules"), (_preset(preset, rules) for preset in PRESETS.values())
 
 
 def _preset(preset: Convention, rules: tuple[str, ...]) -> tuple[str, ...]:
