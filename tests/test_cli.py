@@ -131,6 +131,10 @@ def test_measures_are_listed_by_name(rankeval):
     assert next(line for line in lines if line.startswith("SquaredAP ")).endswith(" exact or drawn")
 
 
+def test_the_version_is_printed(rankeval):
+    assert rankeval("--version") == (0, f"rankeval-mlflow {rk.__version__}\n", "")
+
+
 def test_doctor_names_versions_hosts_and_ledger(rankeval):
     code, out, _ = rankeval("doctor")
     assert code == 0

@@ -27,7 +27,7 @@ def _commands() -> typer.Typer:
 
 
 HOST = Host(
-    "MLflow: evaluations in runs, and records that wait to be sent",
+    "MLflow: logged evaluations and pending uploads",
     tracker=_tracker,
     commands=_commands,
     default_uri="sqlite:///mlflow.db",

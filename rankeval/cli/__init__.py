@@ -53,10 +53,8 @@ class _WithHosts(OwnAnswers):
 app = typer.Typer(
     cls=_WithHosts,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow.",
 )
 guard_app = typer.Typer(no_args_is_help=True, help="Ask the guard: looks, verify, checks.")
 app.add_typer(guard_app, name="guard")
@@ -113,6 +111,25 @@ def _declared_checks() -> Iterator[str]:
     from rankeval.guard import list_checks
 
     return (f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples())
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from rankeval import __version__
+
+        tell(f"{DISTRIBUTION} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow."""
 
 
 @app.command()
