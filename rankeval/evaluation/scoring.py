@@ -32,7 +32,7 @@ from rankeval.join.judged import Groups, Judged
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.orders import DRAWS
+from rankeval.measures.tie_enumeration import DRAWS
 
 Specs = str | Measure | Iterable[str | Measure]
 Named = Iterable[tuple[str, Measure]]

@@ -34,7 +34,7 @@ from rankeval.measures.expected_nerr import write_expected
 from rankeval.measures.family import FAMILIES, Kernel, family
 from rankeval.measures.grammar import Count
 from rankeval.measures.lattice import alike, as_listed
-from rankeval.measures.orders import over_orders
+from rankeval.measures.tie_enumeration import over_orders
 from rankeval.measures.static_models import DEPTH, scaled
 
 Continuation = Callable[[Floats, Floats], Floats]

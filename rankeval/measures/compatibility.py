@@ -21,7 +21,7 @@ from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.lattice import CELLS, alike, place_of_hit
-from rankeval.measures.orders import over_orders
+from rankeval.measures.tie_enumeration import over_orders
 
 _MOST = 4096
 """Places of a tied group that count, beyond which orders are drawn."""

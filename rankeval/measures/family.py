@@ -37,7 +37,7 @@ from rankeval.join.judged import Judged
 from rankeval.measures import grammar
 from rankeval.measures.aggregates import AGGREGATES
 from rankeval.measures.grammar import Spelling
-from rankeval.measures.orders import EXACT_TO, over_orders
+from rankeval.measures.tie_enumeration import EXACT_TO, over_orders
 
 Kernel = Callable[..., NDArray[np.float64]]
 
@@ -73,7 +73,7 @@ class Family:
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
     expected : callable, "orders" or "orders of hits", optional
         For the others: the kernel that gives the mean over the orders of tied rows; "orders" if there is no formula
-        (see `rankeval.measures.orders`), "orders of hits" if the kernel only sees which rows are relevant at ``rel``.
+        (see `rankeval.measures.tie_enumeration`), "orders of hits" if the kernel only sees which rows are relevant at ``rel``.
     exact_to : str
         Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
         a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.

@@ -25,7 +25,7 @@ from rankeval.measures.expected_logs import HitSum, mean_log, too_large
 from rankeval.measures.family import family
 from rankeval.measures.incomplete import EPSILON, before, bpref, judged_rows
 from rankeval.measures.lattice import Mixed, as_listed, mixed_groups, outside, relevant_or_not, worst_ranks
-from rankeval.measures.orders import over_orders
+from rankeval.measures.tie_enumeration import over_orders
 from rankeval.measures.ranked import LEAST_AP, average_precision
 
 _LARGE = "2,000 tied rows, and more where few of them are relevant"

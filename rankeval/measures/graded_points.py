@@ -25,7 +25,7 @@ from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, by_composition
 from rankeval.measures.family import family
 from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
-from rankeval.measures.orders import over_orders
+from rankeval.measures.tie_enumeration import over_orders
 
 _CELLS = 2**18
 """Most cells of a table: it stays in the processor's cache."""

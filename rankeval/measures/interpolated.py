@@ -20,7 +20,7 @@ from rankeval.measures.expected_interpolated import EXACT_TO, MOST, Levels, mean
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.lattice import relevant_or_not, worst_ranks
-from rankeval.measures.orders import over_orders
+from rankeval.measures.tie_enumeration import over_orders
 
 Flags = NDArray[np.bool_]
 

@@ -12,7 +12,7 @@ from laws.test_measure_laws import required
 import rankeval as rk
 from rankeval.measures import measure
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.orders import DRAWS
+from rankeval.measures.tie_enumeration import DRAWS
 
 pytestmark = pytest.mark.usefixtures("without_formula")
 
@@ -94,7 +94,7 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
     some = np.isin(qid, ["q3", "q11"])
     part = rk.evaluate(y[some], score[some], qid=qid[some], measures=names)
     monkeypatch.setattr("rankeval.join.joined.CHUNK", 60)
-    monkeypatch.setattr("rankeval.measures.orders._BATCH", 3000)
+    monkeypatch.setattr("rankeval.measures.tie_enumeration._BATCH", 3000)
     chunked = rk.evaluate(y, score, qid=qid, measures=names)
     for other in (shuffled, chunked):
         np.testing.assert_array_equal(other.scores, whole.scores)

@@ -13,7 +13,7 @@ from rankeval.join.joined import join_arrays
 from rankeval.measures import family
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.orders import over_orders
+from rankeval.measures.tie_enumeration import over_orders
 from rankeval.measures.ranked import average_precision
 
 
