@@ -33,9 +33,9 @@ from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
 from rankeval.measures.expected_nerr import write_expected
 from rankeval.measures.family import FAMILIES, Kernel, family
 from rankeval.measures.grammar import Count
-from rankeval.measures.lattice import alike, as_listed
+from rankeval.measures.lattice import as_listed, distinct_rows
+from rankeval.measures.static_models import DEPTH, scaled_gains
 from rankeval.measures.tie_enumeration import over_orders
-from rankeval.measures.static_models import DEPTH, scaled
 
 Continuation = Callable[[Floats, Floats], Floats]
 
@@ -89,7 +89,7 @@ def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
         chance: Floats = ((ahead - 1) / ahead) ** 2
         return chance
 
-    return _gain_per_rank(judged, scaled(judged, "INST", min_rel, max_rel), depth, goes_on)
+    return _gain_per_rank(judged, scaled_gains(judged, "INST", min_rel, max_rel), depth, goes_on)
 
 
 _HAIR = 1e-9
@@ -133,7 +133,7 @@ def _goals(judged: Judged, gains: Floats, T: float) -> Floats:
     query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
     rows = np.bincount(query * len(kinds) + kind_of[judged.code], minlength=judged.n_queries * len(kinds))
     goal = np.empty(judged.n_queries)
-    for there, queries in alike((rows > 0).astype(np.int64).reshape(judged.n_queries, -1)):
+    for there, queries in distinct_rows((rows > 0).astype(np.int64).reshape(judged.n_queries, -1)):
         stops = _stops_at(T, tuple(kinds[np.flatnonzero(there)].tolist()))
         goal[queries] = np.nan if stops is None else T - _HAIR if stops else T + _HAIR
     return goal
@@ -148,7 +148,7 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: floa
     parameters = {"max_rel": max_rel, "min_rel": min_rel, "T": T, "cutoff": cutoff}
     value = bpm(as_listed(judged), **parameters)
     span = max_rel - min_rel
-    goals = _goals(judged, scaled(judged, "BPM", min_rel, max_rel), T)
+    goals = _goals(judged, scaled_gains(judged, "BPM", min_rel, max_rel), T)
     grade = np.maximum(np.asarray(judged.levels, dtype=np.float64) - min_rel, 0)
     total = np.concatenate(([0.0], np.cumsum(grade[judged.code])))  # unscaled grades: whole numbers add up exactly
     start, end, query = judged.groups
@@ -199,7 +199,7 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
     def goes_on(gains: Floats, rank: Floats) -> Floats:
         return ((np.cumsum(gains, axis=1) < goal) & (rank < cutoff)).astype(np.float64)
 
-    return _gain_per_rank(judged, scaled(judged, "BPM", min_rel, max_rel), cutoff, goes_on)
+    return _gain_per_rank(judged, scaled_gains(judged, "BPM", min_rel, max_rel), cutoff, goes_on)
 
 
 PATIENCE: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
@@ -213,12 +213,12 @@ PATIENCE: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
 
 def _nerr(judged: Judged, name: str, given: Mapping[str, Any]) -> Floats:
     """Return a NERR measure, given all its parameters."""
-    gains = scaled(judged, name, given["min_rel"], given["max_rel"])
+    gains = scaled_gains(judged, name, given["min_rel"], given["max_rel"])
     depth = given.get("cutoff") or given["depth"]
     return _gain_per_rank(judged, gains, depth, lambda gains, rank: PATIENCE[name](rank, given) * (1 - gains))
 
 
-def _over_orders(name: str) -> Kernel:
+def _nerr_over_ties(name: str) -> Kernel:
     """Return the kernel that averages a NERR measure over the orders of tied rows."""
 
     def expected(judged: Judged, **parameters: Any) -> Floats:
@@ -226,7 +226,9 @@ def _over_orders(name: str) -> Kernel:
         value = kernel(as_listed(judged), **given)
         rank = np.arange(1, given.get("cutoff", given.get("depth")), dtype=np.float64)
         patience = np.concatenate(([1.0], np.cumprod(PATIENCE[name](rank, given))))
-        too_many = write_expected(judged, scaled(judged, name, given["min_rel"], given["max_rel"]), patience, value)
+        too_many = write_expected(
+            judged, scaled_gains(judged, name, given["min_rel"], given["max_rel"]), patience, value
+        )
         if too_many.any():
             value[too_many] = over_orders(kernel, judged, given, only=too_many)
         return value
@@ -240,7 +242,7 @@ def _over_orders(name: str) -> Kernel:
     formula="C(i) = 1 - g(i), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_over_orders("NERR8"),
+    expected=_nerr_over_ties("NERR8"),
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
@@ -258,7 +260,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_over_orders("NERR9"),
+    expected=_nerr_over_ties("NERR9"),
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
@@ -276,7 +278,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_over_orders("NERR10"),
+    expected=_nerr_over_ties("NERR10"),
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR10",)},
 )
@@ -296,7 +298,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_over_orders("NERR11"),
+    expected=_nerr_over_ties("NERR11"),
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR11",)},
 )

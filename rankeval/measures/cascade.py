@@ -22,7 +22,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
-from rankeval.measures.graded import GREATEST
+from rankeval.measures.graded import GREATEST_EXPONENT
 
 _GONE = 1e-25
 """A user who is still reading with a smaller chance adds less than a float can show."""
@@ -142,7 +142,7 @@ def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
     return product
 
 
-def chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
+def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
     """Return the chance that a document of each label satisfies the user.
 
     Parameters
@@ -170,7 +170,7 @@ def chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
             f"document of grade {level[-1]:g})"
         )
     if gain == "exp":
-        if max_rel > GREATEST:
+        if max_rel > GREATEST_EXPONENT:
             raise InvalidInput(f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} is too large: give gain='linear'")
         stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
         return stop
@@ -201,7 +201,7 @@ def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp
     In [0, 1), higher is better; 0 without relevant documents. ``max_rel``, the greatest grade of the scale, must be
     given: if it came from the data, one document could change every value. gdeval and ir_measures use 4.
     """
-    stop = chances(judged, "ERR", max_rel, gain)
+    stop = stop_chances(judged, "ERR", max_rel, gain)
     return cascade(judged, stop, stop, 1 / ranks(judged, cutoff), cutoff)
 
 
@@ -222,5 +222,5 @@ def p_found(
     """
     if not 0 <= p_break <= 1:
         raise InvalidInput(f"pFound: p_break is a chance and must be in [0, 1] (found {p_break})")
-    stop = chances(judged, "pFound", max_rel, gain)
+    stop = stop_chances(judged, "pFound", max_rel, gain)
     return cascade(judged, stop, stop, (1 - p_break) ** (ranks(judged, cutoff) - 1), cutoff)

@@ -20,7 +20,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
-from rankeval.measures.lattice import CELLS, alike, place_of_hit
+from rankeval.measures.lattice import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.tie_enumeration import over_orders
 
 _MOST = 4096
@@ -88,7 +88,7 @@ def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[
     size, seen = (judged.groups.end - judged.groups.start)[group], _seen(judged, p)[group]
     ahead = (judged.groups.start - judged.offsets[judged.groups.query])[group]
     at = np.searchsorted(row, tied)
-    for (rows, of_kind, places), same in alike(np.column_stack((size, hits, seen))):
+    for (rows, of_kind, places), same in distinct_rows(np.column_stack((size, hits, seen))):
         if places > _MOST:
             continue
         chance = place_of_hit(of_kind, rows - of_kind, places).T

@@ -45,6 +45,7 @@ def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_
     title="accuracy",
     formula="(true positives + true negatives) / documents in the collection",
     source="Manning, Raghavan & Schütze 2008, 8.3",
+    doi="10.1017/CBO9780511809071",
     linear=True,
     monotone="order",
 )
@@ -83,7 +84,8 @@ def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: 
     "Judged",
     title="share of judged rows",
     formula="judged rows to k / min(k, retrieved)",
-    source="ir_measures",
+    source="MacAvaney, Macdonald & Ounis 2022, ir_measures",
+    doi="10.1007/978-3-030-99739-7_38",
     linear=True,
     spellings={"ir_measures": ("Judged@{cutoff}",)},
 )

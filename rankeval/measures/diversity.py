@@ -29,11 +29,11 @@ from rankeval.join.judged import Judged
 from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
 
-GREEDY = math.e / (math.e - 1)
+GREATEST_NORMALISED = math.e / (math.e - 1)
 """Upper bound of normalised values: a greedy order reaches (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978)."""
 
 
-def _counted(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
+def _counted_aspects(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
     """Return a mask of the aspects with a relevant document, and their number in each query."""
     parts = by_aspect(judged)
     counted = parts.judged.n_relevant(rel) > 0
@@ -60,7 +60,7 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
         nan if no aspect of the query has a relevant document.
     """
     parts = by_aspect(judged)
-    counted, number = _counted(judged, rel)
+    counted, number = _counted_aspects(judged, rel)
     values = FAMILIES[name].with_parameters(rel=rel, **parameters).values(parts.judged)
     return ratio(judged.sums(parts.query[counted], values[counted]), number)
 
@@ -125,7 +125,7 @@ def _rank_discount(depth: int) -> Floats:
 def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return the novelty gain divided by that of a list in which every document is relevant to every aspect."""
     most = (discount * (1 - alpha) ** np.arange(len(discount))).sum()
-    _, number = _counted(judged, rel)
+    _, number = _counted_aspects(judged, rel)
     depth = len(discount)
     return ratio(_novelty(judged, rel, alpha, _padded(judged, discount), depth), number * most)
 
@@ -169,7 +169,7 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int
     formula="alpha-DCG over that of the greedy order of the judged documents",
     source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
     doi="10.1145/1390334.1390446",
-    bounds=(0.0, GREEDY),
+    bounds=(0.0, GREATEST_NORMALISED),
     linear=True,
     needs="aspects",
     spellings={
@@ -210,7 +210,7 @@ def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -
     formula="ERR-IA over that of the greedy order of the judged documents",
     source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
     doi="10.1007/s10791-011-9167-7",
-    bounds=(0.0, GREEDY),
+    bounds=(0.0, GREATEST_NORMALISED),
     linear=True,
     needs="aspects",
     spellings={"ndeval": ("nERR-IA@{cutoff}",), "ir_measures": ("nERR_IA@{cutoff}",)},
@@ -249,7 +249,7 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
 
     In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
-    _, number = _counted(judged, rel)
+    _, number = _counted_aspects(judged, rel)
     value = _novelty(judged, rel, alpha, _patience(judged, beta), None)
     return ratio((1 - (1 - alpha) * beta) * value, number)
 
@@ -260,7 +260,7 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
     formula="NRBP over that of the greedy order of the judged documents",
     source="Clarke, Kolla & Vechtomova 2009; ndeval",
     doi="10.1007/978-3-642-04417-5_17",
-    bounds=(0.0, GREEDY),
+    bounds=(0.0, GREATEST_NORMALISED),
     linear=True,
     needs="aspects",
     spellings={"ir_measures": ("nNRBP",)},

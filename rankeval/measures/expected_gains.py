@@ -26,7 +26,7 @@ import numpy as np
 
 from rankeval.join.flat import Floats, Ints, spread
 from rankeval.join.judged import Groups, Judged
-from rankeval.measures.lattice import CELLS, alike, drawn
+from rankeval.measures.lattice import CELLS, chance_of_hits, distinct_rows
 
 MOST = 2**19
 """A group's subsets by size and sum, or its places by sums above, beyond which orders are drawn.
@@ -101,7 +101,7 @@ def compositions(
         row, group = spread(groups.start[some], size[some])
         counts = np.bincount(group * len(kinds) + kind_of[judged.code[row]], minlength=len(size[some]) * len(kinds))
         table = np.column_stack((places[some], counts.reshape(-1, len(kinds))))
-        for (seen, *rows), at in alike(table):
+        for (seen, *rows), at in distinct_rows(table):
             present = tuple((one, number) for one, number in zip(kinds.tolist(), rows, strict=True) if number)
             yield present, seen, first + at
 
@@ -136,7 +136,7 @@ def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Fl
         before, more = before[fits], more[fits]
         size, sums = subset[before] + more, total[before] + more * gain
         # A random subset of the old kinds and the new one: the chance of this many rows of the new kind.
-        share = chance[before] * drawn(number, so_far, places - 1)[size, more]
+        share = chance[before] * chance_of_hits(number, so_far, places - 1)[size, more]
         # Merge subsets of equal size and equal sum: they are neighbours once sorted.
         order = np.lexsort((sums, size))
         first = np.flatnonzero((np.diff(size[order], prepend=-1) != 0) | (np.diff(sums[order], prepend=-1) != 0))
@@ -148,4 +148,4 @@ def _above(without: int, rows: list[tuple[float, int]], places: int) -> tuple[Fl
         return None
     by_size = np.zeros((min(so_far, places - 1) + 1, len(sums)))
     by_size[subset, at] = chance
-    return sums, drawn(so_far, without, places - 1) @ by_size
+    return sums, chance_of_hits(so_far, without, places - 1) @ by_size

@@ -37,7 +37,7 @@ EXACT_TO = "200 tied rows, and more where few of them are relevant"
 """The queries with an exact mean, in words for users."""
 
 
-class Levels(NamedTuple):
+class RecallLevels(NamedTuple):
     """Recall levels by query: the hits that each needs, and the value of the worst order; (n_levels, n_queries)."""
 
     needed: Ints
@@ -52,7 +52,7 @@ class _Steps(NamedTuple):
     factor: Floats
 
 
-def with_a_say(groups: Mixed, levels: Levels) -> NDArray[np.bool_]:
+def order_matters(groups: Mixed, levels: RecallLevels) -> NDArray[np.bool_]:
     """Return a mask (n_levels, n_groups): at which levels the order of a group matters."""
     all_hits = groups.hits_above + groups.hits
     best = all_hits / (groups.above + groups.hits)
@@ -60,7 +60,7 @@ def with_a_say(groups: Mixed, levels: Levels) -> NDArray[np.bool_]:
     return says
 
 
-def work(groups: Mixed, n_queries: int) -> Floats:
+def n_states(groups: Mixed, n_queries: int) -> Floats:
     """Return an upper bound of the number of states of each query, summed over its boundaries."""
     hits, misses = groups.hits.astype(np.float64), groups.misses
     # The lattice of a group has hits * (hits + misses) states, and there is a boundary for each possible precision.
@@ -68,14 +68,14 @@ def work(groups: Mixed, n_queries: int) -> Floats:
     return np.bincount(groups.query, states, n_queries).astype(np.float64, copy=False)
 
 
-def mean_interpolated(groups: Mixed, levels: Levels) -> Floats:
+def mean_interpolated(groups: Mixed, levels: RecallLevels) -> Floats:
     """Return the mean of interpolated precision.
 
     Parameters
     ----------
     groups : Mixed
         Groups of relevant and other rows whose order matters at some level.
-    levels : Levels
+    levels : RecallLevels
         One or more recall levels.
 
     Returns
@@ -101,13 +101,13 @@ def mean_interpolated(groups: Mixed, levels: Levels) -> Floats:
     return value.reshape(levels.worst.shape)
 
 
-def _steps_of_shape(groups: Mixed, levels: Levels) -> Iterator[_Steps]:
+def _steps_of_shape(groups: Mixed, levels: RecallLevels) -> Iterator[_Steps]:
     """Yield the steps of groups that have the same numbers of hits and misses."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
     at_once = max(1, CELLS // (hits * (misses + 1)))
     for begin in range(0, len(groups.query), at_once):
         some = groups.of(np.arange(begin, min(begin + at_once, len(groups.query))))
-        says = with_a_say(some, levels)
+        says = order_matters(some, levels)
         least = np.where(says, levels.worst[:, some.query], np.inf).min(axis=0)
         group, precision = _precisions(some, least)
         at_least = np.clip(levels.needed[:, some.query] - some.hits_above, 1, hits) - 1

@@ -73,7 +73,8 @@ class Family:
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
     expected : callable, "orders" or "orders of hits", optional
         For the others: the kernel that gives the mean over the orders of tied rows; "orders" if there is no formula
-        (see `rankeval.measures.tie_enumeration`), "orders of hits" if the kernel only sees which rows are relevant at ``rel``.
+        (see `rankeval.measures.tie_enumeration`), "orders of hits" if the kernel only sees which rows are relevant at
+        ``rel``.
     exact_to : str
         Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
         a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.

@@ -23,10 +23,10 @@ from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Judged
 from rankeval.measures.expected_logs import HitSum, mean_log, too_large
 from rankeval.measures.family import family
-from rankeval.measures.incomplete import EPSILON, before, bpref, judged_rows
+from rankeval.measures.incomplete import EPSILON, bpref, judged_rows, number_before
 from rankeval.measures.lattice import Mixed, as_listed, mixed_groups, outside, relevant_or_not, worst_ranks
-from rankeval.measures.tie_enumeration import over_orders
 from rankeval.measures.ranked import LEAST_AP, average_precision
+from rankeval.measures.tie_enumeration import over_orders
 
 _LARGE = "2,000 tied rows, and more where few of them are relevant"
 _EXACT_TO = f"{_LARGE}, and R = {{}} (beyond, some order may have a value between 0 and 0.00001)"
@@ -158,7 +158,7 @@ def _expected_gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
 def _sum_of_bpref(judged: Judged, rel: float) -> HitSum:
     """Return R times bpref as a sum over hits: rows above that are judged not relevant reduce a relevant row's term."""
     first, n_relevant, found = judged.threshold(rel), judged.n_relevant(rel), judged.relevant(rel)
-    miss = before(judged_rows(judged) & (judged.code < first))
+    miss = number_before(judged_rows(judged) & (judged.code < first))
     groups = mixed_groups(judged.ties, judged.offsets, judged.prefix(rel).astype(np.int64), miss)
     most = np.maximum(np.minimum(judged.counts[:, :first].sum(axis=1), n_relevant), 1)
 

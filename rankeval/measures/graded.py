@@ -16,7 +16,7 @@ from rankeval.measures.grammar import Spelling
 
 GainMap = tuple[tuple[float, float], ...]
 
-GREATEST = 1000
+GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
@@ -52,9 +52,9 @@ def refuse_exponential(grade: float) -> None:
     Raises
     ------
     InvalidInput
-        If the grade is above `GREATEST`.
+        If the grade is above `GREATEST_EXPONENT`.
     """
-    if grade > GREATEST:
+    if grade > GREATEST_EXPONENT:
         raise InvalidInput(
             f"gain='exp': a document has grade {grade:g}, and 2^{grade:g} is too large; give gain='linear', or a gain "
             "for each grade, such as gain={1: 1, 2: 3}"

@@ -6,8 +6,8 @@ row, padded on the right:
     query 4    gain    2  0  1        ideal    2  1  1        listed   T  T  T        n_ranks is that of the longer of
     query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F        both lists, over all queries here
 
-The trap: `Table.gain` is the mean gain of the tied group, so that running sums are means over orders. That is enough
-for linear measures (RnDCG). The others (nDCGrel, G, binG) have a kernel of their own for tied rows.
+The trap: `GainTable.gain` is the mean gain of the tied group, so that running sums are means over orders. That is
+enough for linear measures (RnDCG). The others (nDCGrel, G, binG) have a kernel of their own for tied rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CELLS = 2**18
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class GainTable:
     """Some queries by rank, a query a row.
 
     Attributes
@@ -67,19 +67,19 @@ class Table:
         )
 
 
-def _tables(judged: Judged, gain: Floats) -> list[Table]:
+def _gain_tables(judged: Judged, gain: Floats) -> list[GainTable]:
     """Return the tables of a chunk, laid out once for all measures with these gains."""
-    tables: list[Table] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
+    tables: list[GainTable] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
     return tables
 
 
-def _laid_out(judged: Judged, gain: Floats) -> Iterator[Table]:
+def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
     """Yield tables of queries, shortest lists first, so that there is little padding."""
     best_first = np.argsort(-gain, kind="stable")
     best_first = best_first[gain[best_first] > 0]
     upto = np.cumsum(judged.counts[:, best_first], axis=1)
     falling = np.append(gain[best_first], 0.0)
-    gains = _levelled(judged, gain)
+    gains = _mean_gains(judged, gain)
     n_ranks = np.maximum(judged.n_retrieved, upto[:, -1] if upto.shape[1] else 0)
     shortest_first = np.argsort(n_ranks, kind="stable")
     first = 0
@@ -95,12 +95,12 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[Table]:
         place = np.zeros((len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64)
         for used_up in upto[query].astype(np.int32).T:
             place += used_up[:, None] <= rank.astype(np.int32)
-        table = Table(query, row, listed, np.zeros(row.shape), falling.take(place))
+        table = GainTable(query, row, listed, np.zeros(row.shape), falling.take(place))
         yield replace(table, gain=table.listed_of(gains))
         first = last
 
 
-def _levelled(judged: Judged, gain: Floats) -> Floats:
+def _mean_gains(judged: Judged, gain: Floats) -> Floats:
     """Return the gain of each row; for a tied row the mean of its group."""
     gains: Floats = gain[judged.code]
     if len(judged.groups.start):
@@ -136,7 +136,7 @@ def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
         above[row] = ((number * total - mine) / (size * (size - 1)))[group]
         start_of[row] = judged.groups.start[group]
     value = np.full(judged.n_queries, np.nan)
-    for table in _tables(judged, gains):
+    for table in _gain_tables(judged, gains):
         n_ranks = table.gain.shape[1]
         if n_ranks == 0:
             continue
@@ -197,7 +197,7 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
     )
     upto = np.cumsum(counted, axis=1)
     value = np.full(judged.n_queries, np.nan)
-    for table in _tables(judged, gains):
+    for table in _gain_tables(judged, gains):
         n_ranks = table.gain.shape[1]
         some = (judged.n_relevant(rel)[table.query] > 0) & (upto[table.query, -1] > 0)
         if n_ranks == 0 or not some.any():
@@ -216,7 +216,7 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
     return value
 
 
-def _discounted_by_cost(table: Table) -> tuple[Floats, Floats]:
+def _discounted_by_cost(table: GainTable) -> tuple[Floats, Floats]:
     """Return each rank's term of G, and the running gain of the best order, counting at least 1 for each rank."""
     could = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
     cost = could - np.cumsum(table.gain, axis=1)
@@ -230,7 +230,7 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
     tied = np.zeros(len(judged.code), dtype=bool)
     tied[judged.tied_rows()[0]] = True
     total, best = np.zeros(judged.n_queries), np.zeros(judged.n_queries)
-    for table in _tables(judged, gains):
+    for table in _gain_tables(judged, gains):
         found, could = _discounted_by_cost(table)
         best[table.query] = _in_order(table.ideal)
         total[table.query] = _in_order(np.where(table.listed_of(tied), 0.0, found))
@@ -274,7 +274,7 @@ def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats
     """
     gains = gains_of(judged, gain)
     value = np.full(judged.n_queries, np.nan)
-    for table in _tables(judged, gains):
+    for table in _gain_tables(judged, gains):
         found, _ = _discounted_by_cost(table)
         best = _in_order(table.ideal)
         some = best > 0

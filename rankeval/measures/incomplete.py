@@ -32,7 +32,7 @@ def judged_rows(judged: Judged) -> NDArray[np.bool_]:
     return np.ones(len(judged.code), dtype=bool) if judged.judged is None else judged.judged
 
 
-def before(flags: NDArray[np.bool_]) -> Ints:
+def number_before(flags: NDArray[np.bool_]) -> Ints:
     """Return the number of flagged rows before each row of the chunk, and the total at the end."""
     return np.concatenate(([0], np.cumsum(flags)))
 
@@ -53,7 +53,7 @@ def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
     first = judged.threshold(rel)
     found = judged.relevant(rel)
     nonrelevant = judged_rows(judged) & (judged.code < first)
-    total = before(nonrelevant)
+    total = number_before(nonrelevant)
     above = total[found.row] - total[judged.offsets[found.query]]
     n_relevant = judged.n_relevant(rel)
     worst = np.minimum(judged.counts[:, :first].sum(axis=1), n_relevant)
@@ -101,9 +101,9 @@ def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     first = judged.threshold(rel)
     found = judged.relevant(rel)
     known = judged_rows(judged)
-    nonrelevant = before(known & (judged.code < first))
+    nonrelevant = number_before(known & (judged.code < first))
     level = np.asarray(judged.levels)
-    pooled = before(~known & ((level < 0) & (level > BELOW_ALL))[judged.code])
+    pooled = number_before(~known & ((level < 0) & (level > BELOW_ALL))[judged.code])
     begin = judged.offsets[found.query]
     value = _precision_expected(
         (found.hits - 1).astype(np.float64),
@@ -192,7 +192,7 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
 
 def _unjudged_within(judged: Judged, cutoff: int | None) -> Floats:
     """Return the number of unjudged rows within the cut-off; for tied rows its mean over orders."""
-    total = before(~judged_rows(judged))
+    total = number_before(~judged_rows(judged))
     begin = judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)
     found: Floats = (total[stop] - total[begin]).astype(np.float64)
@@ -237,7 +237,7 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
 def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
     """Count of retrieved documents that were judged not relevant, added up over queries."""
     flags = judged_rows(judged) & (judged.code < judged.threshold(rel))
-    total = before(flags)
+    total = number_before(flags)
     found: Floats = np.diff(total[judged.offsets]).astype(np.float64)
     return found
 

@@ -16,7 +16,14 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.expected_interpolated import EXACT_TO, MOST, Levels, mean_interpolated, with_a_say, work
+from rankeval.measures.expected_interpolated import (
+    EXACT_TO,
+    MOST,
+    RecallLevels,
+    mean_interpolated,
+    n_states,
+    order_matters,
+)
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.lattice import relevant_or_not, worst_ranks
@@ -93,9 +100,9 @@ def _expected_by_level(judged: Judged, levels: tuple[float, ...], rule: str, rel
     rank = worst_ranks(judged, rel, groups, alone)
     needed = np.array([_needed(judged, level, rule, rel) for level in levels])
     worst = np.array([_interpolated(judged, rank, one, rel) for one in needed])
-    asked = Levels(needed, worst)
-    groups = groups.of(np.flatnonzero(with_a_say(groups, asked).any(axis=0)))
-    too_many: Flags = work(groups, judged.n_queries) > MOST
+    asked = RecallLevels(needed, worst)
+    groups = groups.of(np.flatnonzero(order_matters(groups, asked).any(axis=0)))
+    too_many: Flags = n_states(groups, judged.n_queries) > MOST
     return mean_interpolated(groups.of(np.flatnonzero(~too_many[groups.query])), asked), too_many
 
 

@@ -63,11 +63,11 @@ class Mixed(NamedTuple):
 
     def by_shape(self) -> Iterator[tuple[int, int, Ints]]:
         """Yield each pair of a number of hits and a number of misses, with the groups that have it."""
-        for (hits, misses), groups in alike(np.column_stack((self.hits, self.misses))):
+        for (hits, misses), groups in distinct_rows(np.column_stack((self.hits, self.misses))):
             yield hits, misses, groups
 
 
-def alike(table: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+def distinct_rows(table: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
     """Yield the distinct rows of a table, each with its row numbers."""
     order = np.lexsort(table.T)
     table = table[order]
@@ -117,14 +117,14 @@ def as_listed(judged: Judged) -> Judged:
     return replace(judged, groups=NO_GROUPS, ties=NO_GROUPS, _memo={})
 
 
-def drawn(hits: int, misses: int, places: int | None = None) -> Floats:
+def chance_of_hits(hits: int, misses: int, places: int | None = None) -> Floats:
     """Return the chance of j hits (column) among the first t rows (row) of a group, for t = 0 to n or ``places``."""
     places = hits + misses if places is None else min(places, hits + misses)
     width = min(hits, places) + 1
-    return (_drawn_often if width * places < _OFTEN else _drawn)(hits, misses, places, width)
+    return (_cached_table if width * places < _CACHED_CELLS else _chance_table)(hits, misses, places, width)
 
 
-def _drawn(hits: int, misses: int, places: int, width: int) -> Floats:
+def _chance_table(hits: int, misses: int, places: int, width: int) -> Floats:
     number = np.arange(width)
     table = np.zeros((places + 1, width))
     table[0, 0] = 1
@@ -136,16 +136,16 @@ def _drawn(hits: int, misses: int, places: int, width: int) -> Floats:
     return table
 
 
-_OFTEN = 2**10
+_CACHED_CELLS = 2**10
 """Tables with fewer cells are cached: nearly all groups of tied rows are small, and the same sizes come again."""
 
-_drawn_often = lru_cache(maxsize=1024)(_drawn)
+_cached_table = lru_cache(maxsize=1024)(_chance_table)
 
 
 def place_of_hit(hits: int, misses: int, places: int | None = None) -> Floats:
     """Return the chance that hit number k of a group has place t, in row t - 1 and column k - 1."""
     # Place t holds hit k if k - 1 hits are among the t - 1 rows before, and the next row is a hit.
-    before = drawn(hits, misses, places)[:-1]
+    before = chance_of_hits(hits, misses, places)[:-1]
     place, number = np.ogrid[: before.shape[0], : min(hits, before.shape[0])]
     chance: Floats = before[:, : number.size] * (hits - number) / (hits + misses - place)
     return chance

@@ -68,7 +68,7 @@ class Preferences(NamedTuple):
     place: Floats
     partial: NDArray[np.bool_]
 
-    def looked_at(self, count: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def pairs(self, count: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return the pairs that may be fulfilled, and the pairs that count as possible."""
         both = self.retrieved[:, None] & self.retrieved
         some = self.retrieved[:, None] | self.retrieved
@@ -162,7 +162,7 @@ def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
     """Return the number of possible, or of fulfilled, preferences of each query."""
     value = np.zeros(judged.n_queries)
     for query, one in enumerate(_preferences(judged)):
-        may, possible = one.looked_at(count)
+        may, possible = one.pairs(count)
         times = one.prefers.sum(axis=0)
         value[query] = (times * one.fulfilled)[may].sum() if fulfilled else times[possible].sum()
     return value
@@ -218,7 +218,7 @@ def _prefs(judged: Judged, *, average: str = "preference", count: str = "all") -
         raise unknown("count of preferences", count, COUNTS)
     value = np.full(judged.n_queries, np.nan)
     for query, one in enumerate(_preferences(judged)):
-        may, possible = one.looked_at(count)
+        may, possible = one.pairs(count)
         if average == "group":
             found = (one.prefers * one.fulfilled * may).sum(axis=(1, 2))
             there = (one.prefers & possible).sum(axis=(1, 2))
@@ -292,7 +292,7 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
     counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
     relevant, others = (grade > 0) & counted, (grade == 0) & counted
-    may, possible = one.looked_at(count)
+    may, possible = one.pairs(count)
     n_relevant, n_others = int(relevant.sum()), int(others.sum())
     if n_relevant >= n_others:
         more = n_relevant - n_others
@@ -365,7 +365,7 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
     return _prefs_balanced(judged, count=count, rule=rule)
 
 
-def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> Floats:
+def _mean_over_groups(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> Floats:
     """Return AvgJG; for tied rows its mean over orders, if the measure ``of`` has one."""
     given = {name: value for name, value in parameters.items() if value is not None}
     one = FAMILIES[of].with_parameters(**given, rel=rel) if of in FAMILIES else None
@@ -391,7 +391,7 @@ def _by_group(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> 
     needs="groups",
     source="Buckley, trec_eval",
     bounds=(-np.inf, np.inf),
-    expected=_by_group,
+    expected=_mean_over_groups,
     exact_to="the limit of the measure `of`",
     spellings={
         "trec_eval": (
@@ -408,4 +408,4 @@ def average_over_groups(
 
     Bounds as of that measure. Judgments without groups count as one group.
     """
-    return _by_group(judged, of=of, rel=rel, multiple=multiple, cutoff=cutoff)
+    return _mean_over_groups(judged, of=of, rel=rel, multiple=multiple, cutoff=cutoff)

@@ -142,7 +142,8 @@ def utility(
     "F",
     title="F measure",
     formula="(1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) hits / (beta^2 R + k); beta^2 = (1 - alpha) / alpha",
-    source="van Rijsbergen 1979",
+    source="van Rijsbergen 1974 and 1979",
+    doi="10.1108/eb026584",
     linear=True,
     monotone="order",
     spellings={

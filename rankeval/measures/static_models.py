@@ -16,7 +16,7 @@ DEPTH = 1000
 """Default number of ranks in measures without a cut-off: cwl_eval's value."""
 
 
-def scaled(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
+def scaled_gains(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
     """Return the gain of each label, (rel - min_rel) / (max_rel - min_rel), 0 below min_rel.
 
     Parameters
@@ -60,7 +60,7 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
     In [0, 1], higher is better; 0 without documents of a grade above min_rel.
     """
     discount = 1 / np.log2(ranks(judged, cutoff) + 1)
-    value = judged.discounted(scaled(judged, "SDCG", min_rel, max_rel), discount, cutoff)
+    value = judged.discounted(scaled_gains(judged, "SDCG", min_rel, max_rel), discount, cutoff)
     share: Floats = value / discount[:cutoff].sum()
     return share
 
@@ -83,7 +83,7 @@ def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, 
     if not 0 <= p < 1:
         raise InvalidInput(f"gRBP: p, the chance that a user reads on, must be in [0, 1) (found {p})")
     weight = np.power(p, ranks(judged, cutoff) - 1)
-    share: Floats = (1 - p) * judged.discounted(scaled(judged, "gRBP", min_rel, max_rel), weight, cutoff)
+    share: Floats = (1 - p) * judged.discounted(scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff)
     return share
 
 
@@ -105,7 +105,7 @@ def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
     if T <= 0:
         raise InvalidInput(f"INSQ: T, the gain wanted, must be above 0 (found {T})")
     weight = 1 / (ranks(judged, depth) + 2 * T - 1) ** 2
-    value = judged.discounted(scaled(judged, "INSQ", min_rel, max_rel), weight, depth)
+    value = judged.discounted(scaled_gains(judged, "INSQ", min_rel, max_rel), weight, depth)
     share: Floats = value / weight[:depth].sum()
     return share
 

@@ -13,8 +13,8 @@ from rankeval.join.joined import join_arrays
 from rankeval.measures import family
 from rankeval.measures.arrangements import arrangements, number_of_arrangements
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.tie_enumeration import over_orders
 from rankeval.measures.ranked import average_precision
+from rankeval.measures.tie_enumeration import over_orders
 
 
 @pytest.mark.parametrize("rows", ["a", "aab", "abab", "abcd", "aaabbc", "abcdde"])
