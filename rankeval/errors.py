@@ -61,7 +61,7 @@ class RankevalWarning(UserWarning):
 
 
 class Refusal(BaseException):
-    """Base of errors that must get through `error_score=nan` and `catch=(Exception,)`."""
+    """Base of errors that must get through ``error_score=nan`` and ``catch=(Exception,)``."""
 
 
 class GuardRefusal(Refusal):

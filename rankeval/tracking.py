@@ -82,7 +82,7 @@ class Tracker(Protocol):
     """Writes runs to an experiment server."""
 
     def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
-        """Write the record and its children. If the server refuses, keep them on disk and raise `TrackingError`."""
+        """Write the record and its children. If the server refuses, keep them on disk and raise ``TrackingError``."""
         ...
 
 

@@ -55,7 +55,7 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
     Raises
     ------
     InvalidInput
-        If the run does not exist, has no whole evaluation of this role, or has several and `role` is missing.
+        If the run does not exist, has no whole evaluation of this role, or has several and ``role`` is missing.
     TrackingError
         If the store cannot be reached, or the artifact was altered.
     """
@@ -86,7 +86,7 @@ def compare_runs(
     role : str, optional
         The role of the evaluation in each run.
     baseline : str, optional
-        A member of `runs`, or the name of its evaluation; by default all pairs are compared.
+        A member of ``runs``, or the name of its evaluation; by default all pairs are compared.
     **options
         Options of `rankeval.compare`.
 

@@ -106,7 +106,7 @@ def contingency_table(
     Returns
     -------
     ContingencyTable
-        With `micro` and `macro` averages.
+        With ``micro`` and ``macro`` averages.
 
     Raises
     ------

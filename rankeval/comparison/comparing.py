@@ -50,10 +50,10 @@ def compare(
         are compared only when asked for. Geometric means are compared on their log scale.
     test : str, default "t"
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "sign", "bootstrap_shift",
-        "bootstrap_percentile", "bootstrap_bca"; or another one declared in `rankeval.significance.TESTS`.
+        "bootstrap_percentile", "bootstrap_bca"; or another one declared in ``rankeval.significance.TESTS``.
     correction : str, default "holm"
         "holm", "bonferroni", "bh" (false discovery rate only), "max_t" (sign flips joint over the family), "tukey"
-        (randomised, all pairs only), "none"; or another one declared in `rankeval.significance.CORRECTIONS`. An
+        (randomised, all pairs only), "none"; or another one declared in ``rankeval.significance.CORRECTIONS``. An
         adjusted p is never below its raw one.
     family : {"all", "measure"}, default "all"
         Correct for all comparisons made here, or for those within one measure.

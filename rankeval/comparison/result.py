@@ -138,7 +138,7 @@ class Comparison:
         Parameters
         ----------
         system : str, optional
-            Draw this system's per-query differences from `baseline`.
+            Draw this system's per-query differences from ``baseline``.
         baseline : str, optional
             By default the comparison's own.
         measure : str, optional
@@ -180,7 +180,7 @@ class Comparison:
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
-        """Read the output of `to_json`; `evaluations` is empty.
+        """Read the output of `to_json`; ``evaluations`` is empty.
 
         Raises
         ------

@@ -35,7 +35,7 @@ class Guard:
     project : str
         The project that looks are counted for.
     ledger : str or path, optional
-        A path or an SQLAlchemy URL; by default the project's ledger (see `rankeval.ledger.discovery`).
+        A path or an SQLAlchemy URL; by default the project's ledger (see ``rankeval.ledger.discovery``).
 
     Raises
     ------
@@ -97,7 +97,7 @@ class Guard:
 
         Registering the same content under the same name again records nothing. It returns the collection with its
         data, which opening a plan in a new process needs. New registrations are checked: see
-        `rankeval.guard.list_checks`.
+        ``rankeval.guard.list_checks``.
 
         Parameters
         ----------

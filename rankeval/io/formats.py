@@ -63,7 +63,7 @@ class Format:
     words : str
         The format in a few words, for help and errors: "CSV with a header".
     read : callable
-        Takes an `OpenFile` and returns `Columns`. These may be lists, with numbers as text; they are checked
+        Takes an `OpenFile` and returns ``Columns``. These may be lists, with numbers as text; they are checked
         afterwards.
     write : callable, optional
         Takes an Arrow table and returns the pieces of the file. The columns are qid, docid and relevance, perhaps

@@ -73,13 +73,13 @@ class Family:
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
     expected : callable, "orders" or "orders of hits", optional
         For the others: the kernel that gives the mean over the orders of tied rows; "orders" if there is no formula
-        (see `rankeval.measures.tie_enumeration`), "orders of hits" if the kernel only sees which rows are relevant at
+        (see ``rankeval.measures.tie_enumeration``), "orders of hits" if the kernel only sees which rows are relevant at
         ``rel``.
     exact_to : str
         Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
         a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.
     spellings : mapping of str to tuple of str or Spelling
-        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see `rankeval.measures.aliases`).
+        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.aliases``).
     needs : {"grades", "aspects", "groups"}
         The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
         for each group of judges if there are several.

@@ -71,7 +71,7 @@ def dev_test_split(
     """Split off a test part by a salted hash of the query ids.
 
     The side of a query depends only on its id and the salt. It stays the same if queries are added, and if ids are
-    numbers in one file and texts in another. So the share of test queries is `test_size` in expectation.
+    numbers in one file and texts in another. So the share of test queries is ``test_size`` in expectation.
 
     Parameters
     ----------

@@ -50,16 +50,16 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         The share of queries to hold out for early stopping, 0.1 if not given. The order of rows does not matter. In a
         Pipeline they are held out before its first step is fitted.
     early_stopping_rounds : int, optional
-        Stops boosting after this number of iterations without a better `eval_measure` on the held-out queries. If not
+        Stops boosting after this number of iterations without a better ``eval_measure`` on the held-out queries. If not
         given, the booster's own parameter counts.
     eval_measure : str or Measure, optional
         The measure to watch, nDCG@10 if not given. Its direction is known: of ARP, less is better.
     eval_convention : str or Convention, default="rankeval"
-        The rules of `eval_measure`. A preset that breaks ties by document uses ``ties="expected"`` here, since the
+        The rules of ``eval_measure``. A preset that breaks ties by document uses ``ties="expected"`` here, since the
         documents are unknown.
     single_query : bool, default=False
         Treat rows without ids as one query with per-row weights. By default missing ids are an error. scikit-learn's
-        `check_estimator` knows no ids and passes only with this option.
+        ``check_estimator`` knows no ids and passes only with this option.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     n_iterations_ : int or None
         The number of iterations that `predict` uses, if training could stop early.
     validation_score_ : float or None
-        The best value of `eval_measure` on the held-out queries.
+        The best value of ``eval_measure`` on the held-out queries.
     n_features_in_, feature_names_in_
         As in scikit-learn, without the column of ids.
     classes_, coef_, feature_importances_
@@ -116,7 +116,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
-            Sizes of consecutive queries, instead of `qid`.
+            Sizes of consecutive queries, instead of ``qid``.
         groups : array-like of shape (n_rows,), optional
             A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
             Routed only if `set_fit_request` says so.
@@ -132,7 +132,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ------
         QueryIdError
             If the query of each row is not known. Inside a search of scikit-learn, which would turn it into
-            nan, `MissingQueryIds` instead.
+            nan, ``MissingQueryIds`` instead.
         InvalidInput
             If there is no estimator, an option does not fit it, or weights are negative or differ within a query.
         GuardRefusal

@@ -100,7 +100,7 @@ class CrossValidation:
         Returns
         -------
         Comparison
-            A positive difference means that `other` has the greater value. For most measures that is better.
+            A positive difference means that ``other`` has the greater value. For most measures that is better.
 
         Raises
         ------

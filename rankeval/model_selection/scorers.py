@@ -5,7 +5,7 @@ from public parts here. A callable that returns a dict gives many measures from 
 predict once for each.
 
 The trap: ``error_score=np.nan`` turns every Exception of a scorer into nan. So query ids that are missing, unusable or
-contradicted raise a `MissingQueryIds`, which is a BaseException.
+contradicted raise a ``MissingQueryIds``, which is a BaseException.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def make_scorer(
 
     The scorer takes the query of each row from the first of these that is there: ``qid=`` of the call (routed, if
     metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
-    `sklearn.inspection.permutation_importance` routes nothing: use bound ids or an index with it.
+    ``sklearn.inspection.permutation_importance`` routes nothing: use bound ids or an index with it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def make_scorer(
     qid : Series or array-like, optional
         Ids bound to the scorer. A Series is looked up by the index labels of y or X, so it works in folds too.
     y : Series or array-like, optional
-        The relevance of the rows of `qid`, which checks every look-up. Needed if nothing else can detect rows in
+        The relevance of the rows of ``qid``, which checks every look-up. Needed if nothing else can detect rows in
         another order: ids without an index, and rows with the index 0, 1, 2, ..., as after ``reset_index``.
     response_method : str or sequence of str, default="predict"
         The first of these methods that the estimator has gives the scores. From "predict_proba" the scorer takes the

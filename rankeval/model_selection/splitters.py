@@ -40,7 +40,7 @@ class QuerySplit:
     Parameters
     ----------
     splitter : object
-        Any scikit-learn splitter. It sees one row per query, the id as X, in the order of `order`.
+        Any scikit-learn splitter. It sees one row per query, the id as X, in the order of ``order``.
     order : {"id", "row"}, default="id"
         The order of the queries: by ascending id, so that folds do not depend on the order of rows, or by first row.
     stratum : callable, optional
@@ -85,16 +85,16 @@ class QuerySplit:
         y : array-like of shape (n_rows,), optional
             The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, in the word of scikit-learn; or, beside `qid`, a coarser unit.
+            The query of each row, in the word of scikit-learn; or, beside ``qid``, a coarser unit.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
-            Sizes of consecutive queries, instead of `qid`.
+            Sizes of consecutive queries, instead of ``qid``.
 
         Raises
         ------
         QueryIdError
-            If the query of each row is not known, `groups` would cut a query, or indexes differ.
+            If the query of each row is not known, ``groups`` would cut a query, or indexes differ.
         InvalidInput
             If y is needed for strata and missing, or the splitter was made for rows.
         """

@@ -160,13 +160,13 @@ class _Declaration:
 
 @dataclass(frozen=True, kw_only=True)
 class SignificanceTest(_Declaration):
-    """A paired significance test: one of these in `registry.TESTS` is all that a new test takes.
+    """A paired significance test: one of these in ``registry.TESTS`` is all that a new test takes.
 
     Attributes
     ----------
     function : callable
         ``function(d, settings)``, d of shape (n_queries, n_pairs); returns a `PairedResult` of arrays. The open
-        end of a one-sided interval may have any value: `running.run` makes it infinite.
+        end of a one-sided interval may have any value: ``running.run`` makes it infinite.
     needs_variance : bool
         The function is not defined for differences that are the same on every query: such columns are replaced
         before it is called, and get the p-value of the sign flips.
@@ -181,12 +181,12 @@ class SignificanceTest(_Declaration):
 
 @dataclass(frozen=True, kw_only=True)
 class Correction(_Declaration):
-    """A correction for many comparisons: one of these in `registry.CORRECTIONS` is all that a new one takes.
+    """A correction for many comparisons: one of these in ``registry.CORRECTIONS`` is all that a new one takes.
 
     Attributes
     ----------
     function : callable
-        Returns adjusted p-values, from the data that `needs` names.
+        Returns adjusted p-values, from the data that ``needs`` names.
     needs : {"p_values", "differences", "scores"}
         The arguments of the function. "p_values": ``(p)``. "differences": ``(d, settings)``, the differences of the
         family. "scores": ``(scores, pairs, settings)``, the scores of shape (n_queries, n_systems, n_measures) and
