@@ -18,7 +18,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     digit (about one in ten, at least one in each query). Each pair is described by 35 features: the cosine and the
     Euclidean distance of the two images, and their signed differences in 4 x 4 blocks, in the profiles of rows and of
     columns, and in ink. Likeness is not linear in these, so that models differ: in 3-fold cross-validation over queries
-    Ridge reaches nDCG@10 .74 and gradient boosting .81.
+    Ridge reaches ``nDCG@10`` .74 and gradient boosting .81.
 
     Parameters
     ----------

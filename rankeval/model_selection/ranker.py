@@ -53,7 +53,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         Stops boosting after this number of iterations without a better ``eval_measure`` on the held-out queries. If not
         given, the booster's own parameter counts.
     eval_measure : str or Measure, optional
-        The measure to watch, nDCG@10 if not given. Its direction is known: of ARP, less is better.
+        The measure to watch, ``nDCG@10`` if not given. Its direction is known: of ARP, less is better.
     eval_convention : str or Convention, default="rankeval"
         The rules of ``eval_measure``. A preset that breaks ties by document uses ``ties="expected"`` here, since the
         documents are unknown.
@@ -215,7 +215,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         return found
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean nDCG@10 of the queries, under the convention "rankeval".
+        """Return the mean ``nDCG@10`` of the queries, under the convention "rankeval".
 
         Parameters
         ----------

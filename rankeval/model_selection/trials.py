@@ -151,7 +151,7 @@ def optuna_objective(
         list of choices.
     X, y, qid, group, docid, groups, sample_weight, cv, convention
         As of `cross_validate`; all trials are scored on the same folds.
-    measure : str or Measure, default="nDCG@10"
+    measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
 
     Returns

@@ -1,0 +1,77 @@
+"""The documentation is built from the guides and the docstrings, and no link in it is broken."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rankeval
+import rankeval_mlflow
+
+pytest.importorskip("sphinx")
+pytest.importorskip("myst_parser")
+pytest.importorskip("numpydoc")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+BUILD = """
+import socket, sys
+from sphinx.cmd.build import main
+socket.socket.connect = None  # the build needs no network
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Build the documentation once: the HTML of each page by its path."""
+    target = tmp_path_factory.mktemp("documentation")
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, "-W", "-n", "-q", "-b", "html", ROOT / "examples" / "guides", target],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {str(path.relative_to(target)): path.read_text(encoding="utf-8") for path in target.rglob("*.html")}
+
+
+def test_every_public_name_has_a_page(pages):
+    """It is listed in the reference, and its page has its signature."""
+    modules = {"curves", "datasets", "errors"}
+    names = [f"rankeval.{name}" for name in rankeval.__all__ if name not in modules]
+    names += [f"rankeval_mlflow.{name}" for name in rankeval_mlflow.__all__]
+    names += ["rankeval.analysis.curves.roc", "rankeval.datasets.load_letor", "rankeval.errors.GuardRefusal"]
+    for name in names:
+        assert f'href="reference/{name}.html' in pages["reference.html"]
+        assert f'id="{name}"' in pages[f"reference/{name}.html"]
+
+
+def test_docstrings_are_read_as_numpydoc(pages):
+    """The parameters of a function are a list, and its example is one."""
+    text = pages["reference/rankeval.topics_needed.html"]
+    assert re.search(r"Parameters<span.*<strong>difference</strong>.*Raises<span", text, re.DOTALL)
+    assert "Examples</p>" in text
+
+
+def test_no_measure_is_taken_for_an_address_of_mail(pages):
+    """In reStructuredText a bare nDCG@10 is a link to send mail, so that docstrings write it as a literal."""
+    assert not [path for path, text in pages.items() if "mailto:" in text]
+
+
+def test_the_readme_and_the_guides_are_pages(pages):
+    """The README is the first page, and its menu has every other one."""
+    guides = {path.stem for path in (ROOT / "examples" / "guides").glob("*.md")}
+    for name in (*guides, "reference", "contributing", "security", "changelog"):
+        assert f'href="{name}.html"' in pages["index.html"]
+    assert "rankeval run configs/quickstart.yaml" in re.sub("<.*?>", "", pages["index.html"])
+
+
+def test_nothing_is_written_beside_the_sources(pages):
+    """Pages that are made from docstrings stay in the build folder."""
+    assert pages
+    found = {path.name for path in (ROOT / "examples" / "guides").iterdir()} - {"__pycache__"}
+    assert all(name == "conf.py" or name.endswith(".md") for name in found)
