@@ -10,6 +10,7 @@ owner of the ledger's file can delete it.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -37,9 +38,13 @@ class ContaminationCheck:
     ----------
     ledgers : tuple of (url, head)
         The work began when each ledger had this head, so each must still hold it.
+    from_parent : bool
+        Whether the parent of this process sent the check along with work. A worker that lives longer than one piece of
+        work has the environment of an earlier one: its ``RANKEVAL_LEDGER=off`` does not count then.
     """
 
     ledgers: tuple[tuple[str, str], ...] = ()
+    from_parent: bool = False
 
     @classmethod
     def current(cls) -> ContaminationCheck:
@@ -50,13 +55,13 @@ class ContaminationCheck:
     def up_to_date(self) -> ContaminationCheck:
         """Return this check with the ledgers and heads that the process knows now; empty if ledgers are off."""
         now = ContaminationCheck.current()
-        if not self.ledgers or discovery.default_url() is None:
+        if not self.ledgers or (discovery.default_url() is None and not self.from_parent):
             return now
-        return ContaminationCheck(tuple({**dict(self.ledgers), **dict(now.ledgers)}.items()))
+        return ContaminationCheck(tuple({**dict(self.ledgers), **dict(now.ledgers)}.items()), self.from_parent)
 
-    def __reduce__(self) -> tuple[type[ContaminationCheck], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., ContaminationCheck], tuple[Any, ...]]:
         # A scorer may be older than the registration: the ledgers known when it is sent to a worker count.
-        return ContaminationCheck, (self.up_to_date().ledgers,)
+        return _received, (self.up_to_date().ledgers, os.getpid())
 
     def refuse(
         self,
@@ -134,6 +139,11 @@ class ContaminationCheck:
             for registered in read_register(url, head).contents
             if registered.retired is None
         ]
+
+
+def _received(ledgers: tuple[tuple[str, str], ...], sender: int) -> ContaminationCheck:
+    """Return a check that another process may have sent, given the id of that process."""
+    return ContaminationCheck(ledgers, from_parent=os.getppid() == sender)
 
 
 def forget() -> None:

@@ -136,8 +136,11 @@ def write_cached(folder: Path, tuned: TunedCandidate) -> None:
         pq.write_table(pa.table({"score": tuned.scores}), draft / "scores.parquet")
         tuned.dev.save(draft / "dev.parquet")
         (draft / "facts.json").write_text(json.dumps(_facts(tuned), indent=1), encoding="utf-8")
-        if not folder.exists():
+        try:
             draft.rename(folder)
+        except OSError:  # another run has just written the same result
+            if not folder.is_dir():
+                raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

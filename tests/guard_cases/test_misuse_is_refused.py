@@ -9,6 +9,7 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
@@ -34,6 +35,12 @@ def guard(tmp_path, monkeypatch, data):
     guard.register("test", data.X, data.y, qid=data.qid)
     yield guard
     forget()
+
+
+@pytest.fixture
+def _fresh_workers():
+    """End the workers of earlier tests, which have the environment of those."""
+    get_reusable_executor().shutdown(wait=True)
 
 
 def renamed(data):
@@ -209,6 +216,7 @@ MISUSE = [
 ]
 
 
+@pytest.mark.usefixtures("_fresh_workers")
 @pytest.mark.parametrize("misuse", MISUSE)
 def test_misuse_is_refused(guard, data, misuse):
     with pytest.raises(GuardRefusal, match=r"(?s)test collection 'test' of project 'project'.*ledger\.db.*freeze"):
@@ -216,6 +224,22 @@ def test_misuse_is_refused(guard, data, misuse):
     assert len(guard.looks("test")) == 0
 
 
+def test_workers_that_began_while_ledgers_were_off_refuse_too(tmp_path, monkeypatch, data):
+    """Workers of joblib live on, and keep the environment in which they began."""
+    get_reusable_executor().shutdown(wait=True)
+    monkeypatch.setenv("RANKEVAL_LEDGER", "off")
+    forget()
+    joblib.Parallel(n_jobs=2)(joblib.delayed(os.getpid)() for _ in range(4))
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger.db"))
+    forget()
+    rk.Guard("project").register("test", data)
+    with pytest.raises(GuardRefusal, match=r"ledger\.db"):
+        grid_search(2)(data)
+    get_reusable_executor().shutdown(wait=True)
+    forget()
+
+
+@pytest.mark.usefixtures("_fresh_workers")
 def test_a_scorer_that_is_older_than_the_guard_refuses_in_workers_too(tmp_path, monkeypatch, data):
     """The guard's ledger is its own: the workers can learn of it only from the scorer."""
     monkeypatch.delenv("RANKEVAL_LEDGER")

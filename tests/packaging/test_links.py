@@ -1,0 +1,48 @@
+"""Links in the documentation lead to files and headings that exist, also from the page of a package index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = "https://github.com/rankeval-mlflow/rankeval-mlflow/"
+PAGES = sorted(
+    path
+    for folder, pattern in ((ROOT, "*.md"), (ROOT / ".github", "*.md"), (ROOT / "examples" / "guides", "*.md"))
+    for path in folder.glob(pattern)
+)
+
+
+def links(text: str) -> list[str]:
+    """Return the targets of inline links and of link definitions, outside of code."""
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"(?<!\\)\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", prose, re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_link_into_the_checkout_exists(page):
+    for inline, defined in links(page.read_text(encoding="utf-8")):
+        target = inline or defined
+        if target.startswith((f"{HOME}blob/main/", f"{HOME}tree/main/")):
+            target = "/" + re.sub(r"^(blob|tree)/main/", "", target.removeprefix(HOME))
+        elif re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        found = (ROOT / name[1:] if name.startswith("/") else page.parent / name) if name else page
+        assert found.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(found), f"{page.name}: {target}"
+
+
+def test_the_readme_has_absolute_links_only():
+    """It is the page of a package index, where relative links lead nowhere."""
+    for inline, defined in links((ROOT / "README.md").read_text(encoding="utf-8")):
+        assert re.match(r"https://", inline or defined)
