@@ -24,9 +24,15 @@ class ContingencyTable:
 
     Attributes
     ----------
-    per_query : DataFrame
+    per_query : DataFrame of shape (n_queries, 3) or (n_queries, 4)
         Index qid; columns true_positives, false_positives, false_negatives, and true_negatives if the size of the
         collection is known.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> rk.contingency_table([1, 0, 1], [3, 2, 1], qid=["a", "a", "b"]).per_query.loc["a"].to_dict()
+    {'true_positives': 1.0, 'false_positives': 1.0, 'false_negatives': 0.0}
     """
 
     per_query: pd.DataFrame

@@ -78,7 +78,15 @@ class Explanation:
     sentence : str
         The same in words, with the presets that give each number.
     alternatives : tuple of tuple of str
-        Other sets, as small, that turn the one number into the other as well.
+        Other sets of the same size that turn the one number into the other as well.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> labels, scores = [3, 2, 3, 0], [4, 3, 2, 1]
+    >>> why = rk.explain_difference(labels, scores, qid=[0] * 4, measure="nDCG", values=("0.9778", "0.9595"))
+    >>> why.differences
+    ("gain='linear' in one and 'exp' in the other",)
     """
 
     measure: str

@@ -41,6 +41,7 @@ class RankingData:
 
     Examples
     --------
+    >>> import numpy as np
     >>> RankingData(np.zeros((3, 2)), [1, 0, 2], ["a", "a", "b"])
     RankingData(3 rows, 2 queries, 2 features)
     """
@@ -84,10 +85,22 @@ class RankingData:
 
         Parameters
         ----------
-        rows : array of int, or of bool of shape (n_rows,)
+        rows : array of int of shape (n_taken,), or of bool of shape (n_rows,)
             The rows, by number or by mask.
         name : str, optional
             The part's name, by default the name of the whole.
+
+        Raises
+        ------
+        IndexError
+            If there is no such row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = RankingData(np.zeros((3, 2)), [1, 0, 2], ["a", "a", "b"])
+        >>> data.take([2, 0]).qid.tolist()
+        ['b', 'a']
         """
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == bool else index

@@ -144,18 +144,32 @@ class Rows:
             If the file exceeds a limit; the message names it.
         UnknownName
             If there is no such format.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import rankeval as rk
+        >>> path = f"{tempfile.mkdtemp()}/bm25.run.gz"
+        >>> rk.Run.from_dict({"q1": {"d1": 2.5, "d2": 0.1}}, name="bm25").write(path)
+        >>> rk.Run.read(path)
+        Run('bm25', 2 rows, 1 queries)
         """
         with formats.reading_rows(path, cls._value, format, limits) as columns:
             return cls._of(columns)
 
     @classmethod
     def from_any(cls, given: Any) -> Self:
-        """Return rows given as such, as dict, frame, path or records of ir_datasets.
+        """Return rows of any supported kind as an object of this class.
+
+        Parameters
+        ----------
+        given : Qrels, Run, mapping, frame, path or records of ir_datasets
+            The rows. An object of this class is returned as it is.
 
         Raises
         ------
         InvalidInput
-            If they are given as anything else.
+            If the rows are given as anything else.
         """
         if isinstance(given, cls):
             return given
@@ -175,10 +189,10 @@ class Rows:
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the rows, replacing the file in one step; they read back to the last bit.
 
-        TREC text of judgments is ``qid iter docid relevance``, with the aspect or 0 in the second column; with
-        sub-groups it has the five columns of format "prefs". TREC text of a run is ``qid Q0 docid rank score tag``, the
-        tag being the name or ``run``. Tables have one column for each part, and hold ids with blanks too. Runs are
-        written query by query, each by descending score; equal scores stay in the order of their rows.
+        TREC text of judgments is ``qid iter docid relevance``, with the aspect or 0 in the second column. With
+        sub-groups it has the five columns of format "prefs". TREC text of a run is ``qid Q0 docid rank score tag``; the
+        tag is the name of the run, or ``run``. Tables have one column for each part, and hold ids with blanks too. Runs
+        are written query by query, each by descending score. Equal scores stay in the order of their rows.
 
         Parameters
         ----------
@@ -190,8 +204,7 @@ class Rows:
         Raises
         ------
         InvalidInput
-            If the format cannot hold an id, there is no such folder, or there are no rows: a file without rows cannot
-            be read.
+            If the format cannot hold an id, there is no such folder, or there are no rows to write.
         UnknownName
             If there is no such format to write.
         """
@@ -208,7 +221,13 @@ class Rows:
         return {name: column for name, column in parts.items() if column is not None}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with the columns qid, docid and relevance (perhaps aspect, subgroup) or score."""
+        """Return the rows as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame of shape (n_rows, n_columns)
+            Columns qid, docid, and relevance (also aspect and subgroup, if given) or score.
+        """
         import pandas as pd
 
         parts = self._parts().items()

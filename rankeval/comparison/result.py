@@ -26,32 +26,32 @@ LAYOUTS = ("comparisons", "systems")
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Differences between systems, with everything that is needed to believe them.
+    """The differences between systems, with the test, its settings and notes for the reader.
 
     Attributes
     ----------
-    table : DataFrame
-        A row per measure and pair: measure, baseline, system, n_queries, mean_baseline, mean_system, difference,
-        ci_low, ci_high (each pair's own interval of the mean difference, not simultaneous), p_value, p_adjusted,
-        effect_size (Cohen's d_z: mean over standard deviation of the differences), wins, ties, losses (ties: equal
-        up to a relative 1e-12), detectable_difference (found with 80 % power at the family's level, which for
+    table : DataFrame of shape (n_measures * n_pairs, 16)
+        A row per measure and pair. Columns: measure, baseline, system, n_queries, mean_baseline, mean_system,
+        difference, ci_low and ci_high (an interval of this pair alone, not simultaneous), p_value, p_adjusted,
+        effect_size (Cohen's d_z: mean over standard deviation of the differences), wins, ties and losses (queries; ties
+        are equal up to a relative 1e-12), detectable_difference (found with 80 % power at the family's level, which for
         Bonferroni, Holm, max-T and Tukey is alpha divided by the size of the family).
     evaluations : mapping of str to Evaluation or DataFrame
-        The systems compared; empty after `from_json`.
+        The compared systems; empty after `from_json`.
     baseline : str or None
-        The system that the others are held against; None for all pairs.
+        The system that the others are compared with; None for all pairs.
     test, correction, family, alternative : str
-        As asked for.
+        The settings, as in `rankeval.compare`.
     confidence_level : float
-        Of the intervals; alpha is 1 less this.
+        The level of the intervals; alpha is 1 less this.
     n_resamples, rng : int
-        Resamples and seed of the tests that have them.
+        The number of resamples and the seed, for tests that resample.
     n_comparisons : int
-        Size of the family that p_adjusted accounts for.
+        The size of the family that p_adjusted accounts for.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     primary : str or None
-        The only measure that is confirmatory, if one was fixed beforehand; others carry no stars.
+        The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
 
     Examples
     --------
@@ -97,19 +97,54 @@ class Comparison:
 
     @property
     def alpha(self) -> float:
-        """Level of the tests; rounded, since 1 - .95 is a little more than .05."""
+        """Level of the tests, 1 less the confidence level."""
+        # Rounded, since 1 - .95 is a little more than .05.
         return round(1 - self.confidence_level, 12)
 
     def with_notes(self, *notes: str) -> Comparison:
-        """Return the comparison with more notes, each once."""
+        """Return the comparison with more notes.
+
+        Parameters
+        ----------
+        *notes : str
+            The notes. A repeated one is kept once.
+        """
         return replace(self, notes=tuple(dict.fromkeys([*self.notes, *notes])))
 
     def without_adjustment(self, note: str) -> Comparison:
-        """Return the comparison without adjusted p-values (nan), and with a note that says why."""
+        """Return the comparison with nan for the adjusted p-values.
+
+        Parameters
+        ----------
+        note : str
+            The reason, which becomes a note.
+        """
         return replace(self, table=self.table.assign(p_adjusted=np.nan)).with_notes(note)
 
     def to_markdown(self, *, layout: str = "comparisons") -> str:
-        """Return a Markdown table; for the layouts see `to_latex`."""
+        """Return a Markdown table.
+
+        Parameters
+        ----------
+        layout : {"comparisons", "systems"}, default "comparisons"
+            As in `to_latex`.
+
+        Raises
+        ------
+        InvalidInput
+            If the layout needs a baseline, and all pairs were compared.
+        UnknownName
+            If there is no such layout.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
+        >>> compared = rk.compare({"bm25": bm25, "ltr": bm25**0.5}, baseline="bm25")
+        >>> print(compared.to_markdown(layout="systems").splitlines()[4])
+        | bm25 | <u>0.4000</u> |
+        """
         return self._laid_out(layout).to_markdown()
 
     def to_latex(self, *, layout: str = "comparisons", label: str = "") -> str:
@@ -118,44 +153,45 @@ class Comparison:
         Parameters
         ----------
         layout : {"comparisons", "systems"}, default "comparisons"
-            A row per comparison with all its figures; or, with a baseline, a row per system and a column per
-            measure: means, best in bold, second underlined, a star where the adjusted p is at most alpha.
+            "comparisons" has a row per comparison with all its figures. "systems" needs a baseline, and has a row per
+            system and a column per measure: means, the best in bold, the second underlined, and a star if the adjusted
+            p is at most alpha.
         label : str, optional
             Name for ``\ref``.
 
         Raises
         ------
         InvalidInput
-            The layout needs a baseline, and all pairs were compared.
+            If the layout needs a baseline, and all pairs were compared.
         UnknownName
-            There is no such layout.
+            If there is no such layout.
         """
         return self._laid_out(layout).to_latex(label=label)
 
     def plot(self, *, system: str | None = None, baseline: str | None = None, measure: str | None = None) -> Figure:
-        """Draw the differences with their intervals, or, given a system, its differences query by query.
+        """Draw all differences with their intervals, or the differences of one system query by query.
 
         Parameters
         ----------
         system : str, optional
             Draw this system's per-query differences from ``baseline``.
         baseline : str, optional
-            By default the comparison's own.
+            The other system; by default the comparison's baseline.
         measure : str, optional
-            By default the primary or first one.
+            The measure of the per-query differences; by default the primary or the first one.
 
         Returns
         -------
         Figure
-            Not registered with pyplot. In the first form a colour marks an adjusted p of at most alpha, and the band
-            is shaded in which differences are too small for so many queries to detect reliably.
+            Not registered with pyplot. If all differences are drawn, a colour marks an adjusted p of at most alpha, and
+            a band is shaded: differences in it are too small for so many queries to detect reliably.
 
         Raises
         ------
         InvalidInput
-            All pairs were compared, and no baseline is given.
+            If all pairs were compared, and no baseline is given.
         UnknownName
-            There are no scores of such a system.
+            If there are no scores of such a system, or the measure was not compared.
         """
         if system is None:
             return self._plot_intervals()
@@ -163,6 +199,7 @@ class Comparison:
         if baseline is None:
             raise InvalidInput("all pairs were compared: give baseline=, the system to draw the differences from")
         measure = measure or self.primary or str(self.table["measure"].iloc[0])
+        chosen("measure of the comparison", measure, self.table["measure"].tolist())
         for name in (system, baseline):
             if name not in self.evaluations:
                 raise unknown("evaluation of the system", name, self.evaluations)
@@ -172,7 +209,13 @@ class Comparison:
         return plots.query_differences(values, system=system, baseline=baseline, measure=measure)
 
     def to_json(self) -> str:
-        """Return table and settings as JSON, without the evaluations; numbers survive to the last bit."""
+        """Return table and settings as JSON, from which `from_json` reads every number to the last bit.
+
+        Returns
+        -------
+        str
+            Without the evaluations.
+        """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return saving.to_json(
             {name: fields[name] for name in fields if name not in ("table", "evaluations")}, self.table
@@ -180,12 +223,26 @@ class Comparison:
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
-        """Read the output of `to_json`; ``evaluations`` is empty.
+        """Return the comparison that `to_json` wrote, without its evaluations.
+
+        Parameters
+        ----------
+        text : str
+            The output of `to_json`.
 
         Raises
         ------
         InvalidInput
-            The text is something else.
+            If the text is something else.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
+        >>> compared = rk.compare({"bm25": bm25, "ltr": bm25**0.5}, baseline="bm25")
+        >>> rk.Comparison.from_json(compared.to_json()).table.equals(compared.table)
+        True
         """
         return saving.from_json(text, lambda **fields: cls(evaluations={}, **fields))
 

@@ -96,7 +96,7 @@ class Evaluation:
 
     @property
     def per_query(self) -> pd.DataFrame:
-        """One row per query (index ``qid``), one column per measure under the name asked for."""
+        """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -142,7 +142,13 @@ class Evaluation:
         return self._series(self.aggregates())
 
     def mean(self) -> pd.Series[float]:
-        """Return the aggregates of the measures whose aggregate is a mean."""
+        """Return the aggregates of the measures whose aggregate is a mean.
+
+        Returns
+        -------
+        Series of shape (n_means,)
+            Index of measure names. Sums and geometric means are left out.
+        """
         means = [name for name, one in self.by_name.items() if one.family.aggregate == "mean"]
         return self.aggregate()[means]
 
@@ -178,6 +184,13 @@ class Evaluation:
         ------
         InvalidInput
             If the level is not between 0 and 1, or the queries have weights.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
+        >>> ev.ci(0.95).round(2).values.tolist()
+        [[0.83, 0.12, 1.55]]
         """
         import pandas as pd
         from scipy import stats
@@ -224,7 +237,18 @@ class Evaluation:
         return (*said, *self.info.values())
 
     def renamed(self, name: str | None) -> Evaluation:
-        """Return the evaluation under another system name."""
+        """Return the evaluation under another system name.
+
+        Parameters
+        ----------
+        name : str or None
+            The new name.
+
+        Returns
+        -------
+        Evaluation
+            The same scores.
+        """
         return replace(self, name=name)
 
     def differs_from(self, other: Evaluation) -> list[str]:
@@ -240,6 +264,14 @@ class Evaluation:
         list of str
             One sentence each; empty if the numbers may be compared. A rule that affected no row of either evaluation
             does not differ.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> labels, tied = [1, 0], [0.5, 0.5]
+        >>> one, other = (rk.evaluate(labels, tied, qid=[1, 1], measures="RR", ties=ties) for ties in ("best", "worst"))
+        >>> one.differs_from(other)
+        ["ties is 'best' in one and 'worst' in the other"]
         """
         differences = []
         for rule in [*CHOICES, "depth"]:
@@ -277,10 +309,15 @@ class Evaluation:
         content : bytes
             A Parquet file.
 
+        Returns
+        -------
+        Evaluation
+            The same scores, bit for bit.
+
         Raises
         ------
         InvalidInput
-            If it is another file.
+            If the bytes are those of another file.
         """
         return cls(**unpack(content))
 
@@ -308,10 +345,24 @@ class Evaluation:
         path : path
             The file.
 
+        Returns
+        -------
+        Evaluation
+            The same scores, bit for bit.
+
         Raises
         ------
         InvalidInput
             If the file does not exist or is of another kind.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import rankeval as rk
+        >>> path = f"{tempfile.mkdtemp()}/ridge.parquet"
+        >>> rk.evaluate([1, 0], [0.5, 0.1], qid=["a", "a"], measures="RR").save(path)
+        >>> rk.Evaluation.load(path).per_query["RR"].to_dict()
+        {'a': 1.0}
         """
         return cls(**unpack(read_bytes(path), str(path)))
 

@@ -206,14 +206,23 @@ family = Family
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure with its parameters: a frozen value that knows nothing of joins.
+    """A measure with its parameters, as a frozen value: hashable, picklable, equal by value.
+
+    Make one with `rankeval.measure`.
 
     Parameters
     ----------
     family : Family
         The measure without its parameters.
     parameters : tuple of (str, value)
-        Those that were given and differ from the defaults, sorted by name.
+        The given parameters that differ from the defaults, sorted by name.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> one = rk.measure("P(rel=2)@5")
+    >>> one.parameters, one.cutoff, one.key
+    ((('cutoff', 5), ('rel', 2)), 5, 'P__rel.2_at_5')
     """
 
     family: Family

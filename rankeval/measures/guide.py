@@ -171,7 +171,7 @@ def _limit(value: float) -> str:
 
 def _presets() -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
     rules = ("ties", "judgments", "negative", "missing", "no_relevant", "unjudged", "score_dtype")
-    return ("preset", *rules, "gain of nDCG", "other rules"), (_preset(preset, rules) for preset in PRESETS.values())
+    return ("preset", *rules, "gain of nDCG", "bound measures"), (_preset(preset, rules) for preset in PRESETS.values())
 
 
 def _preset(preset: Convention, rules: tuple[str, ...]) -> tuple[str, ...]:

@@ -141,7 +141,17 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
 
 
 def measure_from_key(key: str) -> Measure:
-    """Return the measure of an MLflow key, as `Measure.key` gives it.
+    """Return the measure of an MLflow key.
+
+    Parameters
+    ----------
+    key : str
+        A key, as `Measure.key` returns it.
+
+    Returns
+    -------
+    Measure
+        The measure that has this key.
 
     Raises
     ------

@@ -36,13 +36,21 @@ class LearningCurve:
 
     Attributes
     ----------
-    table : DataFrame
-        A row per number of training queries and fold (the index): ``n_queries`` held out, each measure's aggregate,
+    table : DataFrame of shape (n_sizes * n_folds, n_measures + 3)
+        Index: the number of training queries and the fold. Columns: ``n_queries`` held out, each measure's aggregate,
         ``fit_seconds``, ``score_seconds``.
     labels : tuple of str
         The measures.
     rng : int
         The seed that drew the training queries.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> curve = rk.learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 20], measures="AP", cv=3)
+    >>> curve.mean().index.tolist()
+    [5, 20]
     """
 
     table: pd.DataFrame
@@ -60,6 +68,11 @@ class LearningCurve:
         ----------
         measure : str, optional
             Its name; by default the first one.
+
+        Raises
+        ------
+        UnknownName
+            If the curve has no such measure.
         """
         from rankeval.render.plots import curve
 
@@ -120,9 +133,11 @@ def learning_curve(
     QueryIdError
         If the query of each row is not known.
     InvalidInput
-        If a size is out of range, or as of `cross_validate`.
+        If a size is out of range, or `cross_validate` would refuse an argument.
+    UnknownName
+        If a measure or the convention does not exist.
     GuardRefusal
-        If the data is registered test content, before anything is fitted.
+        If the data is registered test content. Nothing is fitted then.
 
     Examples
     --------

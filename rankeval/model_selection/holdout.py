@@ -79,8 +79,10 @@ def dev_test_split(
         The data, or its features.
     y : array-like of shape (n_rows,), optional
         The relevance of each row; that of the RankingData if X is one.
-    qid, group : array-like, optional
-        The query of each row, or sizes of consecutive queries; see the ways in `make_scorer`.
+    qid : array-like of shape (n_rows,), optional
+        The query of each row. It may also be a pandas index level or a column of X named "qid".
+    group : array-like of int of shape (n_queries,), optional
+        Sizes of consecutive queries, instead of ``qid``.
     docid : array-like of shape (n_rows,), optional
         The document of each row.
     test_size : float, default=0.2
@@ -103,6 +105,15 @@ def dev_test_split(
         If y is missing, the share is not between 0 and 1, or one part would be empty.
     QueryIdError
         If the query of each row is not known.
+    LedgerError
+        If the guard cannot register the test part, for instance because its name stands for other content.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> split = dev_test_split(rk.datasets.make_ranking(30, rng=0), test_size=0.3)
+    >>> split.dev.n_queries, split.test.n_queries
+    (21, 9)
     """
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     check_share("test_size", test_size)

@@ -29,6 +29,11 @@ class PredefinedFolds(QuerySplit):
     folds : iterable of (train, test)
         The ids of the queries of each part.
 
+    Raises
+    ------
+    InvalidInput
+        If there are no folds, a part is empty, or a query is in both parts of a fold.
+
     Examples
     --------
     >>> cv = PredefinedFolds([(["a"], ["b"]), (["b"], ["a"])])

@@ -131,8 +131,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         QueryIdError
-            If the query of each row is not known. Inside a search of scikit-learn, which would turn it into
-            nan, ``MissingQueryIds`` instead.
+            If the query of each row is not known.
+        MissingQueryIds
+            The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
             If there is no estimator, an option does not fit it, or weights are negative or differ within a query.
         GuardRefusal
@@ -170,6 +171,13 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_rows,)
             Scores.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
+        ValueError
+            If X has other features than in `fit`.
         """
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
@@ -226,6 +234,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ------
         MissingQueryIds
             If the query of each row is not known.
+        InvalidInput
+            If labels or scores are refused, for instance because lengths differ.
         GuardRefusal
             If X and y are registered test content.
         """

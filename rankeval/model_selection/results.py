@@ -65,8 +65,16 @@ class CrossValidation:
         The fitted estimators by fold, if they were asked for.
     splits : tuple of Split
         The queries that each fold trained on and held out.
-    best_params : DataFrame, optional
+    best_params : DataFrame of shape (n_folds, n_params), optional
         The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> result = rk.cross_validate(Ridge(), rk.datasets.make_ranking(30, 10, rng=0), measures="AP", cv=3)
+    >>> result.evaluation.n_queries, len(result.folds), result.predictions.shape
+    (30, 3, (300,))
     """
 
     evaluation: Evaluation
@@ -105,11 +113,11 @@ class CrossValidation:
         Raises
         ------
         InvalidInput
-            Folds that differ, or a fold without variance.
+            If folds differ, there are fewer than two, or ``other`` is no CrossValidation.
         ConventionMismatch
-            Evaluations whose conventions or judgments differ.
+            If conventions or judgments of the evaluations differ.
         UnknownName
-            Another question.
+            If the question, a measure or an option does not exist.
         """
         if not isinstance(other, CrossValidation):
             raise InvalidInput(f"other is a CrossValidation, found {type(other).__name__}")
@@ -129,12 +137,23 @@ class CrossValidation:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidations(Mapping[str, CrossValidation]):
-    """Several estimators on the same folds: a mapping of their names to what cross-validation gave.
+    """The results of several estimators on the same folds, a mapping by name.
 
     Attributes
     ----------
     results : mapping of str to CrossValidation
-        By name.
+        The result of each estimator by its name.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> rivals = {"ridge": Ridge(), "strong": Ridge(alpha=1000.0)}
+    >>> results = rk.cross_validate(rivals, rk.datasets.make_ranking(30, 10, rng=0), measures="AP", cv=3)
+    >>> list(results), results["ridge"].evaluation.n_queries
+    (['ridge', 'strong'], 30)
+    >>> results.compare(question="algorithms", baseline="ridge").table["system"].tolist()
+    ['strong']
     """
 
     results: Mapping[str, CrossValidation]
@@ -173,9 +192,9 @@ class CrossValidations(Mapping[str, CrossValidation]):
         question : {"algorithms", "models"}
             As in `CrossValidation.compare`.
         baseline : str, optional
-            By default all pairs are compared.
+            The name of the estimator that the others are compared with. By default all pairs are compared.
         **options
-            As there.
+            As in `CrossValidation.compare`.
 
         Returns
         -------
@@ -185,7 +204,7 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Raises
         ------
         InvalidInput, ConventionMismatch, UnknownName
-            As there.
+            As in `CrossValidation.compare`.
         """
         from rankeval.comparison.folds import compare_algorithms, compare_models
 

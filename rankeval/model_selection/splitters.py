@@ -47,7 +47,15 @@ class QuerySplit:
         Function from the relevance of a query's rows to a number or a label, which stratified splitters balance. By
         default the number of relevant rows. Neighbouring numbers are joined until each stratum has enough queries.
     key : mapping, Series or array-like, optional
-        Values to balance instead, such as the language: by query, or by row and constant within a query.
+        Values to balance instead, such as the language: by query, or of shape (n_rows,) and constant within a query.
+
+    Raises
+    ------
+    InvalidInput
+        If the splitter has no ``split``, ``stratum`` is no function or is given beside ``key``, or ``key`` holds no
+        values.
+    UnknownName
+        If there is no such order.
 
     Examples
     --------
@@ -85,11 +93,16 @@ class QuerySplit:
         y : array-like of shape (n_rows,), optional
             The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, in the word of scikit-learn; or, beside ``qid``, a coarser unit.
+            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
             Sizes of consecutive queries, instead of ``qid``.
+
+        Yields
+        ------
+        tuple of ndarray
+            Row numbers, of shape (n_train_rows,) and (n_test_rows,), ascending.
 
         Raises
         ------
@@ -97,6 +110,8 @@ class QuerySplit:
             If the query of each row is not known, ``groups`` would cut a query, or indexes differ.
         InvalidInput
             If y is needed for strata and missing, or the splitter was made for rows.
+        ValueError
+            If scikit-learn's splitter refuses the number of queries, such as 5 folds of 3 queries.
         """
         by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
         check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
@@ -164,6 +179,17 @@ class QuerySplit:
         ----------
         X, y, groups, qid, group : optional
             As in `split`; only splitters that count the queries need them, such as ``LeaveOneOut``.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        QueryIdError
+            If ``groups`` would cut a query, or indexes differ.
+        ValueError
+            If the splitter counts the queries, and X is missing.
         """
         if X is None:
             return int(self.splitter.get_n_splits())
@@ -185,7 +211,8 @@ class QuerySplit:
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid`` and ``groups``: whether it is requested, or its name in ``params=``.
+            For ``qid`` and ``groups``: True to request it, False to ignore it, None to refuse it, or its name in
+            ``params=``.
 
         Returns
         -------
@@ -227,6 +254,19 @@ class QueryKFold(QuerySplit):
         Shuffle the queries first.
     random_state : int, RandomState or None
         As in `sklearn.model_selection.KFold`.
+
+    Raises
+    ------
+    InvalidInput
+        If the number of folds is no whole number of 2 or more.
+    ValueError
+        If ``random_state`` is given without ``shuffle``.
+
+    Examples
+    --------
+    >>> cv = QueryKFold(2)
+    >>> [test.tolist() for _, test in cv.split([[0], [1], [2]], qid=["b", "a", "b"])]
+    [[1], [0, 2]]
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
@@ -245,6 +285,16 @@ class RepeatedQueryKFold(QuerySplit):
         Number of repetitions.
     random_state : int, RandomState or None
         As in `sklearn.model_selection.RepeatedKFold`.
+
+    Raises
+    ------
+    InvalidInput
+        If the number of folds is no whole number of 2 or more, or that of repetitions none of 1 or more.
+
+    Examples
+    --------
+    >>> RepeatedQueryKFold(3, n_repeats=10).get_n_splits()
+    30
     """
 
     def __init__(self, n_splits: int = 5, *, n_repeats: int = 10, random_state: Any = None) -> None:
@@ -260,13 +310,28 @@ class StratifiedQueryKFold(QuerySplit):
     ----------
     n_splits : int, default=5
         Number of folds.
-    stratum, key : optional
-        The property: a function of the relevance of a query's rows, by default the number of relevant rows; or values
-        by query or by row. As in `QuerySplit`.
+    stratum : callable, optional
+        The property, as a function of the relevance of a query's rows. By default the number of relevant rows.
+    key : mapping, Series or array-like, optional
+        The property, as values by query, or of shape (n_rows,) and constant within a query.
     shuffle : bool, default=False
         Shuffle the queries first.
     random_state : int, RandomState or None
         As in `sklearn.model_selection.StratifiedKFold`.
+
+    Raises
+    ------
+    InvalidInput
+        If the number of folds is no whole number of 2 or more, ``stratum`` is no function or given beside ``key``, or
+        ``key`` holds no values.
+    ValueError
+        If ``random_state`` is given without ``shuffle``.
+
+    Examples
+    --------
+    >>> cv = StratifiedQueryKFold(2, key={"a": "en", "b": "en", "c": "de", "d": "de"})
+    >>> [test.tolist() for _, test in cv.split([[0], [1], [2], [3]], qid=["a", "b", "c", "d"])]
+    [[0, 2], [1, 3]]
     """
 
     def __init__(
@@ -294,6 +359,17 @@ class QueryShuffleSplit(QuerySplit):
         Share or number of queries.
     random_state : int, RandomState or None
         As in `sklearn.model_selection.ShuffleSplit`.
+
+    Raises
+    ------
+    InvalidInput
+        If the number of splits is no whole number of 1 or more, or a size is no number.
+
+    Examples
+    --------
+    >>> cv = QueryShuffleSplit(1, test_size=1, random_state=0)
+    >>> [test.tolist() for _, test in cv.split([[0], [1], [2], [3]], qid=["b", "a", "b", "c"])]
+    [[3]]
     """
 
     def __init__(
@@ -313,7 +389,9 @@ class QueryShuffleSplit(QuerySplit):
 
 
 class QueryTimeSplit(QuerySplit):
-    """Trains on earlier queries and tests on later ones; the order of rows is the order of time.
+    """Trains on earlier queries and tests on later ones.
+
+    The order of rows is the order of time: a query has the place of its first row.
 
     Parameters
     ----------
@@ -323,6 +401,17 @@ class QueryTimeSplit(QuerySplit):
         Queries left out between the training and the test part.
     max_train_size, test_size : int, optional
         Numbers of queries, as in `sklearn.model_selection.TimeSeriesSplit`.
+
+    Raises
+    ------
+    InvalidInput
+        If the number of splits is no whole number of 2 or more.
+
+    Examples
+    --------
+    >>> cv = QueryTimeSplit(2)
+    >>> [(train.tolist(), test.tolist()) for train, test in cv.split([[0], [1], [2], [3]], qid=["b", "a", "b", "c"])]
+    [([0, 2], [1]), ([0, 1, 2], [3])]
     """
 
     def __init__(

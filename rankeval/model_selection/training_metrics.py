@@ -1,4 +1,4 @@
-"""Our measures inside the training loops of LightGBM and XGBoost."""
+"""Measures inside the training loops of LightGBM and XGBoost."""
 
 from __future__ import annotations
 
@@ -117,6 +117,20 @@ def lightgbm_feval(
         If a measure does not exist.
     InvalidInput
         If a measure cannot be computed from rows.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> import rankeval as rk
+    >>> data, history = rk.datasets.make_ranking(20, 10, rng=0), {}
+    >>> train = lightgbm.Dataset(data.X, data.y, group=[10] * 20)
+    >>> params = {"objective": "lambdarank", "metric": "None", "num_threads": 1, "verbose": -1}
+    >>> record = lightgbm.record_evaluation(history)
+    >>> booster = lightgbm.train(
+    ...     params, train, 2, valid_sets=[train], feval=lightgbm_feval(["nDCG@10", "AP"]), callbacks=[record]
+    ... )
+    >>> list(history["training"])
+    ['nDCG@10', 'AP']
     """
     return LightGBMFeval(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))
 
@@ -146,5 +160,17 @@ def xgboost_metric(
         If a measure does not exist.
     InvalidInput
         If a measure cannot be computed from rows.
+
+    Examples
+    --------
+    >>> import xgboost
+    >>> import rankeval as rk
+    >>> data, history = rk.datasets.make_ranking(20, 10, rng=0), {}
+    >>> train = xgboost.DMatrix(data.X, data.y, group=[10] * 20)
+    >>> params = {"objective": "rank:ndcg", "disable_default_eval_metric": True, "nthread": 1}
+    >>> watched = {"evals": [(train, "train")], "evals_result": history, "verbose_eval": False}
+    >>> booster = xgboost.train(params, train, 2, custom_metric=xgboost_metric("nDCG@10"), **watched)
+    >>> list(history["train"])
+    ['nDCG@10']
     """
     return XGBoostMetric(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))

@@ -45,6 +45,13 @@ class OptunaObjective:
         Training and test rows of each fold, the same for all trials.
     scoring : FoldScoring
         The one measure that is optimised, and all rows, grouped by query.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> rk.optuna_objective(Ridge(), {"alpha": [0.1, 10.0]}, rk.datasets.make_ranking(30), measure="ARP").direction
+    'minimize'
     """
 
     estimator: Any
@@ -74,7 +81,7 @@ class OptunaObjective:
         Raises
         ------
         TrialPruned
-            If the pruner says so.
+            If the pruner ends the trial.
         InvalidInput
             If the study has the other direction.
         Refusal
@@ -137,36 +144,52 @@ def optuna_objective(
 ) -> OptunaObjective:
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
 
-    Of a measure of which less is better, such as ARP, the direction is "minimize"; ``objective.direction`` says it.
+    ``objective.direction`` is "maximize", or "minimize" if less of the measure is better, as for ARP.
 
-    Folds are fitted one after the other, and each fold's mean is reported under its number, so that the study's pruner
-    can end a trial between folds. Processes come from Optuna: ``optimize(..., n_jobs=)`` or several on one storage.
+    Folds are fitted one after the other. Each fold's mean is reported under its number, so that the study's pruner can
+    end a trial between folds. To run trials in parallel, use Optuna: ``optimize(..., n_jobs=)``, or several processes
+    on one storage.
 
     Parameters
     ----------
     estimator : object
         Anything that `QueryRanker` takes, or a QueryRanker.
     space : callable or mapping
-        ``trial -> parameters of the estimator``; or parameter -> distribution of ``optuna.distributions``, or a
-        list of choices.
+        A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
+        ``optuna.distributions`` or lists of choices.
     X, y, qid, group, docid, groups, sample_weight, cv, convention
-        As of `cross_validate`; all trials are scored on the same folds.
+        As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
 
     Returns
     -------
     OptunaObjective
-        The objective; ``objective.ranker(study.best_trial)`` is the unfitted winner.
+        The objective. ``objective.ranker(study.best_trial)`` returns the winner, not yet fitted.
 
     Raises
     ------
     QueryIdError
         If the query of each row is not known.
     InvalidInput
-        If the space is neither, there are several measures, or as of `cross_validate`.
+        If the space is neither a function nor a mapping, there are several measures, or `cross_validate` would refuse
+        an argument.
+    UnknownName
+        If the measure or the convention does not exist.
     GuardRefusal
         If the data is registered test content.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> objective = optuna_objective(Ridge(), {"alpha": [0.1, 10.0]}, rk.datasets.make_ranking(30, rng=0), cv=3)
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(direction=objective.direction)
+    >>> study.optimize(objective, n_trials=2)
+    >>> len(study.trials), objective.ranker(study.best_trial)
+    (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
     if not callable(space) and not isinstance(space, Mapping):
         raise InvalidInput(

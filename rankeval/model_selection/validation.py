@@ -97,14 +97,16 @@ def cross_validate(
     Parameters
     ----------
     estimator : object
-        A QueryRanker or any estimator that it takes; a search makes this nested cross-validation. Or a mapping of
-        names to several estimators, which are cross-validated on the same folds.
+        A QueryRanker or any estimator that it takes. With a search, such as GridSearchCV over a QueryRanker, the
+        cross-validation is nested. A mapping of names to estimators is cross-validated on the same folds.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features)
         The data, or its features; rows in any order.
     y : array-like of shape (n_rows,), optional
         The relevance of each row; that of the RankingData if X is one.
-    qid, group : array-like, optional
-        The query of each row, or sizes of consecutive queries; or an index level or a column of X named "qid".
+    qid : array-like of shape (n_rows,), optional
+        The query of each row. It may also be a pandas index level or a column of X named "qid".
+    group : array-like of int of shape (n_queries,), optional
+        Sizes of consecutive queries, instead of ``qid``.
     docid : array-like of shape (n_rows,), optional
         The document of each row; only ``ties="docid"`` reads it.
     groups : array-like of shape (n_rows,), optional
@@ -116,8 +118,7 @@ def cross_validate(
     measures : str, Measure, or list of them
         The measures to compute from the one prediction of each fold.
     cv : int, splitter or iterable of (train, test), default=5
-        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the rows of each split.
-        None is 5.
+        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the row numbers of each split.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
     n_jobs : int, optional
@@ -140,8 +141,12 @@ def cross_validate(
         If the query of each row is not known.
     InvalidInput
         If a split has rows of one query on both sides, there is no split, or a measure cannot be computed from rows.
+    UnknownName
+        If a measure or the convention does not exist.
+    ValueError
+        If scikit-learn's splitter refuses the number of queries.
     GuardRefusal
-        If the data is registered test content; nothing is fitted then.
+        If the data is registered test content. Nothing is fitted then.
 
     Examples
     --------

@@ -368,6 +368,8 @@ def test_plots_of_intervals_and_of_queries():
         compare(frames()).plot(system="ltr")
     with pytest.raises(UnknownName, match="'ltr'"):
         found.plot(system="lrt")
+    with pytest.raises(UnknownName, match="measure of the comparison 'nDCG@5'"):
+        found.plot(system="ltr", measure="nDCG@5")
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
