@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rankeval.collection.run import Run
 
 _SHOWN = 5
+_UNKNOWN = places_of(np.array([-1]))[0]  # an Arrow scalar: given a plain -1, Arrow makes one and imports pandas
 
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
@@ -174,7 +175,7 @@ def _ascend(values: Ints) -> bool:
 
 def _codes(values: pa.Array, known: pa.Array) -> Ints:
     """Return the place of each value among the known ones, -1 for others."""
-    return numbers_of(pc.fill_null(pc.index_in(values, value_set=known), -1)).astype(np.int64)
+    return numbers_of(pc.coalesce(pc.index_in(values, value_set=known), _UNKNOWN))
 
 
 def _side(table: Qrels | Run, query: Ints, n_queries: int, name: str) -> Side:
