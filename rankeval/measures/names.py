@@ -131,6 +131,9 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
     if not isinstance(spec, str):
         raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {spec!r}")
     name = spec.strip()
+    own = _canonical(name, taken_apart(name))
+    if own and name not in ROOTS:
+        return [LabelledMeasure(name, own)]
     several = _several(name, rules)
     try:
         return [LabelledMeasure(one, _chosen(one, rules)) for one in several or [name]]
@@ -191,9 +194,9 @@ def meanings(name: str) -> Meanings:
         If a parameter is missing or cannot have its value.
     """
     written = taken_apart(name)
+    if canonical := _canonical(name, written):
+        return (("rankeval", canonical),)
     own = FAMILIES.get(written.head) if written else None
-    if written and own and _says_all(own, written):
-        return (("rankeval", _ours(name, written)),)
     found = aliased(name) or (with_their_parameters(name, written) if written and "(" in name else ())
     if own and own.required and found and all(one.family is not own for _, one in found):
         needed = own.required[0]
@@ -203,10 +206,14 @@ def meanings(name: str) -> Meanings:
     return found or (("rankeval", _ours(name, written)),)
 
 
-def _says_all(own: Family, written: Written) -> bool:
-    """Say whether our grammar reads a name: it has parameters of the family, or all that must be given."""
+def _canonical(name: str, written: Written | None) -> Measure | None:
+    """Return the measure of a family's name with parameters of the family, or with all that must be given."""
+    own = FAMILIES.get(written.head) if written else None
+    if written is None or own is None:
+        return None
     named = {*written.given, *(["cutoff"] if written.at else [])}
-    return named <= set(own.defaults) and (bool(written.given) or named >= set(own.required))
+    says_all = bool(written.given) or named >= set(own.required)
+    return _ours(name, written) if says_all and named <= set(own.defaults) else None
 
 
 def _ours(name: str, written: Written | None) -> Measure:
@@ -225,8 +232,10 @@ def _ours(name: str, written: Written | None) -> Measure:
 
 def _family(head: str) -> Family | None:
     """Return the family of this name, or the only one that has it in other capitals."""
-    alike = [known for known in FAMILIES if known.lower() == head.lower()]
-    return FAMILIES.get(head) or (FAMILIES[alike[0]] if len(alike) == 1 else None)
+    if head in FAMILIES:  # most names are, and need no search
+        return FAMILIES[head]
+    alike = [family for known, family in FAMILIES.items() if known.lower() == head.lower()]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _refuse(name: str, written: Written | None) -> NoReturn:
