@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.join.flat import Floats, Ints
-from rankeval.join.judged import Groups
+from rankeval.join.judged import NO_GROUPS, Groups
 
 _FEW_LEVELS = 128
 """With more labels the key would keep too little of the score. Codes of fewer labels fit a byte."""
@@ -194,6 +194,8 @@ def _repair(key: Ints, score: Floats, offsets: Ints, layout: _Layout) -> Groups:
     """Put keys that collide without being tied into exact order, in place; return the tied rows."""
     apart = (key[1:] ^ key[:-1]).view(np.uint64)
     collides, begin = _inside(apart < np.uint64(1 << layout.low_bits), offsets)
+    if not len(collides):
+        return NO_GROUPS
 
     def exact(rows: Ints, begin: Ints) -> Floats:
         scores: Floats = score[layout.position(key[rows]) + begin] + 0.0  # makes -0.0 and 0.0 one number
