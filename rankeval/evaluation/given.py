@@ -21,6 +21,7 @@ from rankeval.io.frames import is_records
 from rankeval.io.ids import as_typed
 from rankeval.join.grouping import sizes_to_ids
 from rankeval.join.joined import Joined, join_arrays
+from rankeval.ledger import discovery
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +114,8 @@ class Given:
         GuardRefusal
             If the content is registered with a guard and this ranking was not opened.
         """
+        if not discovery.active_urls():  # without a ledger nothing is registered
+            return self.join(convention)
         from rankeval.contamination.refusal import ContaminationCheck
 
         check = ContaminationCheck.current()

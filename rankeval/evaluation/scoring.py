@@ -112,7 +112,8 @@ def evaluate(
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     given = Given.of(truth, ranking, qid=qid, group=group, docid=docid)
     joined = given.refuse_or_join(rules, action="evaluate")
-    return score(joined, asked, weights=query_weights(weights, joined, given.columns), name=name or given.name)
+    weight = None if weights is None else query_weights(weights, joined, given.columns)
+    return score(joined, asked, weights=weight, name=name or given.name)
 
 
 def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
