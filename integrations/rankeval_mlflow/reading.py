@@ -58,6 +58,15 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
         If the run does not exist, has no whole evaluation of this role, or has several and ``role`` is missing.
     TrackingError
         If the store cannot be reached, or the artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_evaluation
+    >>> ev = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="RR")
+    >>> run = log_evaluation(ev)
+    >>> load_evaluation(run).per_query.equals(ev.per_query)
+    True
     """
     from rankeval.evaluation import Evaluation
 
@@ -101,6 +110,21 @@ def compare_runs(
         If conventions or judgments differ.
     InvalidInput
         If an evaluation cannot be loaded, or `rankeval.compare` refuses an option.
+    UnknownName
+        If the baseline, or a setting of `rankeval.compare`, does not exist.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_evaluation
+    >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
+    >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
+    >>> evaluations = [rk.evaluate(labels, one, qid=qid, measures="RR", name=name) for name, one in scores.items()]
+    >>> runs = [log_evaluation(ev).run_id for ev in evaluations]
+    >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
+    [['bm25', 'ltr', 0.25]]
     """
     from rankeval.comparison import compare
 

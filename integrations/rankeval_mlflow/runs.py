@@ -68,6 +68,15 @@ def log_evaluation(
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
         If the role is no plain word, or the run already has another evaluation of this role.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> ev = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="nDCG@10", name="bm25")
+    >>> run = log_evaluation(ev, role="dev")
+    >>> import mlflow
+    >>> mlflow.get_run(run.run_id).data.metrics["nDCG_at_10"]
+    1.0
     """
     import mlflow
 
@@ -101,6 +110,16 @@ def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "c
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
         If the run already has another comparison of this name.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> truth = {"q1": {"a": 1, "b": 0}, "q2": {"a": 0, "b": 1}, "q3": {"a": 1, "b": 1}}
+    >>> runs = {"first": {q: {"a": 2, "b": 1} for q in truth}, "other": {q: {"a": 1, "b": 2} for q in truth}}
+    >>> evaluations = {name: rk.evaluate(truth, run, measures="RR") for name, run in runs.items()}
+    >>> run = log_comparison(rk.compare(evaluations, baseline="first"))
+    >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
+    True
     """
     return _deliver(comparison_node(cmp, name), run_id, None, None)
 

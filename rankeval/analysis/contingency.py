@@ -99,7 +99,7 @@ def contingency_table(
     Parameters
     ----------
     truth, ranking, qid, group
-        As of `rankeval.evaluate`.
+        As in `rankeval.evaluate`.
     rel : float
         Lowest relevant label.
     cutoff : int, optional

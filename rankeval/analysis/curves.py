@@ -102,7 +102,7 @@ def precision_recall(
     Parameters
     ----------
     truth, ranking, qid, group
-        As of `rankeval.evaluate`.
+        As in `rankeval.evaluate`.
     rel : float
         Lowest relevant label.
     convention : str or Convention
@@ -172,7 +172,7 @@ def roc(
     Parameters
     ----------
     truth, ranking, qid, group
-        As of `rankeval.evaluate`. Arrays hold all documents.
+        As in `rankeval.evaluate`. Arrays hold all documents.
     rel : float
         Lowest relevant label.
     collection_size : int, optional

@@ -123,7 +123,7 @@ def explain_difference(
     Parameters
     ----------
     truth, ranking, qid, group, docid
-        As of `rankeval.evaluate`.
+        As in `rankeval.evaluate`.
     measure : str or Measure
         The name of both numbers. Parameters that it gives are not varied. If tools mean different things by it, as by
         ``"RBP"``, all meanings are tried.

@@ -41,29 +41,32 @@ class Convention:
     Parameters
     ----------
     name : str, optional
-        The convention's name, by default "rankeval", or "rankeval+" if a rule is not the default. To use a preset, give
-        its name as ``convention=``; here it is refused unless all rules are the preset's.
+        The convention's name. By default "rankeval", or "rankeval+" if a rule differs from the default. The name of a
+        preset is refused unless all rules are the preset's: to use a preset, give its name as ``convention=``.
     ties : {"expected", "docid", "stable", "best", "worst"}
-        The order of rows with equal scores. "expected" takes the mean over their orders, exactly, or from drawn orders
-        with a standard error where no exact way is known. "docid" orders by document id, descending by bytes, as
-        trec_eval does (ascending for its measures of preferences). "stable" keeps the order of the input. "best" and
-        "worst" put the better rows first or last, which bounds monotone measures.
+        The order of rows with equal scores. "expected" takes the mean over their orders; if no exact way is known, over
+        drawn orders, with a standard error. "docid" orders by document id, descending by bytes, as trec_eval does
+        (ascending for its measures of preferences). "stable" keeps the order of the input. "best" and "worst" put the
+        better rows first or last, which bounds monotone measures.
     judgments : {"given", "rows", "qrels"}
         The source of the relevant documents and the ideal list: the ranked rows, or all judgments. "given" is rows for
         arrays and qrels for collections; a finished evaluation says which.
     negative : {"zero", "unjudged", "error"}
-        The meaning of a label below zero: judged, not relevant and without gain; in the pool but not judged, as in
-        trec_eval; or an error.
+        The meaning of a label below zero. "zero": judged, not relevant and without gain. "unjudged": in the pool, but
+        not judged, as in trec_eval. "error": refused.
     missing : {"error", "empty", "skip", "zero"}
-        Judged queries that the ranking lacks are refused, scored as an empty ranking (whose value need not be 0), left
-        out, or 0 in every mean, as in trec_eval 9 with ``-c``.
+        The treatment of judged queries that the ranking lacks. "error" refuses them, "empty" scores them as an empty
+        ranking (whose value need not be 0), "skip" leaves them out, and "zero" counts them as 0 in every mean, as
+        trec_eval 9 does with ``-c``.
     no_relevant : {"zero", "one", "skip"}
-        The value of a query without a relevant document, if the measure has none of its own; or leave the query out.
+        The value of a query without a relevant document, if the measure does not define one. "skip" leaves the query
+        out.
     unjudged : {"zero", "skip", "lowest", "highest"}
-        Retrieved documents without a judgment are not relevant, are taken out of the ranking first, or get grade 0 or
-        the greatest grade given, which bounds measures that never fall when a grade rises.
+        The treatment of retrieved documents without a judgment. "zero": they are not relevant. "skip": they are taken
+        out of the ranking first. "lowest" and "highest" give them grade 0 or the greatest grade given, which bounds
+        measures that never fall when a grade rises.
     duplicates : {"error"}
-        The same document twice in one ranking.
+        The treatment of a document that a ranking has twice: it is refused.
     score_dtype : {"float64", "float32"}
         The precision in which scores are compared.
     depth : int, optional

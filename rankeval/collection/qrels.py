@@ -21,7 +21,7 @@ from rankeval.io.formats import Source
 class Qrels(Rows):
     """Relevance judgments, one row per (query, document).
 
-    Rows keep their order, and repeated rows stay: the convention decides about them.
+    Rows keep their order. Repeated rows stay, and the convention decides about them.
 
     Parameters
     ----------
@@ -81,29 +81,35 @@ class Qrels(Rows):
         relevance: str = "relevance",
         aspect: str | None = "aspect",
     ) -> Qrels:
-        """Take judgments from a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
+        """Return the judgments of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
         Parameters
         ----------
         df : frame
             One row per judgment.
         qid, docid, relevance : str
-            Names of its columns. If a default name is not there, usual spellings such as ``docno`` and ``label`` are
-            looked for.
+            Names of its columns. If the frame has no column of the default name, usual names such as ``docno`` and
+            ``label`` are tried.
         aspect : str, optional
-            Name of the column of aspects (subtopics, judges). The default is taken if it is there, together with a
-            column ``subgroup``; None takes neither.
+            Name of the column of aspects (subtopics, judges). By default the columns ``aspect`` and ``subgroup`` are
+            read if they exist. With None, neither is read.
 
         Raises
         ------
         InvalidInput
             If a column is missing, or an id or a grade is refused.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Qrels.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "label": [2, 0]}))
+        Qrels(2 judgments, 1 queries, grades 0 to 2)
         """
         return cls._of(frames.from_frame(df, "relevance", qid=qid, docid=docid, value=relevance, aspect=aspect))
 
     @classmethod
     def from_records(cls, records: Any) -> Qrels:
-        """Take judgments from records with query_id, doc_id and relevance, as those of ir_datasets.
+        """Return the judgments of records with query_id, doc_id and relevance, as those of ir_datasets.
 
         Parameters
         ----------
@@ -114,12 +120,19 @@ class Qrels(Rows):
         ------
         InvalidInput
             If a record lacks one of these, or an id or a grade is refused.
+
+        Examples
+        --------
+        >>> from collections import namedtuple
+        >>> Judgment = namedtuple("Judgment", ["query_id", "doc_id", "relevance"])
+        >>> Qrels.from_records([Judgment("q1", "d1", 2), Judgment("q1", "d2", 0)])
+        Qrels(2 judgments, 1 queries, grades 0 to 2)
         """
         return cls._of(frames.from_records(records, "relevance"))
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Mapping[Any, Any]]) -> Qrels:
-        """Take judgments from ``{qid: {docid: relevance}}``, or ``{qid: {docid: {aspect: relevance}}}``.
+        """Return the judgments of ``{qid: {docid: relevance}}``, or ``{qid: {docid: {aspect: relevance}}}``.
 
         Parameters
         ----------

@@ -65,14 +65,15 @@ class Run(Rows):
     def from_frame(
         cls, df: Any, *, qid: str = "qid", docid: str = "docid", score: str = "score", name: str | None = None
     ) -> Run:
-        """Take a ranking from a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
+        """Return the ranking of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
         Parameters
         ----------
         df : frame
             One row per retrieved document.
         qid, docid, score : str
-            Names of its columns. If a default name is not there, usual spellings such as ``docno`` are looked for.
+            Names of its columns. If the frame has no column of the default name, usual names such as ``docno`` are
+            tried.
         name : str, optional
             The system's name.
 
@@ -80,12 +81,18 @@ class Run(Rows):
         ------
         InvalidInput
             If a column is missing, or an id or a score is refused.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
+        Run(2 rows, 1 queries)
         """
         return cls._of(replace(frames.from_frame(df, "score", qid=qid, docid=docid, value=score), name=name))
 
     @classmethod
     def from_records(cls, records: Any, *, name: str | None = None) -> Run:
-        """Take a ranking from records with query_id, doc_id and score, as those of ir_datasets and ir_measures.
+        """Return the ranking of records with query_id, doc_id and score, as those of ir_datasets and ir_measures.
 
         Parameters
         ----------
@@ -98,12 +105,19 @@ class Run(Rows):
         ------
         InvalidInput
             If a record lacks one of these, or an id or a score is refused.
+
+        Examples
+        --------
+        >>> from collections import namedtuple
+        >>> Scored = namedtuple("Scored", ["query_id", "doc_id", "score"])
+        >>> Run.from_records([Scored("q1", "d1", 2.5), Scored("q1", "d2", 0.1)], name="bm25")
+        Run('bm25', 2 rows, 1 queries)
         """
         return cls._of(replace(frames.from_records(records, "score"), name=name))
 
     @classmethod
     def from_dict(cls, scores: Mapping[Any, Mapping[Any, Any]], *, name: str | None = None) -> Run:
-        """Take a ranking from ``{qid: {docid: score}}``.
+        """Return the ranking of ``{qid: {docid: score}}``.
 
         Parameters
         ----------

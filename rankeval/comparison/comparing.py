@@ -41,13 +41,13 @@ def compare(
     Parameters
     ----------
     systems : mapping of str to Evaluation or DataFrame
-        Name -> scores: evaluations, or frames with query ids as index, or as column ``qid``, and a column per measure;
-        frames of polars too.
+        Name -> scores of shape (n_queries, n_measures). A frame, also one of polars, has a column per measure, and the
+        query ids as its index or as a column ``qid``.
     baseline : str, optional
-        Hold the others against this one; by default all pairs are compared.
+        The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
-        By default all that the systems share and that are means or geometric means over queries; sums such as NumRel
-        are compared only when asked for. Geometric means are compared on their log scale.
+        By default all means and geometric means that the systems share. Sums such as NumRel are compared only if asked
+        for. Geometric means are compared on their log scale.
     test : str, default "t"
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "sign", "bootstrap_shift",
         "bootstrap_percentile", "bootstrap_bca"; or another one declared in ``rankeval.significance.TESTS``.
@@ -56,34 +56,35 @@ def compare(
         (randomised, all pairs only), "none"; or another one declared in ``rankeval.significance.CORRECTIONS``. An
         adjusted p is never below its raw one.
     family : {"all", "measure"}, default "all"
-        Correct for all comparisons made here, or for those within one measure.
+        The comparisons to correct for: all that are made here, or those within one measure.
     confidence_level : float, default 0.95
-        Of the intervals, each for its own pair; alpha is 1 less this.
+        The level of the intervals, each for its own pair; alpha is 1 less this.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        "greater": the system has the greater mean. Greater is better for most measures; for some, less is better.
+        The claim to show. "greater": the system has the greater mean, which is better for most measures, but not for
+        all.
     missing : {"error", "skip"}, default "error"
-        If only some systems have a query: refuse, or compare on the queries common to all. Only `rankeval.evaluate`
-        knows how much an empty ranking is worth.
+        If some systems lack a query, "error" refuses and "skip" compares on the queries common to all. To score a
+        missing query as an empty ranking, use `rankeval.evaluate`.
     n_resamples : int, default 9999
-        For tests and corrections that resample.
+        Number of resamples, for tests and corrections that resample.
     rng : int, Generator or None, default 0
         Seed; the one used is recorded.
 
     Returns
     -------
     Comparison
-        Its notes warn the reader, for instance if so large a family can show nothing with so few resamples.
+        Its notes warn the reader, for instance if there are too few resamples for so large a family.
 
     Raises
     ------
     ConventionMismatch
-        Evaluations whose conventions or judgments differ.
+        If conventions or judgments of the evaluations differ.
     QueryIdError
-        Query ids that are repeated, missing, or not the same everywhere.
+        If query ids are repeated, missing, or not the same in all systems.
     InvalidInput
-        Fewer than two systems or queries, scores that are not finite, weighted evaluations.
+        If there are fewer than two systems or queries, a score is not finite, or evaluations are weighted.
     UnknownName
-        A baseline, measure, test or setting that does not exist.
+        If a baseline, measure, test or setting does not exist.
 
     Examples
     --------

@@ -41,7 +41,7 @@ class Design:
     systems, measures : list of str
         Their names, in the order of the scores.
     baseline : str or None
-        The system that the others are held against; None for all pairs.
+        The system that the others are compared with; None for all pairs.
     family : {"all", "measure"}
         Whether all comparisons are one family, or those of each measure.
 

@@ -40,7 +40,7 @@ def compare_models(evaluations: Mapping[str, Evaluation], *, n_folds: int, **opt
     n_folds : int
         Number of folds that the queries are pooled from: 1 for a hold-out.
     **options
-        As of `rankeval.compare`.
+        As in `rankeval.compare`.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def compare_algorithms(
     correction : str, default "holm"
         "holm", "bonferroni", "bh", "none": those that need p-values only.
     family, confidence_level, alternative
-        As of `rankeval.compare`.
+        As in `rankeval.compare`.
 
     Returns
     -------

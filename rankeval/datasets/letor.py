@@ -16,7 +16,7 @@ def load_letor(
     sparse: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> RankingData:
-    """Read one learning-to-rank file.
+    r"""Read one learning-to-rank file.
 
     Rows are ``label qid:id index:value ... #docid = D`` as in LETOR, MSLR-WEB and MQ2008, or have no ``qid`` and a file
     of query sizes beside them (``rank.train.query`` beside ``rank.train.gz``), as for LightGBM and XGBoost. Features
@@ -49,6 +49,15 @@ def load_letor(
         If a line does not follow the format, or the sizes do not add up to the rows.
     LimitExceeded
         If the file or a feature exceeds a limit; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "train.txt"
+    >>> size = path.write_text("2 qid:1 1:0.5 2:3\n0 qid:1 1:0.2\n")
+    >>> load_letor(path)
+    RankingData('train.txt', 2 rows, 1 queries, 2 features)
     """
     return RankingData(**read_letor(path, name, sparse=sparse, limits=limits))
 

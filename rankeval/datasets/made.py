@@ -12,12 +12,12 @@ from rankeval.errors import InvalidInput
 
 
 def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: Any = 0) -> RankingData:
-    """Turn the 1,797 images of handwritten digits that scikit-learn brings along into a retrieval task.
+    """Return scikit-learn's 1,797 images of handwritten digits as a retrieval task.
 
-    A query is an image, its candidates are other images drawn at random, a candidate is relevant if it shows the same
-    digit (about one in ten, at least one in each query). Each pair is described by 35 features: the cosine and the
+    A query is an image, and its candidates are other images, drawn at random. A candidate is relevant if it shows the
+    same digit (about one in ten, at least one in each query). Each pair is described by 35 features: the cosine and the
     Euclidean distance of the two images, and their signed differences in 4 x 4 blocks, in the profiles of rows and of
-    columns, and in ink. Likeness is not linear in these, so that models differ: in 3-fold cross-validation over queries
+    columns, and in ink. Similarity is not linear in these, so models differ: in 3-fold cross-validation over queries
     Ridge reaches ``nDCG@10`` .74 and gradient boosting .81.
 
     Parameters
@@ -27,12 +27,12 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     n_candidates : int
         Candidates of each query.
     rng : int, Generator or None
-        Draws queries and candidates.
+        Seed or generator of the draws of queries and candidates.
 
     Returns
     -------
     RankingData
-        ``qid`` is the number of the query image, ``docid`` that of the candidate, relevance 0 or 1.
+        ``qid`` is the number of the query image, ``docid`` that of the candidate, and ``y`` is 0 or 1.
 
     Raises
     ------
@@ -128,12 +128,12 @@ def make_ranking(
     max_relevance : int
         The largest grade.
     tie_share : float
-        Share of each query's rows, at most 1, that repeat the features of the query's first row, so that no model can
-        tell them apart; their noise, and so their grades, are their own.
+        Share of each query's rows, at most 1, that repeat the features of the query's first row. No model can tell them
+        apart, but each has its own noise and so its own grade.
     shuffle : bool
-        Whether to shuffle rows over queries, so that no query is in one block.
+        Whether to shuffle all rows, so that the rows of a query are not consecutive.
     rng : int, Generator or None
-        Draws everything.
+        Seed or generator of all draws.
 
     Returns
     -------

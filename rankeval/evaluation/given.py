@@ -61,7 +61,7 @@ class Given:
         Parameters
         ----------
         truth, ranking, qid, group, docid
-            As of `rankeval.evaluate`.
+            As in `rankeval.evaluate`.
 
         Raises
         ------

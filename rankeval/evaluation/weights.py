@@ -29,7 +29,7 @@ def query_weights(
     Parameters
     ----------
     weights : mapping, Series or array-like, optional
-        As of `rankeval.evaluate`.
+        As in `rankeval.evaluate`.
     joined : Joined
         The weighted queries and their rows.
     beside : mapping of str to array-like

@@ -56,7 +56,7 @@ class ExperimentResult:
     tracked : TrackedRun, optional
         The run on the tracking server.
     tracking_error : str, optional
-        Why it is not there, and how to send it again.
+        The reason why the run was not logged, and how to send it again.
     """
 
     config: ExperimentConfig
@@ -122,14 +122,14 @@ def run_experiment(
     Parameters
     ----------
     config : ExperimentConfig, mapping, str or Path
-        The experiment: a checked one, plain values, a file, or the name of a shipped one.
+        The experiment, as an ExperimentConfig, a mapping of plain values, a file, or the name of a shipped one.
     progress : callable, optional
-        Called with steps done, all steps, and the present step in words.
+        Called with the number of steps done, the number of all steps, and the present step in words.
 
     Returns
     -------
     ExperimentResult
-        If the tracking server cannot be reached, everything else is done; a warning and ``tracking_error`` say how to
+        If the tracking server cannot be reached, everything else is done. A warning and ``tracking_error`` say how to
         log the run later.
 
     Raises
@@ -141,8 +141,27 @@ def run_experiment(
 
     Notes
     -----
-    A second run trains only candidates whose settings, data or library versions changed, and adds no look if the
+    A second run trains only candidates whose settings, data or library versions changed. It adds no look if the
     rankings are the same.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ridge = "sklearn.linear_model.Ridge"
+    >>> config = {
+    ...     "name": "example",
+    ...     "data": {"loader": "digits", "arguments": {"n_queries": 30}},
+    ...     "rankers": {
+    ...         "plain": {"estimator": ridge},
+    ...         "tuned": {"estimator": ridge, "grid": {"alpha": [0.1, 100.0]}},
+    ...     },
+    ...     "guard": "off",
+    ...     "tracking": "off",
+    ...     "output": {"directory": tempfile.mkdtemp()},
+    ... }
+    >>> result = run_experiment(config)
+    >>> result.comparison.table[["baseline", "system"]].values.tolist(), result.report.name
+    ([['plain', 'tuned']], 'report.html')
     """
     config = _checked(config)
     steps = _Steps(progress, len(config.rankers) + 4)

@@ -25,20 +25,23 @@ if TYPE_CHECKING:
 
 
 class Guard:
-    """Keeps test collections from being used before their time, and counts the looks at them.
+    """Keeps test collections out of tuning, and counts the looks at them.
 
-    From the registration on, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit` refuse the content of a
-    collection. All systems of a plan are scored in one batch, and each new ranking output is one look.
+    Once a collection is registered, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit` refuse its
+    content. All systems of a plan are scored in one batch, and each new ranking output is one look.
 
     Parameters
     ----------
     project : str
-        The project that looks are counted for.
+        The name of the project. Looks are counted for each project.
     ledger : str or path, optional
-        A path or an SQLAlchemy URL; by default the project's ledger (see ``rankeval.ledger.discovery``).
+        A path or an SQLAlchemy URL. By default the file ``rankeval-ledger.db`` in the project's root, unless
+        ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger.
 
     Raises
     ------
+    InvalidInput
+        If the name is no text of 1 to 255 letters.
     LedgerError
         If nothing can be kept there, or ledgers are switched off.
 
@@ -79,7 +82,7 @@ class Guard:
 
     @property
     def head(self) -> str:
-        """The hash of the ledger's last entry. Note it elsewhere, to find later whether entries were cut off."""
+        """The hash of the ledger's last entry. Keep it elsewhere to find out later if entries were cut off."""
         return self._journal.read(kinds=()).head
 
     def register(
@@ -95,29 +98,34 @@ class Guard:
     ) -> RegisteredCollection:
         """Register a test collection; from now on its content is refused elsewhere.
 
-        Registering the same content under the same name again records nothing. It returns the collection with its
-        data, which opening a plan in a new process needs. New registrations are checked: see
+        Registering the same content under the same name again records nothing, but returns the collection with its
+        data. Do so to open a plan in a new process. New registrations are checked: see
         ``rankeval.guard.list_checks``.
 
         Parameters
         ----------
         name : str
-            Name of the collection; a project has one name per content.
+            Name of the collection. A project cannot register the same content under two names.
         X : array, sparse matrix or DataFrame of shape (n_rows, n_features), or RankingData
             The features.
         y, qid, docid : array of shape (n_rows,)
-            Labels, query ids, document ids (optional).
+            Labels, query ids and, optionally, document ids.
         qrels : Qrels, mapping, frame or path
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
             The texts of the queries.
+
+        Returns
+        -------
+        RegisteredCollection
+            The collection with its data, for `freeze`.
 
         Raises
         ------
         InvalidInput
             If the data is incomplete.
         LedgerError
-            If the name stands for other content, the content for another name, or it was retired.
+            If the name is taken by other content, the content is registered by another name, or it was retired.
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
@@ -139,29 +147,38 @@ class Guard:
         n_resamples: int = 9999,
         rng: int = 0,
     ) -> Plan:
-        """Write down which systems will be opened and how, before any score of them is seen.
+        """Fix the systems that will be opened, and the test, before any of their scores is seen.
 
         Parameters
         ----------
         test : RegisteredCollection
             The collection that `register` returned.
         systems : mapping of str to array, fitted model or Run
-            Name -> scores in the order of the registered rows, a fitted model that predicts them (its ``predict`` is
-            called now, with ``qid`` if it takes that), or a run for judgments.
+            Name -> scores of shape (n_rows,) in the order of the registered rows, a fitted model that predicts them, or
+            a run if judgments are registered. The model's ``predict`` is called now, with ``qid`` if it takes that.
         baseline : str, optional
-            The system that the others are compared with; all pairs without one. The first baseline that a project
-            declares is no look.
-        measure, secondary : str or Measure, sequence of them
-            The primary measure, the only one with adjusted p-values, and those that are shown besides.
+            The system that the others are compared with. Without one, all pairs are compared. The first baseline that
+            a project declares is no look.
+        measure : str or Measure
+            The primary measure. Only its p-values are adjusted.
+        secondary : sequence of str or Measure
+            Further measures to show.
         convention : str or Convention
             The rules by which rankings are scored.
         alpha, n_resamples, rng : float, int, int
             Level, resamples and seed of the randomisation test.
 
+        Returns
+        -------
+        Plan
+            The frozen plan, for `open`.
+
         Raises
         ------
         InvalidInput
             If a system gives no ranking of the collection, or the plan is incomplete.
+        UnknownName
+            If the baseline, a measure or the convention does not exist.
         LedgerError
             If the collection was retired, or belongs to another ledger.
         """
@@ -183,12 +200,16 @@ class Guard:
         Parameters
         ----------
         plan_id : str
-            Its id, or enough of the beginning.
+            Its id, or enough of its beginning.
+
+        Returns
+        -------
+        Plan
 
         Raises
         ------
         LedgerError
-            If no plan or more than one begins so.
+            If no plan, or more than one, has an id that begins so.
         """
         return self._journal.read().plan(plan_id)
 
@@ -207,12 +228,13 @@ class Guard:
         Returns
         -------
         Comparison
-            The comparison with its evaluations; its notes say how far it can be believed.
+            The comparison with its evaluations. Its notes say if it is confirmatory or exploratory.
 
         Raises
         ------
         LedgerError
-            If the plan is not on record, its collection is not at hand or was retired, or scores changed.
+            If the plan is not on record, its collection was not registered by this guard or was retired, or scores
+            changed.
         """
         return self.open_counted(plan, test)[0]
 
@@ -220,6 +242,20 @@ class Guard:
         """Open a plan as `open` does, and return also the number of looks that this call recorded.
 
         If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
+
+        Parameters
+        ----------
+        plan, test
+            As in `open`.
+
+        Returns
+        -------
+        tuple of (Comparison, int)
+
+        Raises
+        ------
+        LedgerError
+            As in `open`.
         """
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return steps.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
@@ -234,9 +270,14 @@ class Guard:
 
         Returns
         -------
-        DataFrame
-            look, time, who, system, measure, value (the aggregate that was seen), status, plan, output. Its ``attrs``
-            hold ledger, head, and the looks of other projects (``elsewhere``).
+        DataFrame of shape (n_looks, 9)
+            Columns: look, time, who, system, measure, value (the aggregate that was seen), status, plan, output. Its
+            ``attrs`` hold ledger, head, and the looks of other projects (``elsewhere``).
+
+        Raises
+        ------
+        LedgerError
+            If the collection is not registered.
         """
         records = self._journal.read()
         history = records.history(records.registered(test).digest)
@@ -247,18 +288,33 @@ class Guard:
     def verify(self, head: str | None = None) -> bool:
         """Return whether the ledger is whole: no entry altered, none missing.
 
-        Entries cut off at the end are missed only against a head that was noted before: one given here, or the last
-        one that this guard saw.
+        To detect entries cut off at the end, it compares the ledger with an earlier head: the one given here, and the
+        last one that this guard saw.
 
         Parameters
         ----------
         head : str, optional
             A head from a report.
+
+        Returns
+        -------
+        bool
         """
         return not self.problems(head)
 
     def problems(self, head: str | None = None) -> list[str]:
-        """Return the faults of the ledger in words, as `verify` finds them."""
+        """Return the faults of the ledger in words, as `verify` finds them.
+
+        Parameters
+        ----------
+        head : str, optional
+            As in `verify`.
+
+        Returns
+        -------
+        list of str
+            One sentence for each fault; empty if the ledger is whole.
+        """
         return self._ledger.problems(*filter(None, (head, self._journal.seen)))
 
     def status(
@@ -271,7 +327,7 @@ class Guard:
         qrels: Any | None = None,
         queries: Mapping[Any, str] | None = None,
     ) -> Status:
-        """Say whether some data would be refused, and why.
+        """Return whether some data would be refused, and why.
 
         Parameters
         ----------
@@ -281,6 +337,12 @@ class Guard:
         Returns
         -------
         Status
+            The answer, with the matching collections and the evidence.
+
+        Raises
+        ------
+        InvalidInput
+            If the data is incomplete.
         """
         data = load_collection(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).prints
         records = self._journal.read()
@@ -288,7 +350,7 @@ class Guard:
         return status_of(found, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)
 
     def retire(self, test: RegisteredCollection | str, reason: str) -> None:
-        """Give a collection up as a test, for good: it may be fitted on from now on, and is never opened again.
+        """Retire a test collection for good: its content may be fitted on from now on, and it is never opened again.
 
         Parameters
         ----------

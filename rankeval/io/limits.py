@@ -22,10 +22,10 @@ class Limits:
     Parameters
     ----------
     expansion : int
-        How many times its size a compressed file (gzip, zstd, Parquet) may expand to, from 16 MB on. Rankings and
-        features usually expand 3 to 20 times.
+        Size of the content of a compressed file (gzip, zstd, Parquet) as a multiple of the file's size, checked from
+        16 MB on. Rankings and features usually expand 3 to 20 times.
     stream : int
-        Bytes that are read from a pipe or a device, whose size nobody knows.
+        Bytes that are read from a pipe or a device, whose size is not known beforehand.
     line : int
         Bytes of one line of text.
     feature : int

@@ -18,8 +18,8 @@ def list_measures() -> pd.DataFrame:
     -------
     DataFrame of shape (n_measures, 13)
         Index ``name``; columns title, parameters (with their defaults), formula, bounds, aggregate, greater_is_better,
-        needs (the judgments that it reads), monotone (the bounds that it has), ties (up to where the mean over the
-        orders of tied rows is exact), source, doi, description and spellings (the names that other tools have for it).
+        needs (the judgments that it reads), monotone (the bounds that it has), ties (for how many tied rows the mean
+        over their orders is exact), source, doi, description and spellings (its names in other tools).
 
     Examples
     --------

@@ -204,7 +204,7 @@ def checked(family: str, name: str, kind: str, value: Any) -> Any:
     family, name : str
         The family and its parameter, for messages.
     kind : str
-        As of `kinds`.
+        As in `kinds`.
     value : object
         The value that was given.
 

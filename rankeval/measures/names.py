@@ -41,7 +41,7 @@ class LabelledMeasure(NamedTuple):
 
 
 def measure(spec: str | Measure, convention: str | Convention | None = None) -> Measure:
-    """Return the measure of a name, in our grammar or in another tool's spelling.
+    """Return the measure of a name, as rankeval or another tool spells it.
 
     Parameters
     ----------

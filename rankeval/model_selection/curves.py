@@ -117,7 +117,7 @@ def learning_curve(
     Parameters
     ----------
     estimator, X, y, qid, group, docid, groups, sample_weight, measures, cv, convention, n_jobs, progress
-        As of `cross_validate`, for one estimator.
+        As in `cross_validate`, for one estimator.
     sizes : sequence of float or int
         Shares of the smallest training part, or numbers of queries.
     rng : int, default=0

@@ -139,7 +139,7 @@ def run_folds(
     jobs : sequence of (QueryRanker, ndarray, ndarray)
         For each fit: the ranker, the rows to train on, the rows to predict.
     n_jobs, progress
-        As of `cross_validate`.
+        As in `cross_validate`.
     keep : bool
         Keep the fitted estimators.
     """

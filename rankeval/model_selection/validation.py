@@ -220,7 +220,7 @@ def query_folds(cv: Any, task: Task) -> Folds:
     Parameters
     ----------
     cv : int, splitter or iterable of (train, test)
-        As of `cross_validate`.
+        As in `cross_validate`.
     task : Task
         The rows to split.
 

@@ -51,7 +51,7 @@ def topics_needed(
     Raises
     ------
     InvalidInput
-        A difference of 0, which no number of queries shows, or a parameter out of range.
+        If the difference is 0, which no number of queries shows, or a parameter is out of range.
 
     Examples
     --------

@@ -1,0 +1,16 @@
+"""The examples in the plugin's docstrings give what they say, in a store of the test's own."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["rankeval_mlflow.reading", "rankeval_mlflow.runs"])
+def test_doctests(name):
+    """Every public function has an example, and it runs."""
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert tried
+    assert failed == 0
