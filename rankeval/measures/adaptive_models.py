@@ -86,8 +86,7 @@ def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, de
 
     def goes_on(gains: Floats, rank: Floats) -> Floats:
         ahead = rank + 2 * goal - np.cumsum(gains, axis=1)
-        chance: Floats = ((ahead - 1) / ahead) ** 2
-        return chance
+        return ((ahead - 1) / ahead) ** 2
 
     return _gain_per_rank(judged, scaled_gains(judged, "INST", min_rel, max_rel), depth, goes_on)
 

@@ -175,8 +175,7 @@ def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats
         stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
         return stop
     if gain == "linear":
-        share: Floats = level / max_rel
-        return share
+        return level / max_rel
     raise unknown("gain", str(gain), ("exp", "linear"))
 
 

@@ -24,8 +24,7 @@ def hypergeometric(size: ArrayLike, marked: ArrayLike, drawn: ArrayLike, hits: A
 
     def log_choose(whole: NDArray[np.int64], part: NDArray[np.int64]) -> Floats:
         part = np.where(can, part, 0)
-        logs: Floats = gammaln(whole + 1) - gammaln(part + 1) - gammaln(whole - part + 1)
-        return logs
+        return gammaln(whole + 1) - gammaln(part + 1) - gammaln(whole - part + 1)
 
     logs = log_choose(marked, hits) + log_choose(rest, misses) - log_choose(size, drawn)
     return np.where(can, np.exp(logs), 0.0)

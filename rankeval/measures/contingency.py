@@ -56,8 +56,7 @@ def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: 
     ``collection_size`` must be given. The Accuracy of ir_measures is another measure: here it is PairAccuracy.
     """
     wrong = np.add(*false_and_missed(judged, rel, cutoff, collection_size))
-    value: Floats = 1 - wrong / collection_size
-    return value
+    return 1 - wrong / collection_size
 
 
 @family(

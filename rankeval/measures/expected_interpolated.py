@@ -56,8 +56,7 @@ def order_matters(groups: Mixed, levels: RecallLevels) -> NDArray[np.bool_]:
     """Return a mask (n_levels, n_groups): at which levels the order of a group matters."""
     all_hits = groups.hits_above + groups.hits
     best = all_hits / (groups.above + groups.hits)
-    says: NDArray[np.bool_] = (levels.needed[:, groups.query] <= all_hits) & (best > levels.worst[:, groups.query])
-    return says
+    return (levels.needed[:, groups.query] <= all_hits) & (best > levels.worst[:, groups.query])
 
 
 def n_states(groups: Mixed, n_queries: int) -> Floats:

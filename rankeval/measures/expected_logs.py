@@ -69,8 +69,7 @@ class HitSum(NamedTuple):
 def too_large(groups: Mixed, n_queries: int) -> NDArray[np.bool_]:
     """Return a mask of the queries whose groups would take too long."""
     states = (groups.hits + groups.misses).astype(np.float64) * groups.hits
-    large: NDArray[np.bool_] = np.bincount(groups.query, states, n_queries) > MOST
-    return large
+    return np.bincount(groups.query, states, n_queries) > MOST
 
 
 def mean_log(sums: HitSum, query: Ints) -> tuple[Floats, Floats]:
@@ -113,8 +112,7 @@ def _mean(sums: HitSum) -> Floats:
             adds = sums.adds(groups, place, np.arange(low, high + 1)[:, None])
             total += np.add.accumulate(chance[place - 1, low - 1 : high, None] * adds)[-1]
         by_group[of_shape] = total
-    mean: Floats = sums.fixed + np.bincount(sums.groups.query, by_group, len(sums.fixed))
-    return mean
+    return sums.fixed + np.bincount(sums.groups.query, by_group, len(sums.fixed))
 
 
 def _blocks(at: Ints, n_nodes: int) -> Iterator[Ints]:

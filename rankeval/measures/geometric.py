@@ -142,8 +142,7 @@ def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     """
     # Added one after the other, as trec_eval does.
     total = judged.sums(judged.relevant(rel).query, _precisions(judged, rel, judged.relevant(rel).rank))
-    value: Floats = np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
-    return value
+    return np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
 
 
 def _expected_gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:

@@ -247,8 +247,7 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
                 left = spare[start[groups, None] + np.arange(len(kind.chance))] - above[groups, None] - kind.gain
 
                 def discount(some: slice, place: Ints, sums: Floats, left: Floats = left) -> Floats:
-                    weight: Floats = 1 / np.log2(left[some, place] - sums)
-                    return weight
+                    return 1 / np.log2(left[some, place] - sums)
 
                 by_group[groups] += kind.gain * kind.mean(len(groups), discount)
     total += np.bincount(query, by_group, judged.n_queries)

@@ -92,8 +92,7 @@ def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, r
     """Return infAP's estimate of the precision at a relevant row, from the numbers of rows above it."""
     known = relevant + nonrelevant
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
-    estimate: Floats = (1 + (known + pooled) * share) / rank
-    return estimate
+    return (1 + (known + pooled) * share) / rank
 
 
 def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
@@ -167,8 +166,7 @@ def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
     misses = np.clip(misses, 0, rest)
     log_chance = log_choose(np.array(marked), hits) + log_choose(np.array(rest), misses)
     # What cannot be drawn has a "logarithm" beyond all floats in large groups: it must not get as far as exp.
-    chance: Floats = np.exp(np.where(possible, log_chance - log_choose(np.array(total), drawn), -np.inf))
-    return chance
+    return np.exp(np.where(possible, log_chance - log_choose(np.array(total), drawn), -np.inf))
 
 
 @family(
@@ -238,8 +236,7 @@ def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
     """Count of retrieved documents that were judged not relevant, added up over queries."""
     flags = judged_rows(judged) & (judged.code < judged.threshold(rel))
     total = number_before(flags)
-    found: Floats = np.diff(total[judged.offsets]).astype(np.float64)
-    return found
+    return np.diff(total[judged.offsets]).astype(np.float64)
 
 
 def _persistence(judged: Judged, p: float) -> Floats:

@@ -39,14 +39,12 @@ def _exactly(level: float, n_relevant: Ints) -> Ints:
     """Return the least number of documents that is at least level * R, computed in integers."""
     # Fraction reads the level as written: the float 0.28 times 25 is above 7.
     share = Fraction(str(level))
-    needed: Ints = -(-n_relevant * share.numerator // share.denominator)
-    return needed
+    return -(-n_relevant * share.numerator // share.denominator)
 
 
 def _nearly_up(level: float, n_relevant: Ints) -> Ints:
     """Return int(level * R + 0.9), as trec_eval 9 does; this is not always the ceiling."""
-    needed: Ints = (level * n_relevant + 0.9).astype(np.int64)
-    return needed
+    return (level * n_relevant + 0.9).astype(np.int64)
 
 
 def _rounded(level: float, n_relevant: Ints) -> Ints:
@@ -77,8 +75,7 @@ def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
         raise unknown("rule of interpolation", rule, RULES)
     if not 0 <= level <= 1:
         raise InvalidInput(f"a recall level must be in [0, 1] (found {level})")
-    needed: Ints = np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
-    return needed
+    return np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
 
 
 def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Floats:

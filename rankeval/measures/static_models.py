@@ -39,8 +39,7 @@ def scaled_gains(judged: Judged, name: str, min_rel: float, max_rel: float) -> F
             f"{name}: expected 0 <= min_rel < max_rel and no grade above max_rel, since unjudged documents gain 0 "
             f"(found min_rel={min_rel}, max_rel={max_rel}, and a document of grade {level[-1]:g})"
         )
-    gains: Floats = (np.maximum(level, min_rel) - min_rel) / (max_rel - min_rel)
-    return gains
+    return (np.maximum(level, min_rel) - min_rel) / (max_rel - min_rel)
 
 
 @family(
@@ -83,8 +82,7 @@ def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, 
     if not 0 <= p < 1:
         raise InvalidInput(f"gRBP: p, the chance that a user reads on, must be in [0, 1) (found {p})")
     weight = np.power(p, ranks(judged, cutoff) - 1)
-    share: Floats = (1 - p) * judged.discounted(scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff)
-    return share
+    return (1 - p) * judged.discounted(scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff)
 
 
 @family(
