@@ -58,6 +58,22 @@ class Groups(NamedTuple):
         """Return the tied rows, and the number of each one's group."""
         return spread(self.start, self.end - self.start)
 
+    def of(self, which: NDArray[np.bool_] | Ints | slice) -> Groups:
+        """Return some of the groups."""
+        return Groups(*(part[which] for part in self))
+
+    def divided(self, stop: Ints) -> NDArray[np.bool_]:
+        """Return a mask of the groups that a cut-off divides; ``stop`` is the first row of each query below it."""
+        return (self.start < stop[self.query]) & (stop[self.query] < self.end)
+
+    def averaged(self, values: Floats) -> Floats:
+        """Return a value for each row of the chunk: for tied rows the mean of their group."""
+        row, group = self.rows()
+        mean = np.bincount(group, weights=values[row]) / (self.end - self.start)
+        averaged = values.copy()
+        averaged[row] = mean[group]
+        return averaged
+
 
 BELOW_ALL = -(2**53)
 """The level of unjudged rows, if measures must tell them from rows judged 0."""
@@ -72,7 +88,7 @@ def with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
         return ties
     labels, first = code[ties.rows()[0]], offsets_of(ties.end - ties.start)[:-1]
     unlike = np.maximum.reduceat(labels, first) != np.minimum.reduceat(labels, first)
-    return Groups(*(part[unlike] for part in ties))
+    return ties.of(unlike)
 
 
 class Relevant(NamedTuple):
@@ -207,17 +223,32 @@ class Judged:
         ndarray of shape (n_queries,)
             Counts, fractional where the cut-off falls inside a group of tied rows.
         """
-        prefix = self.prefix(rel)
+        return self.mean_within(self.groups, self.prefix(rel), cutoff)
+
+    def mean_within(self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None) -> Floats:
+        """Return the number of counted rows within the cut-off, its mean over orders if rows are tied.
+
+        Parameters
+        ----------
+        groups : Groups
+            Groups of tied rows.
+        before : ndarray of shape (n_rows + 1,)
+            Number of counted rows of the chunk before each row, with the total behind.
+        cutoff : int or ndarray of shape (n_queries,), optional
+            Deepest rank that counts.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+        """
         begin = self.offsets[:-1]
         stop = begin + self.depth(cutoff)
-        found: Floats = (prefix[stop] - prefix[begin]).astype(np.float64)
-        if cutoff is not None and len(self.groups.start):
-            start, end, query = self.groups
-            crossed = (start < stop[query]) & (stop[query] < end)
-            start, end, query = start[crossed], end[crossed], query[crossed]
-            # Of a group that the cut-off crosses, the share of its rows above the cut-off counts.
+        found: Floats = (before[stop] - before[begin]).astype(np.float64)
+        if cutoff is not None and len(groups.start):
+            start, end, query = groups.of(groups.divided(stop))
+            # Of a group that the cut-off divides, the share of its rows above the cut-off counts.
             share = (stop[query] - start) / (end - start)
-            found[query] = prefix[start] - prefix[begin[query]] + share * (prefix[end] - prefix[start])
+            found[query] = before[start] - before[begin[query]] + share * (before[end] - before[start])
         return found
 
     def relevant(self, rel: float) -> Relevant:
@@ -260,7 +291,7 @@ class Judged:
         if cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
             total = self._discounted_head(gain, discount, cutoff)
         else:
-            row, query, rank = self._gaining(gain)
+            row, query, rank = self.rows_of(gain != 0)
             if cutoff is not None and cutoff < deepest:
                 within = rank < cutoff
                 row, query, rank = row[within], query[within], rank[within]
@@ -269,16 +300,16 @@ class Judged:
             total += self._levelled(gain, discount, cutoff)
         return total
 
-    def _gaining(self, gain: Floats) -> tuple[Ints, Ints, Ints]:
-        """Return row, query and rank (from 0) of the rows that have a gain."""
+    def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+        """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""
 
         def find() -> tuple[Ints, Ints, Ints]:
-            row = np.flatnonzero((gain != 0)[self.code])
+            row = np.flatnonzero(wanted[self.code])
             size = np.diff(np.searchsorted(row, self.offsets))
             query = np.repeat(np.arange(self.n_queries), size)
             return row, query, row - np.repeat(self.offsets[:-1], size)
 
-        found: tuple[Ints, Ints, Ints] = self.once(("gaining", (gain != 0).tobytes()), find)
+        found: tuple[Ints, Ints, Ints] = self.once(("rows of", wanted.tobytes()), find)
         return found
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:

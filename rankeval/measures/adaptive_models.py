@@ -27,7 +27,7 @@ import numpy as np
 
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints
-from rankeval.join.judged import Groups, Judged
+from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
 from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
 from rankeval.measures.expected_nerr import write_expected
@@ -155,7 +155,7 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: floa
     begin = judged.offsets[query]
     rank, seen, with_it = start - begin, total[start] - total[begin], total[end] - total[begin]
     inside = (seen < goal) & (rank < cutoff) & ((with_it >= goal) | (end - begin >= cutoff))
-    groups = Groups(start[inside], end[inside], query[inside])
+    groups = judged.groups.of(inside)
     rank, seen, goal = rank[inside], seen[inside], goal[inside]
     value[groups.query] = 0
     too_many = np.zeros(judged.n_queries, dtype=bool)

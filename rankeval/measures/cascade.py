@@ -46,12 +46,8 @@ def cascade(judged: Judged, gain: Floats, stop: Floats, discount: Floats, cutoff
     -------
     ndarray of shape (n_queries,)
     """
-    row = np.flatnonzero(((gain != 0) | (stop != 0))[judged.code])
-    query = np.searchsorted(judged.offsets, row, side="right") - 1
-    rank = row - judged.offsets[query]
-    tied = np.zeros(len(row), dtype=bool)
-    if len(judged.groups.start):
-        tied = np.isin(row, judged.tied_rows()[0])
+    row, query, rank = judged.rows_of((gain != 0) | (stop != 0))
+    tied = np.isin(row, judged.tied_rows()[0])
     if cutoff is not None:
         within = (rank < cutoff) | tied  # another order may bring a tied row within the cut-off
         row, query, rank, tied = row[within], query[within], rank[within], tied[within]
@@ -190,7 +186,7 @@ def ranks(judged: Judged, cutoff: int | None) -> Floats:
     formula="sum over ranks of (1/rank) s(rel) prod above of (1 - s(rel)), s(rel) = (2^rel - 1) / 2^max_rel",
     source="Chapelle, Metzler, Zhang & Grinspan 2009",
     doi="10.1145/1645953.1646033",
-    linear=True,
+    expected="kernel",
     monotone="grade",
     spellings={"gdeval": ("err@{cutoff}",)},
 )
@@ -209,7 +205,7 @@ def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp
     title="chance to find a relevant document",
     formula="sum over ranks of (1 - p_break)^(rank - 1) s(rel) prod above of (1 - s(rel))",
     source="Segalovich 2010; as CatBoost's PFound with max_rel=1, gain='linear'",
-    linear=True,
+    expected="kernel",
     monotone="grade",
 )
 def p_found(

@@ -21,7 +21,7 @@ from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.lattice import CELLS, distinct_rows, place_of_hit
-from rankeval.measures.tie_enumeration import over_orders
+from rankeval.measures.tie_enumeration import write_over_orders
 
 _MOST = 4096
 """Places of a tied group that count, beyond which orders are drawn."""
@@ -34,39 +34,6 @@ def _seen(judged: Judged, p: float) -> Ints:
     """Return the number of places of each tied group that have enough weight to count."""
     places: Ints = np.minimum(judged.groups.end - judged.groups.start, int(np.ceil(np.log(_NOTHING) / np.log(p))))
     return places
-
-
-def _compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
-    """Return Compat; for tied rows its mean over orders."""
-    if not 0 < p < 1:
-        raise InvalidInput(f"Compat: p, the persistence, must be above 0 and below 1 (found {p})")
-    zero = judged.threshold(0)
-    n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
-    depth = np.maximum(judged.n_retrieved, n_ideal)
-    deepest = int(depth.max(initial=0))
-    power = p ** np.arange(deepest)
-    upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
-    mass = np.concatenate(([0.0], np.cumsum(power)))
-    row = np.flatnonzero(judged.code > zero)
-    query = np.searchsorted(judged.offsets, row, side="right") - 1
-    rank = row - judged.offsets[query] + 1
-    code = judged.code[row].astype(np.int64)
-    better = np.cumsum(judged.counts[:, ::-1], axis=1)[:, ::-1] - judged.counts
-    ideal_rank = better[query, code] + _place_in_kind(query * len(judged.levels) + code) + 1
-
-    def adds(at: Ints, rank: Ints) -> Floats:
-        added: Floats = upto[depth[query[at]]] - upto[np.maximum(rank, ideal_rank[at]) - 1]
-        return added
-
-    added = adds(np.arange(len(row)), rank)
-    if len(judged.groups.start):
-        _average(judged, p, row, added, adds)
-    overlap = judged.sums(query, added)
-    best = mass[depth]
-    if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
-        above, its = spread(np.zeros_like(n_ideal), n_ideal)
-        best = judged.sums(its, upto[depth[its]] - upto[above])
-    return ratio(overlap, np.where(n_ideal > 0, best, 0.0))
 
 
 def _place_in_kind(kind: Ints) -> Ints:
@@ -101,22 +68,13 @@ def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[
             added[at[some]] = np.ascontiguousarray(chance[number[some]] * adds(at[some, None], ranks)).sum(axis=1)
 
 
-def _expected_compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
-    """Return the mean of Compat over the orders of tied rows."""
-    value = _compat(judged, p=p, normalize=normalize)
-    too_many = np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
-    if too_many.any():
-        value[too_many] = over_orders(compat, judged, {"p": p, "normalize": normalize}, only=too_many)
-    return value
-
-
 @family(
     "Compat",
     title="compatibility",
     formula="rank-biased overlap with the best order of relevant documents, over that of that order with itself",
     source="Clarke, Vtyurina & Smucker 2021",
     doi="10.1145/3451161",
-    expected=_expected_compat,
+    expected="kernel",
     exact_to=f"{_MOST:,} tied rows, and any number for p up to 0.98",
     spellings={"ir_measures": ("Compat",)},
 )
@@ -126,4 +84,33 @@ def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats
     In [0, 1], higher is better; 0/0 without relevant documents. The ideal order takes documents of one grade in the
     order of the ranking, and those that are not retrieved last.
     """
-    return _compat(judged, p=p, normalize=normalize)
+    if not 0 < p < 1:
+        raise InvalidInput(f"Compat: p, the persistence, must be above 0 and below 1 (found {p})")
+    zero = judged.threshold(0)
+    n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
+    depth = np.maximum(judged.n_retrieved, n_ideal)
+    deepest = int(depth.max(initial=0))
+    power = p ** np.arange(deepest)
+    upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
+    mass = np.concatenate(([0.0], np.cumsum(power)))
+    row, query, rank = judged.rows_of(np.arange(len(judged.levels)) > zero)
+    code = judged.code[row].astype(np.int64)
+    # The ideal rank: behind all judged documents of a better grade, and behind those of its grade in the ranking above.
+    better = np.cumsum(judged.counts[:, ::-1], axis=1)[:, ::-1] - judged.counts
+    ideal_rank = better[query, code] + _place_in_kind(query * len(judged.levels) + code) + 1
+
+    def adds(at: Ints, rank: Ints) -> Floats:
+        added: Floats = upto[depth[query[at]]] - upto[np.maximum(rank, ideal_rank[at]) - 1]
+        return added
+
+    added = adds(np.arange(len(row)), rank + 1)
+    if len(judged.groups.start):
+        _average(judged, p, row, added, adds)
+    overlap = judged.sums(query, added)
+    best = mass[depth]
+    if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
+        above, its = spread(np.zeros_like(n_ideal), n_ideal)
+        best = judged.sums(its, upto[depth[its]] - upto[above])
+    value = ratio(overlap, np.where(n_ideal > 0, best, 0.0))
+    too_many = np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
+    return write_over_orders(value, too_many, compat, judged, {"p": p, "normalize": normalize})

@@ -9,6 +9,7 @@ from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Count
+from rankeval.measures.incomplete import judged_rows, number_before
 
 
 def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
@@ -93,17 +94,4 @@ def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
 
     In [0, 1], higher is better; 0/0 if nothing was retrieved.
     """
-    depth = judged.depth(cutoff)
-    if judged.judged is None:
-        seen = depth.astype(np.float64)
-    else:
-        before = np.concatenate(([0], np.cumsum(judged.judged)))
-        begin = judged.offsets[:-1]
-        stop = begin + depth
-        seen = (before[stop] - before[begin]).astype(np.float64)
-        start, end, query = judged.ties
-        crossed = (start < stop[query]) & (stop[query] < end)
-        start, end, query = start[crossed], end[crossed], query[crossed]
-        share = (stop[query] - start) / (end - start)
-        seen[query] = before[start] - before[begin[query]] + share * (before[end] - before[start])
-    return ratio(seen, depth)
+    return ratio(judged.mean_within(judged.ties, number_before(judged_rows(judged)), cutoff), judged.depth(cutoff))

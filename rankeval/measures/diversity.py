@@ -65,14 +65,15 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
     return ratio(judged.sums(parts.query[counted], values[counted]), number)
 
 
-def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats, cutoff: int | None) -> Floats:
+def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return the discounted gain of each query; every repetition of an aspect reduces its gain by 1 - alpha."""
     if not 0 <= alpha <= 1:
         raise InvalidInput(f"alpha, the intolerance of repetition, must be in [0, 1] (found {alpha})")
     # A cascade in which a relevant document "stops" a share alpha of the users leaves 1 - alpha for the next one.
     parts = by_aspect(judged)
     gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
-    return judged.sums(parts.query, cascade(parts.judged, gain, alpha * gain, discount, cutoff))
+    padded = np.concatenate([discount, np.zeros(max(0, int(judged.n_retrieved.max(initial=0)) - len(discount)))])
+    return judged.sums(parts.query, cascade(parts.judged, gain, alpha * gain, padded, len(discount)))
 
 
 def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
@@ -126,20 +127,12 @@ def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Flo
     """Return the novelty gain divided by that of a list in which every document is relevant to every aspect."""
     most = (discount * (1 - alpha) ** np.arange(len(discount))).sum()
     _, number = _counted_aspects(judged, rel)
-    depth = len(discount)
-    return ratio(_novelty(judged, rel, alpha, _padded(judged, discount), depth), number * most)
+    return ratio(_novelty(judged, rel, alpha, discount), number * most)
 
 
 def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return the novelty gain divided by that of the greedy order."""
-    value = _novelty(judged, rel, alpha, _padded(judged, discount), len(discount))
-    return ratio(value, _greedy(judged, rel, alpha, discount))
-
-
-def _padded(judged: Judged, discount: Floats) -> Floats:
-    """Return the discounts, with zeros appended down to the end of the longest list."""
-    longest = int(judged.n_retrieved.max(initial=0))
-    return np.concatenate([discount, np.zeros(max(0, longest - len(discount)))])
+    return ratio(_novelty(judged, rel, alpha, discount), _greedy(judged, rel, alpha, discount))
 
 
 @family(
@@ -250,7 +243,7 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
     In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
     _, number = _counted_aspects(judged, rel)
-    value = _novelty(judged, rel, alpha, _patience(judged, beta), None)
+    value = _novelty(judged, rel, alpha, _patience(judged, beta))
     return ratio((1 - (1 - alpha) * beta) * value, number)
 
 
@@ -271,8 +264,7 @@ def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0
     In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
     document.
     """
-    discount = _patience(judged, beta)
-    return ratio(_novelty(judged, rel, alpha, discount, None), _greedy(judged, rel, alpha, discount))
+    return _to_greedy(judged, rel, alpha, _patience(judged, beta))
 
 
 @family(

@@ -64,17 +64,14 @@ def write_expected(judged: Judged, gain: Floats, patience: Floats, value: Floats
     value : ndarray of shape (n_queries,)
         The values. Those of queries without tied rows stay.
     """
-    seen = judged.groups.start - judged.offsets[judged.groups.query] < len(patience)
-    groups = Groups(*(part[seen] for part in judged.groups))
+    groups = judged.groups.of(judged.groups.start - judged.offsets[judged.groups.query] < len(patience))
     too_many = np.zeros(judged.n_queries, dtype=bool)
     queries = np.unique(groups.query)
     step = max(1, min(CELLS // len(patience), 1024))
     for first in range(0, len(queries), step):
         some = queries[first : first + step]
         low, high = np.searchsorted(groups.query, (some[0], some[-1] + 1))
-        value[some], too_many[some] = _of_queries(
-            judged, Groups(*(part[low:high] for part in groups)), gain, patience, some
-        )
+        value[some], too_many[some] = _of_queries(judged, groups.of(slice(low, high)), gain, patience, some)
     return too_many
 
 

@@ -45,7 +45,7 @@ CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,
     "needs": ("grades", "aspects", "groups"),
     "monotone": ("", "order", "grade"),
-    "expected": ("orders", "orders of hits"),  # or a kernel
+    "expected": ("kernel", "orders", "orders of hits"),  # or a function
 }
 """The words that a declaration knows."""
 
@@ -71,12 +71,12 @@ class Family:
         How the values of queries become one number.
     linear : bool
         Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
-    expected : callable, "orders" or "orders of hits", optional
-        For the others: the kernel that gives the mean over the orders of tied rows; "orders" if there is no formula
-        (see ``rankeval.measures.tie_enumeration``), "orders of hits" if the kernel only sees which rows are relevant at
-        ``rel``.
+    expected : callable, "kernel", "orders" or "orders of hits", optional
+        For the others: the function that gives the mean over the orders of tied rows; "kernel" if the kernel itself
+        does; "orders" if there is no formula (see ``rankeval.measures.tie_enumeration``), "orders of hits" if the
+        kernel only sees which rows are relevant at ``rel``.
     exact_to : str
-        Up to where that mean is exact, in words; "" if always, or if ``expected`` is a word. Beyond, orders are drawn:
+        Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders. Beyond, orders are drawn:
         a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.aliases``).
@@ -142,7 +142,7 @@ class Family:
             value = getattr(self, rule)
             if isinstance(value, str) and value not in known:
                 raise unknown(f"value of {rule}", value, known)
-        if isinstance(self.expected, str):
+        if self.expected in ("orders", "orders of hits"):
             object.__setattr__(self, "exact_to", EXACT_TO)
 
     def __call__(self, kernel: Kernel) -> Kernel:
@@ -298,7 +298,7 @@ class Measure:
                 "Qrels.read(path, format='ndeval'), or give Qrels(..., aspect=...)"
             )
         kernel, expected, parameters = self.family.kernel, self.family.expected, dict(self.parameters)
-        if expected is None or not judged.has_open_ties:
+        if expected in (None, "kernel") or not judged.has_open_ties:
             return kernel(judged, **parameters)
         if isinstance(expected, str):
             hits = {"rel": self.family.defaults["rel"], **parameters}["rel"] if expected == "orders of hits" else None

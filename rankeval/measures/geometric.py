@@ -26,7 +26,7 @@ from rankeval.measures.family import family
 from rankeval.measures.incomplete import EPSILON, bpref, judged_rows, number_before
 from rankeval.measures.lattice import Mixed, as_listed, mixed_groups, outside, relevant_or_not, worst_ranks
 from rankeval.measures.ranked import LEAST_AP, average_precision
-from rankeval.measures.tie_enumeration import over_orders
+from rankeval.measures.tie_enumeration import write_over_orders
 
 _LARGE = "2,000 tied rows, and more where few of them are relevant"
 _EXACT_TO = f"{_LARGE}, and R = {{}} (beyond, some order may have a value between 0 and 0.00001)"
@@ -59,9 +59,7 @@ def _expected_gm_ap(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     value = gm_average_precision(as_listed(judged), **parameters)
     sums = _sum_of_precisions(judged, rel, cutoff)
     bounded = _bounded_log(judged, sums, rel, LEAST_AP, value)
-    if bounded.any():
-        value[bounded] = over_orders(gm_average_precision, judged, parameters, only=bounded, rel=rel)
-    return value
+    return write_over_orders(value, bounded, gm_average_precision, judged, parameters, rel=rel)
 
 
 def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None = None) -> HitSum:
@@ -119,9 +117,7 @@ def _expected_yaap(judged: Judged, *, rel: float = 1) -> Floats:
     handed_over = tied & ((rest <= 0) | too_large(sums.groups, judged.n_queries))
     query = np.flatnonzero(tied & ~handed_over)
     value[query] = mean_log(found, query)[0] - mean_log(lacking, query)[0]
-    if handed_over.any():
-        value[handed_over] = over_orders(yet_another_average_precision, judged, {"rel": rel}, only=handed_over, rel=rel)
-    return value
+    return write_over_orders(value, handed_over, yet_another_average_precision, judged, {"rel": rel}, rel=rel)
 
 
 @family(
@@ -149,9 +145,7 @@ def _expected_gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
     """Return the mean of gm_Bpref over the orders of tied rows."""
     value = gm_bpref(as_listed(judged), rel=rel)
     bounded = _bounded_log(judged, _sum_of_bpref(judged, rel), rel, EPSILON, value)
-    if bounded.any():
-        value[bounded] = over_orders(gm_bpref, judged, {"rel": rel}, only=bounded)
-    return value
+    return write_over_orders(value, bounded, gm_bpref, judged, {"rel": rel})
 
 
 def _sum_of_bpref(judged: Judged, rel: float) -> HitSum:

@@ -25,7 +25,7 @@ from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, by_composition
 from rankeval.measures.family import family
 from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
-from rankeval.measures.tie_enumeration import over_orders
+from rankeval.measures.tie_enumeration import write_over_orders
 
 _CELLS = 2**18
 """Most cells of a table: it stays in the processor's cache."""
@@ -79,7 +79,7 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
     best_first = best_first[gain[best_first] > 0]
     upto = np.cumsum(judged.counts[:, best_first], axis=1)
     falling = np.append(gain[best_first], 0.0)
-    gains = _mean_gains(judged, gain)
+    gains = judged.groups.averaged(gain[judged.code])
     n_ranks = np.maximum(judged.n_retrieved, upto[:, -1] if upto.shape[1] else 0)
     shortest_first = np.argsort(n_ranks, kind="stable")
     first = 0
@@ -100,27 +100,26 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
         first = last
 
 
-def _mean_gains(judged: Judged, gain: Floats) -> Floats:
-    """Return the gain of each row; for a tied row the mean of its group."""
-    gains: Floats = gain[judged.code]
-    if len(judged.groups.start):
-        row, group = judged.tied_rows()
-        mean = np.bincount(group, weights=gains[row]) / (judged.groups.end - judged.groups.start)
-        gains[row] = mean[group]
-    return gains
-
-
 def _in_order(values: Floats) -> Floats:
     """Return the sum of each row, added from the left: padding with zeros then does not change the last bit."""
     return np.cumsum(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values))
 
 
-def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Return nDCGrel; for tied rows its mean over orders.
+@family(
+    "nDCGrel",
+    title="nDCG averaged over relevant documents",
+    formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list if not retrieved",
+    source="Buckley, trec_eval",
+    expected="kernel",
+    spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
+)
+def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Mean of nDCG at the ranks of the documents with a gain above 0.
 
-    Take a group of m rows, r of them with a gain above 0. The row at each place has a gain with chance r/m. If so, the
-    rows above it in the group are a random choice of the others, and their mean gain follows.
+    In [0, 1], higher is better; 0/0 without such documents. ``gain`` as of DCG.
     """
+    # In a group of m rows, r of them with a gain above 0, the row at each place has a gain with chance r/m. If so, the
+    # rows above it in the group are a random choice of the others, and their mean gain follows.
     gains = gains_of(judged, gain)
     discount = discounts_of(judged, "log2", 2, None)
     positive = (gains > 0)[judged.code].astype(np.float64)
@@ -158,22 +157,6 @@ def _ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
         total = _in_order(share) + (n_positive - _in_order(chance)) * last
         value[table.query[some]] = total[some] / n_positive[some]
     return value
-
-
-@family(
-    "nDCGrel",
-    title="nDCG averaged over relevant documents",
-    formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list if not retrieved",
-    source="Buckley, trec_eval",
-    expected=_ndcg_rel,
-    spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
-)
-def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Mean of nDCG at the ranks of the documents with a gain above 0.
-
-    In [0, 1], higher is better; 0/0 without such documents. ``gain`` as of DCG.
-    """
-    return _ndcg_rel(judged, gain=gain)
 
 
 @family(
@@ -252,9 +235,7 @@ def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
                 by_group[groups] += kind.gain * kind.mean(len(groups), discount)
     total += np.bincount(query, by_group, judged.n_queries)
     value = ratio(total, best)
-    if too_many.any():
-        value[too_many] = over_orders(normalised_gain, judged, {"gain": gain}, only=too_many)
-    return value
+    return write_over_orders(value, too_many, normalised_gain, judged, {"gain": gain})
 
 
 @family(
@@ -281,16 +262,25 @@ def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats
     return value
 
 
-def _bin_g(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return binG; for tied rows its mean over orders.
+@family(
+    "binG",
+    title="normalised gain, binary",
+    formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not relevant)",
+    source="Buckley, trec_eval",
+    expected="kernel",
+    spellings={"trec_eval": ("binG",)},
+)
+def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
+    """Gain of the relevant documents, discounted by the rows above that are not relevant: between AP and nDCG.
 
-    Take a group with u rows that are not relevant. A relevant row of the group has 0, 1 ... u of them above it, each
-    number with equal chance.
+    In [0, 1], higher is better; 0/0 without relevant documents.
     """
     found = judged.relevant(rel)
     above = found.rank - found.hits
     part = 1 / np.log2(2 + above)
     if len(judged.groups.start):
+        # In a group with u rows that are not relevant, a relevant row has 0, 1 ... u of them above it, each number with
+        # equal chance: the mean over these numbers.
         start, end, query = judged.groups
         prefix = judged.prefix(rel).astype(np.int64)
         relevant = prefix[end] - prefix[start]
@@ -301,21 +291,4 @@ def _bin_g(judged: Judged, *, rel: float = 1) -> Floats:
         row, group = judged.tied_rows()
         hit = judged.code[row] >= judged.threshold(rel)
         part[prefix[row[hit]]] = mean[group[hit]]
-    total, n_relevant = judged.sums(found.query, part), judged.n_relevant(rel)
-    return ratio(total, n_relevant)
-
-
-@family(
-    "binG",
-    title="normalised gain, binary",
-    formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not relevant)",
-    source="Buckley, trec_eval",
-    expected=_bin_g,
-    spellings={"trec_eval": ("binG",)},
-)
-def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
-    """Gain of the relevant documents, discounted by the rows above that are not relevant: between AP and nDCG.
-
-    In [0, 1], higher is better; 0/0 without relevant documents.
-    """
-    return _bin_g(judged, rel=rel)
+    return ratio(judged.sums(found.query, part), judged.n_relevant(rel))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import BELOW_ALL, Judged
@@ -44,11 +44,19 @@ def _sum_of_capped(upto: Ints, cap: Ints) -> Floats:
     return total
 
 
-def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return bpref; for tied rows its mean over orders.
+@family(
+    "Bpref",
+    title="binary preference",
+    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: documents judged not relevant",
+    source="Buckley & Voorhees 2004, in the form of trec_eval since 2005",
+    doi="10.1145/1008992.1009000",
+    expected="kernel",
+    spellings={"trec_eval": ("bpref",), "ir_measures": ("Bpref", "BPref"), "ranx": ("bpref",)},
+)
+def bpref(judged: Judged, *, rel: float = 1) -> Floats:
+    """Share of relevant documents above those judged not relevant; unjudged documents are ignored.
 
-    Take a group with u rows judged not relevant. A relevant row of the group has 0, 1 ... u of them above it, each
-    number with equal chance.
+    In [0, 1], higher is better; 0/0 without relevant documents.
     """
     first = judged.threshold(rel)
     found = judged.relevant(rel)
@@ -59,6 +67,8 @@ def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
     worst = np.minimum(judged.counts[:, :first].sum(axis=1), n_relevant)
     capped = np.minimum(above, n_relevant[found.query]).astype(np.float64)
     if len(judged.ties.start):
+        # In a group with u rows judged not relevant, a relevant row has 0, 1 ... u of them above it, each number with
+        # equal chance: the mean over these numbers.
         start, end, query = judged.ties
         so_far, inside = total[start] - total[judged.offsets[query]], total[end] - total[start]
         cap = n_relevant[query]
@@ -67,25 +77,7 @@ def _bpref(judged: Judged, *, rel: float = 1) -> Floats:
         hit = judged.code[row] >= first
         capped[judged.prefix(rel)[row[hit]]] = mean[group[hit]]
     share = ratio(capped, worst[found.query], otherwise=0.0)
-    value = judged.sums(found.query, 1 - share)
-    return ratio(value, n_relevant)
-
-
-@family(
-    "Bpref",
-    title="binary preference",
-    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: documents judged not relevant",
-    source="Buckley & Voorhees 2004, in the form of trec_eval since 2005",
-    doi="10.1145/1008992.1009000",
-    expected=_bpref,
-    spellings={"trec_eval": ("bpref",), "ir_measures": ("Bpref", "BPref"), "ranx": ("bpref",)},
-)
-def bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Share of relevant documents above those judged not relevant; unjudged documents are ignored.
-
-    In [0, 1], higher is better; 0/0 without relevant documents.
-    """
-    return _bpref(judged, rel=rel)
+    return ratio(judged.sums(found.query, 1 - share), n_relevant)
 
 
 def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
@@ -93,37 +85,6 @@ def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, r
     known = relevant + nonrelevant
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
     return (1 + (known + pooled) * share) / rank
-
-
-def _inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
-    """Return infAP; for tied rows its mean over orders."""
-    first = judged.threshold(rel)
-    found = judged.relevant(rel)
-    known = judged_rows(judged)
-    nonrelevant = number_before(known & (judged.code < first))
-    level = np.asarray(judged.levels)
-    pooled = number_before(~known & ((level < 0) & (level > BELOW_ALL))[judged.code])
-    begin = judged.offsets[found.query]
-    value = _precision_expected(
-        (found.hits - 1).astype(np.float64),
-        (nonrelevant[found.row] - nonrelevant[begin]).astype(np.float64),
-        (pooled[found.row] - pooled[begin]).astype(np.float64),
-        found.rank.astype(np.float64),
-    )
-    if len(judged.ties.start):
-        row, _ = judged.ties.rows()
-        hits = judged.prefix(rel)
-        value[hits[row[judged.code[row] >= first]]] = 0
-    total = judged.sums(found.query, value)
-    for start, end, query in zip(*(part.tolist() for part in judged.ties), strict=True):
-        begins = judged.offsets[query]
-        counts = [
-            (int(sums[start] - sums[begins]), int(sums[end] - sums[start]))
-            for sums in (judged.prefix(rel), nonrelevant, pooled)
-        ]
-        total[query] += _inf_ap_of_group(start - int(begins), end - start, *counts)
-    n_relevant = judged.n_relevant(rel)
-    return ratio(total, n_relevant)
 
 
 def _inf_ap_of_group(
@@ -175,7 +136,7 @@ def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
     formula="(1/R) sum over relevant rows of (1 + pooled above * (r + e) / (r + n + 2e)) / rank; e = 0.00001",
     source="Yilmaz & Aslam 2006",
     doi="10.1145/1183614.1183633",
-    expected=_inf_ap,
+    expected="kernel",
     spellings={"trec_eval": ("infAP",), "ir_measures": ("infAP", "InfAP")},
 )
 def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
@@ -185,21 +146,30 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     hence not relevant. If the convention says so, a label below zero means pooled but not judged. A perfect ranking
     scores a little below 1, because the estimate adds a small e to its counts.
     """
-    return _inf_ap(judged, rel=rel)
-
-
-def _unjudged_within(judged: Judged, cutoff: int | None) -> Floats:
-    """Return the number of unjudged rows within the cut-off; for tied rows its mean over orders."""
-    total = number_before(~judged_rows(judged))
-    begin = judged.offsets[:-1]
-    stop = begin + judged.depth(cutoff)
-    found: Floats = (total[stop] - total[begin]).astype(np.float64)
-    start, end, query = judged.ties
-    crossed = (start < stop[query]) & (stop[query] < end)
-    start, end, query = start[crossed], end[crossed], query[crossed]
-    share = (stop[query] - start) / (end - start)
-    found[query] = total[start] - total[begin[query]] + share * (total[end] - total[start])
-    return found
+    first = judged.threshold(rel)
+    found = judged.relevant(rel)
+    known = judged_rows(judged)
+    nonrelevant = number_before(known & (judged.code < first))
+    level = np.asarray(judged.levels)
+    pooled = number_before(~known & ((level < 0) & (level > BELOW_ALL))[judged.code])
+    begin = judged.offsets[found.query]
+    value = _precision_expected(
+        (found.hits - 1).astype(np.float64),
+        (nonrelevant[found.row] - nonrelevant[begin]).astype(np.float64),
+        (pooled[found.row] - pooled[begin]).astype(np.float64),
+        found.rank.astype(np.float64),
+    )
+    hits = judged.prefix(rel)
+    row, _ = judged.ties.rows()
+    value[hits[row[judged.code[row] >= first]]] = 0  # counted by group
+    total = judged.sums(found.query, value)
+    for start, end, query in zip(*(part.tolist() for part in judged.ties), strict=True):
+        begins = judged.offsets[query]
+        counts = [
+            (int(sums[start] - sums[begins]), int(sums[end] - sums[start])) for sums in (hits, nonrelevant, pooled)
+        ]
+        total[query] += _inf_ap_of_group(start - int(begins), end - start, *counts)
+    return ratio(total, judged.n_relevant(rel))
 
 
 @family(
@@ -216,7 +186,7 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
 
     In [0, 1]; with a high share the other measures rest on few judgments. 0/0 for an empty list without a cut-off.
     """
-    found = _unjudged_within(judged, cutoff)
+    found = judged.mean_within(judged.ties, number_before(~judged_rows(judged)), cutoff)
     size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
     return ratio(found, size)
 
@@ -234,12 +204,11 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
 )
 def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
     """Count of retrieved documents that were judged not relevant, added up over queries."""
-    flags = judged_rows(judged) & (judged.code < judged.threshold(rel))
-    total = number_before(flags)
+    total = number_before(judged_rows(judged) & (judged.code < judged.threshold(rel)))
     return np.diff(total[judged.offsets]).astype(np.float64)
 
 
-def _persistence(judged: Judged, p: float) -> Floats:
+def persistence(judged: Judged, p: float) -> Floats:
     """Return p^(rank - 1) for the ranks of the longest list."""
     if not 0 <= p < 1:
         raise InvalidInput(f"p, the chance that a user reads on, must be in [0, 1) (found {p})")
@@ -281,11 +250,10 @@ def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutof
     ("binary"), its label divided by the greatest label of the query ("scaled", as in trec_eval 10), or its label
     ("linear"). ranx has linear gains, against its description; the value may then exceed 1.
     """
-    if gain not in RBP_GAINS:
-        raise unknown("gain of RBP", gain, RBP_GAINS)
+    chosen("gain of RBP", gain, RBP_GAINS)
     label = np.asarray(judged.levels, dtype=np.float64)
     gains = np.where(label >= rel, 1.0 if gain == "binary" else label, 0.0)
-    value = (1 - p) * judged.discounted(gains, _persistence(judged, p), cutoff)
+    value = (1 - p) * judged.discounted(gains, persistence(judged, p), cutoff)
     if gain == "scaled":
         greatest = np.max(np.where(judged.counts > 0, label, 0.0), axis=1, initial=0.0)
         value /= np.maximum(greatest, 1.0)
@@ -296,32 +264,13 @@ RULES = ("exact", "trec_eval-10")
 """RBPResid of a list without unjudged rows: the weight of the ranks beyond the list ("exact"), or 0."""
 
 
-def _residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
-    """Return RBPResid; for tied rows its mean over orders."""
-    if rule not in RULES:
-        raise unknown("rule of RBPResid", rule, RULES)
-    weight = _persistence(judged, p)
-    open_rows = (~judged_rows(judged)).astype(np.float64)
-    row, group = judged.ties.rows()
-    if len(row):
-        mean = np.bincount(group, weights=open_rows[row]) / (judged.ties.end - judged.ties.start)
-        open_rows[row] = mean[group]
-    row = np.flatnonzero(open_rows)
-    query = np.searchsorted(judged.offsets, row, side="right") - 1
-    within = judged.sums(query, open_rows[row] * weight[row - judged.offsets[query]])
-    value: Floats = (1 - p) * within + weight[judged.n_retrieved]
-    if rule == "trec_eval-10":
-        value[within == 0] = 0
-    return value
-
-
 @family(
     "RBPResid",
     title="residual of rank-biased precision",
     formula="(1 - p) sum over unjudged rows of p^(rank - 1), plus p^retrieved for the ranks beyond the list",
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",
-    expected=_residual,
+    expected="kernel",
     greater_is_better=False,
     spellings={"trec_eval-10": (Spelling("rbp_resid", {"p": 0.9, "rule": "trec_eval-10"}),)},
 )
@@ -331,4 +280,13 @@ def rbp_residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
     In [0, 1]; a lower value means that RBP is known more exactly. ``rule="trec_eval-10"`` gives 0 if every retrieved
     document is judged, although the documents beyond the list are still unknown.
     """
-    return _residual(judged, p=p, rule=rule)
+    chosen("rule of RBPResid", rule, RULES)
+    weight = persistence(judged, p)
+    open_rows = judged.ties.averaged((~judged_rows(judged)).astype(np.float64))
+    row = np.flatnonzero(open_rows)
+    query = np.searchsorted(judged.offsets, row, side="right") - 1
+    within = judged.sums(query, open_rows[row] * weight[row - judged.offsets[query]])
+    value: Floats = (1 - p) * within + weight[judged.n_retrieved]
+    if rule == "trec_eval-10":
+        value[within == 0] = 0
+    return value

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
@@ -27,7 +27,7 @@ from rankeval.measures.expected_interpolated import (
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.lattice import relevant_or_not, worst_ranks
-from rankeval.measures.tie_enumeration import over_orders
+from rankeval.measures.tie_enumeration import write_over_orders
 
 Flags = NDArray[np.bool_]
 
@@ -71,8 +71,7 @@ def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
 
 def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
     """Return the number of hits of each query at which a recall level is reached."""
-    if rule not in RULES:
-        raise unknown("rule of interpolation", rule, RULES)
+    chosen("rule of interpolation", rule, RULES)
     if not 0 <= level <= 1:
         raise InvalidInput(f"a recall level must be in [0, 1] (found {level})")
     return np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
@@ -91,38 +90,26 @@ def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Float
     return value
 
 
-def _expected_by_level(judged: Judged, levels: tuple[float, ...], rule: str, rel: float) -> tuple[Floats, Flags]:
-    """Return the mean over orders by level and query, and a mask of the queries that have too many orders."""
-    groups, alone = relevant_or_not(judged, rel)
-    rank = worst_ranks(judged, rel, groups, alone)
-    needed = np.array([_needed(judged, level, rule, rel) for level in levels])
-    worst = np.array([_interpolated(judged, rank, one, rel) for one in needed])
-    asked = RecallLevels(needed, worst)
-    groups = groups.of(np.flatnonzero(order_matters(groups, asked).any(axis=0)))
-    too_many: Flags = n_states(groups, judged.n_queries) > MOST
-    return mean_interpolated(groups.of(np.flatnonzero(~too_many[groups.query])), asked), too_many
-
-
 def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
-    """Return the mean of IPrec over the orders of tied rows."""
-    by_level, too_many = _expected_by_level(judged, (recall,), rule, rel)
-    value: Floats = by_level[0]
-    parameters = {"recall": recall, "rule": rule, "rel": rel}
-    if too_many.any():
-        value[too_many] = over_orders(interpolated_precision, judged, parameters, only=too_many, rel=rel)
-    return value
+    """Return the mean of IPrec over the orders of tied rows: IAP11 with one level."""
+    return _expected_average(judged, levels=(recall,), rule=rule, rel=rel)
 
 
 def _expected_average(
     judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
 ) -> Floats:
     """Return the mean of IAP11 over the orders of tied rows."""
-    by_level, too_many = _expected_by_level(judged, levels, rule, rel)
+    groups, alone = relevant_or_not(judged, rel)
+    rank = worst_ranks(judged, rel, groups, alone)
+    needed = np.array([_needed(judged, level, rule, rel) for level in levels])
+    worst = np.array([_interpolated(judged, rank, one, rel) for one in needed])
+    asked = RecallLevels(needed, worst)
+    groups = groups.of(np.flatnonzero(order_matters(groups, asked).any(axis=0)))
+    too_many = n_states(groups, judged.n_queries) > MOST
+    by_level = mean_interpolated(groups.of(np.flatnonzero(~too_many[groups.query])), asked)
     value: Floats = np.add.accumulate(by_level[::-1])[-1] / len(levels)
     parameters = {"levels": levels, "rule": rule, "rel": rel}
-    if too_many.any():
-        value[too_many] = over_orders(eleven_point_average, judged, parameters, only=too_many, rel=rel)
-    return value
+    return write_over_orders(value, too_many, eleven_point_average, judged, parameters, rel=rel)
 
 
 @family(

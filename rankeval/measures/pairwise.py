@@ -11,12 +11,24 @@ from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 
 
-def _pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the share of pairs in order; a tied pair is half in order.
+@family(
+    "PairAccuracy",
+    title="pairwise accuracy",
+    formula="pairs (relevant, not relevant) of rows to k with the relevant one above / all such pairs",
+    source="MacAvaney, Macdonald & Ounis 2022, ir_measures, which calls it Accuracy",
+    doi="10.1007/978-3-030-99739-7_38",
+    expected="kernel",
+    monotone="",
+    spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
+)
+def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.
 
-    If the cut-off divides a group of tied rows, the number of the group's relevant rows within the cut-off is random,
-    and the mean is over that number.
+    In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as not relevant.
+    Accuracy is another measure: the share of a collection's documents that are classified rightly.
     """
+    # A tied pair is half in order. If the cut-off divides a group of tied rows, the number of the group's relevant rows
+    # within it is random, and the mean is over that number.
     begin, prefix = judged.offsets[:-1], judged.prefix(rel)
     stop = begin + judged.depth(cutoff)
     start, end, query = judged.groups
@@ -73,26 +85,20 @@ def _over_draws(
 
 
 @family(
-    "PairAccuracy",
-    title="pairwise accuracy",
-    formula="pairs (relevant, not relevant) of rows to k with the relevant one above / all such pairs",
-    source="MacAvaney, Macdonald & Ounis 2022, ir_measures, which calls it Accuracy",
-    doi="10.1007/978-3-030-99739-7_38",
-    expected=_pair_accuracy,
-    monotone="",
-    spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
+    "OPA",
+    title="ordered pair accuracy",
+    formula="pairs of rows of unlike grades with the better one above / all such pairs",
+    source="Pasumarthi et al. 2019, TensorFlow Ranking",
+    doi="10.1145/3292500.3330677",
+    expected="kernel",
+    monotone="order",
 )
-def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.
+def ordered_pair_accuracy(judged: Judged) -> Floats:
+    """Share of the retrieved pairs of unlike grades that are in order.
 
-    In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as not relevant.
-    Accuracy is another measure: the share of a collection's documents that are classified rightly.
+    In [0, 1], higher is better; 0/0 without such a pair.
     """
-    return _pair_accuracy(judged, rel=rel, cutoff=cutoff)
-
-
-def _ordered_pairs(judged: Judged) -> Floats:
-    """Return the share of pairs of unlike grades that are in order; a tied pair is half in order."""
+    # A tied pair is half in order.
     begin = judged.offsets[:-1]
     query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
     zero = judged.threshold(0)
@@ -111,23 +117,6 @@ def _ordered_pairs(judged: Judged) -> Floats:
             prefix[judged.offsets[1:]] - prefix[begin]
         ).astype(np.float64)
     return ratio(in_order, pairs)
-
-
-@family(
-    "OPA",
-    title="ordered pair accuracy",
-    formula="pairs of rows of unlike grades with the better one above / all such pairs",
-    source="Pasumarthi et al. 2019, TensorFlow Ranking",
-    doi="10.1145/3292500.3330677",
-    expected=_ordered_pairs,
-    monotone="order",
-)
-def ordered_pair_accuracy(judged: Judged) -> Floats:
-    """Share of the retrieved pairs of unlike grades that are in order.
-
-    In [0, 1], higher is better; 0/0 without such a pair.
-    """
-    return _ordered_pairs(judged)
 
 
 @family(

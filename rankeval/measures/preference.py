@@ -21,12 +21,12 @@ parameter ``rule`` reproduces them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.aspect_queries import by_group
 from rankeval.join.aspects import AspectBlock
@@ -184,13 +184,6 @@ def num_prefs(judged: Judged) -> Floats:
     return _count(judged, fulfilled=False, count="all")
 
 
-def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
-    """Return NumPrefsFul; for tied rows its mean over orders."""
-    if count not in COUNTS:
-        raise unknown("count of preferences", count, COUNTS)
-    return _count(judged, fulfilled=True, count=count)
-
-
 @family(
     "NumPrefsFul",
     title="number of preferences fulfilled",
@@ -199,7 +192,7 @@ def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
     source="Buckley, trec_eval",
     aggregate="sum",
     bounds=(0.0, np.inf),
-    expected=_num_prefs_fulfilled,
+    expected="kernel",
     ascending=True,
     spellings={
         "trec_eval": ("prefs_num_prefs_ful", Spelling("prefs_num_prefs_ful_ret", {"count": "retrieved"})),
@@ -207,29 +200,7 @@ def _num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
 )
 def num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
     """Count of preferences that the ranking fulfils, added up over queries. ``count`` as of Prefs."""
-    return _num_prefs_fulfilled(judged, count=count)
-
-
-def _prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
-    """Return Prefs; for tied rows its mean over orders."""
-    if average not in AVERAGES:
-        raise unknown("average of preferences", average, AVERAGES)
-    if count not in COUNTS:
-        raise unknown("count of preferences", count, COUNTS)
-    value = np.full(judged.n_queries, np.nan)
-    for query, one in enumerate(_preferences(judged)):
-        may, possible = one.pairs(count)
-        if average == "group":
-            found = (one.prefers * one.fulfilled * may).sum(axis=(1, 2))
-            there = (one.prefers & possible).sum(axis=(1, 2))
-            if there.any():
-                value[query] = np.add.accumulate(found / np.maximum(there, 1))[-1] / len(there)
-            continue
-        times = one.prefers.sum(axis=0)
-        found, there = times * one.fulfilled * may, times * possible
-        if there.any():
-            value[query] = _by_pair(one, found, there) if average == "pair" else found.sum() / there.sum()
-    return value
+    return _count(judged, fulfilled=True, count=chosen("count of preferences", count, COUNTS))
 
 
 def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float:
@@ -264,7 +235,7 @@ def _spellings() -> tuple[Spelling, ...]:
     needs="groups",
     source="Buckley, trec_eval; Carterette, Bennett, Chickering & Dumais 2008",
     doi="10.1007/978-3-540-78646-7_5",
-    expected=_prefs,
+    expected="kernel",
     ascending=True,
     spellings={"trec_eval": _spellings()},
 )
@@ -275,7 +246,22 @@ def prefs(judged: Judged, *, average: str = "preference", count: str = "all") ->
     (of documents) or "group" (of judgments). ``count`` selects pairs: "all", those with both documents "retrieved", or
     those with at least one retrieved ("implied").
     """
-    return _prefs(judged, average=average, count=count)
+    chosen("average of preferences", average, AVERAGES)
+    chosen("count of preferences", count, COUNTS)
+    value = np.full(judged.n_queries, np.nan)
+    for query, one in enumerate(_preferences(judged)):
+        may, possible = one.pairs(count)
+        if average == "group":
+            found = (one.prefers * one.fulfilled * may).sum(axis=(1, 2))
+            there = (one.prefers & possible).sum(axis=(1, 2))
+            if there.any():
+                value[query] = np.add.accumulate(found / np.maximum(there, 1))[-1] / len(there)
+            continue
+        times = one.prefers.sum(axis=0)
+        found, there = times * one.fulfilled * may, times * possible
+        if there.any():
+            value[query] = _by_pair(one, found, there) if average == "pair" else found.sum() / there.sum()
+    return value
 
 
 RULES = ("exact", "trec_eval")
@@ -326,28 +312,13 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     return float(found / there) if there else np.nan
 
 
-def _prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
-    """Return PrefsR; for tied rows its mean over orders."""
-    if count not in COUNTS[:2]:
-        raise unknown("count of PrefsR", count, COUNTS[:2])
-    if rule not in RULES:
-        raise unknown("rule of PrefsR", rule, RULES)
-    value = np.zeros(judged.n_queries)
-    for query, one in enumerate(_preferences(judged)):
-        shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
-        if rule == "trec_eval" and np.isnan(shares).any():
-            continue  # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above 0
-        value[query] = np.nansum(shares) / len(shares) if len(shares) else np.nan
-    return value
-
-
 @family(
     "PrefsR",
     title="share of preferences fulfilled, with R others",
     formula="as Prefs by group, with the first R documents of grade 0; missing ones count as ranked below all others",
     needs="groups",
     source="Buckley, trec_eval",
-    expected=_prefs_balanced,
+    expected="kernel",
     ascending=True,
     spellings={
         "trec_eval": (
@@ -362,26 +333,15 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
     In [0, 1], higher is better; 0/0 without judgments. ``count`` is "all" or "retrieved". ``rule="trec_eval"`` also
     counts pairs of documents that are not relevant, as the program does against its description.
     """
-    return _prefs_balanced(judged, count=count, rule=rule)
-
-
-def _mean_over_groups(judged: Judged, *, of: str, rel: float = 1, **parameters: Any) -> Floats:
-    """Return AvgJG; for tied rows its mean over orders, if the measure ``of`` has one."""
-    given = {name: value for name, value in parameters.items() if value is not None}
-    one = FAMILIES[of].with_parameters(**given, rel=rel) if of in FAMILIES else None
-    if one is None:
-        raise unknown("measure", of, FAMILIES)
-    if judged.aspects is None:
-        return one.values(judged)
-    parts = by_group(judged)
-    query = parts.query
-    parts.judged.drawn.clear()  # the parts are cached, and another measure may have left standard errors there
-    values = np.nan_to_num(one.values(parts.judged))
-    groups = np.bincount(query, minlength=judged.n_queries)
-    for part, error in parts.judged.drawn.items():
-        its = int(query[part])  # groups are drawn independently: the squares of their errors add up
-        judged.drawn[its] = float(np.hypot(judged.drawn.get(its, 0.0), error / groups[its]))
-    return ratio(judged.sums(query, values), groups)
+    chosen("count of PrefsR", count, COUNTS[:2])
+    chosen("rule of PrefsR", rule, RULES)
+    value = np.zeros(judged.n_queries)
+    for query, one in enumerate(_preferences(judged)):
+        shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
+        if rule == "trec_eval" and np.isnan(shares).any():
+            continue  # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above 0
+        value[query] = np.nansum(shares) / len(shares) if len(shares) else np.nan
+    return value
 
 
 @family(
@@ -391,7 +351,7 @@ def _mean_over_groups(judged: Judged, *, of: str, rel: float = 1, **parameters: 
     needs="groups",
     source="Buckley, trec_eval",
     bounds=(-np.inf, np.inf),
-    expected=_mean_over_groups,
+    expected="kernel",
     exact_to="the limit of the measure `of`",
     spellings={
         "trec_eval": (
@@ -408,4 +368,16 @@ def average_over_groups(
 
     Bounds as of that measure. Judgments without groups count as one group.
     """
-    return _mean_over_groups(judged, of=of, rel=rel, multiple=multiple, cutoff=cutoff)
+    given = {name: value for name, value in {"multiple": multiple, "cutoff": cutoff}.items() if value is not None}
+    one = FAMILIES[chosen("measure", of, FAMILIES)].with_parameters(**given, rel=rel)
+    if judged.aspects is None:
+        return one.values(judged)
+    parts = by_group(judged)
+    query = parts.query
+    parts.judged.drawn.clear()  # the parts are cached, and another measure may have left standard errors there
+    values = np.nan_to_num(one.values(parts.judged))
+    groups = np.bincount(query, minlength=judged.n_queries)
+    for part, error in parts.judged.drawn.items():
+        its = int(query[part])  # groups are drawn independently: the squares of their errors add up
+        judged.drawn[its] = float(np.hypot(judged.drawn.get(its, 0.0), error / groups[its]))
+    return ratio(judged.sums(query, values), groups)

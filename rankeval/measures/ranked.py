@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
-from rankeval.join.judged import Judged
+from rankeval.join.judged import Groups, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 
@@ -71,11 +71,10 @@ def _expected_normalized_ap(
     value = _normalized(total, judged, rel, cutoff, normalizer)
     if normalizer == "hits" and cutoff is not None:
         # The divisor depends on the order, too, if the cut-off divides a group.
-        start, end, query = judged.groups
-        crossed = np.flatnonzero((start - judged.offsets[query] < cutoff) & (cutoff < end - judged.offsets[query]))
-        if len(crossed):
-            above = total[query[crossed]] - within[crossed]
-            value[query[crossed]] = _ap_by_hits_seen(judged, rel, cutoff, crossed, above)
+        divided = judged.groups.divided(judged.offsets[:-1] + cutoff)
+        groups = judged.groups.of(divided)
+        above = total[groups.query] - within[divided]
+        value[groups.query] = _ap_by_hits_seen(judged, rel, cutoff, groups, above)
     return value
 
 
@@ -100,20 +99,20 @@ def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) ->
     return np.bincount(group, weights=part, minlength=len(start)).astype(np.float64, copy=False)
 
 
-def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, crossed: NDArray[np.int64], above: Floats) -> Floats:
+def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, groups: Groups, above: Floats) -> Floats:
     """Return the mean of AP divided by the hits within the cut-off, for groups that the cut-off divides.
 
     The mean is over the number x of the group's relevant rows within the cut-off. Given x, the places above the cut-off
     form a group of their own with x relevant rows.
     """
-    start, end, query = (part[crossed] for part in judged.groups)
+    start, end, query = groups
     prefix, begin = judged.prefix(rel).astype(np.int64), judged.offsets[query]
     ahead, seen, size = start - begin, cutoff - (start - begin), end - start
     before, relevant = prefix[start] - prefix[begin], prefix[end] - prefix[start]
     inverse = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, cutoff + 1))))
     first = inverse[cutoff] - inverse[ahead]  # of 1 / rank over the places seen, and of (j - 1) / rank
     later = seen - (ahead + 1) * first
-    value = np.zeros(len(crossed))
+    value = np.zeros(len(query))
     for hits in range(int(np.minimum(seen, relevant).max(initial=-1)) + 1):
         each = (before + 1) * first + (hits - 1) / np.maximum(seen - 1, 1) * later
         chance = hypergeometric(size, relevant, seen, hits)

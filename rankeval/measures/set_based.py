@@ -185,10 +185,9 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
     value = (judged.hits(rel, cutoff) > 0).astype(np.float64)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)
-    start, end, query = judged.groups
     # Only a group that the cut-off divides is random, and only if there is no hit above it.
-    crossed = (start < stop[query]) & (stop[query] < end) & (prefix[start] == prefix[begin[query]])
-    start, end, query = start[crossed], end[crossed], query[crossed]
+    divided = judged.groups.of(judged.groups.divided(stop))
+    start, end, query = divided.of(prefix[divided.start] == prefix[begin[divided.query]])
     size, relevant, drawn = end - start, prefix[end] - prefix[start], stop[query] - start
     # The chance that all drawn rows are not relevant, row by row: (u/m) (u-1)/(m-1) ... with u of m not relevant.
     none = np.ones(len(size))

@@ -132,6 +132,21 @@ def over_orders(
     return value
 
 
+def write_over_orders(
+    value: Floats,
+    too_large: NDArray[np.bool_],
+    kernel: Callable[..., Floats],
+    judged: Judged,
+    parameters: Mapping[str, Any],
+    *,
+    rel: float | None = None,
+) -> Floats:
+    """Write the mean over orders into the values of the queries that are too large for a formula; return all values."""
+    if too_large.any():
+        value[too_large] = over_orders(kernel, judged, parameters, only=too_large, rel=rel)
+    return value
+
+
 def _as_hits(judged: Judged, rel: float) -> Judged:
     """Return the chunk with one label for all relevant rows, and one for all others."""
     first = judged.threshold(rel)
@@ -179,8 +194,7 @@ def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Order
     begin, upto = judged.offsets[:-1], judged.offsets[:-1].copy()
     upto[queries] += visible
     ties = with_unlike_labels(judged.ties, kind)
-    seen = ties.start < upto[ties.query]
-    start, end, query = (part[seen] for part in ties)
+    start, end, query = ties.of(ties.start < upto[ties.query])
     for low, high in pairwise(np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(query)).tolist()):
         one = int(query[low])
         top, bottom = int(begin[one]), int(upto[one])
