@@ -19,9 +19,8 @@ rounding, and rounding depends on the order: see `_stops_at`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -31,11 +30,11 @@ from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
 from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
 from rankeval.measures.expected_nerr import write_expected
-from rankeval.measures.family import FAMILIES, Kernel, family
+from rankeval.measures.family import family
 from rankeval.measures.grammar import Count
 from rankeval.measures.lattice import as_listed, distinct_rows
 from rankeval.measures.static_models import DEPTH, scaled_gains
-from rankeval.measures.tie_enumeration import over_orders
+from rankeval.measures.tie_enumeration import write_over_orders
 
 Continuation = Callable[[Floats, Floats], Floats]
 
@@ -173,9 +172,7 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: floa
                 return np.where(stops, behind / here, 0.0)
 
             value[groups.query[at]] += kind.mean(len(at), gain_at_stop) / span
-    if too_many.any():
-        value[too_many] = over_orders(bpm, judged, parameters, only=too_many)
-    return value
+    return write_over_orders(value, too_many, bpm, judged, parameters)
 
 
 @family(
@@ -201,38 +198,23 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
     return _gain_per_rank(judged, scaled_gains(judged, "BPM", min_rel, max_rel), cutoff, goes_on)
 
 
-PATIENCE: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
-    "NERR8": lambda rank, _: np.ones_like(rank),
-    "NERR9": lambda rank, _: rank / (rank + 1),
-    "NERR10": lambda rank, given: np.full_like(rank, given["p"]),
-    "NERR11": lambda rank, given: ((rank + 2 * given["T"] - 1) / (rank + 2 * given["T"])) ** 2,
-}
-"""The chance to read on after a rank without gain, from ranks and parameters. A gain g multiplies it by 1 - g."""
+def _nerr(
+    judged: Judged, name: str, patience: Callable[[Floats], Floats], min_rel: float, max_rel: float, depth: int
+) -> Floats:
+    """Return a NERR measure; for tied rows its mean over orders.
 
+    ``patience`` gives the chance to read on after each rank without gain. A gain g multiplies that chance by 1 - g.
+    """
+    gain = scaled_gains(judged, name, min_rel, max_rel)
 
-def _nerr(judged: Judged, name: str, given: Mapping[str, Any]) -> Floats:
-    """Return a NERR measure, given all its parameters."""
-    gains = scaled_gains(judged, name, given["min_rel"], given["max_rel"])
-    depth = given.get("cutoff") or given["depth"]
-    return _gain_per_rank(judged, gains, depth, lambda gains, rank: PATIENCE[name](rank, given) * (1 - gains))
+    def as_listed_to(judged: Judged, depth: int) -> Floats:
+        return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
 
-
-def _nerr_over_ties(name: str) -> Kernel:
-    """Return the kernel that averages a NERR measure over the orders of tied rows."""
-
-    def expected(judged: Judged, **parameters: Any) -> Floats:
-        kernel, given = FAMILIES[name].kernel, {**FAMILIES[name].defaults, **parameters}
-        value = kernel(as_listed(judged), **given)
-        rank = np.arange(1, given.get("cutoff", given.get("depth")), dtype=np.float64)
-        patience = np.concatenate(([1.0], np.cumprod(PATIENCE[name](rank, given))))
-        too_many = write_expected(
-            judged, scaled_gains(judged, name, given["min_rel"], given["max_rel"]), patience, value
-        )
-        if too_many.any():
-            value[too_many] = over_orders(kernel, judged, given, only=too_many)
-        return value
-
-    return expected
+    value = as_listed_to(judged, depth)
+    rank = np.arange(1, depth, dtype=np.float64)
+    attention = np.concatenate(([1.0], np.cumprod(patience(rank))))
+    too_many = write_expected(judged, gain, attention, value)
+    return write_over_orders(value, too_many, as_listed_to, judged, {"depth": depth})
 
 
 @family(
@@ -241,7 +223,7 @@ def _nerr_over_ties(name: str) -> Kernel:
     formula="C(i) = 1 - g(i), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_nerr_over_ties("NERR8"),
+    expected="kernel",
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
@@ -250,7 +232,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    return _nerr(judged, "NERR8", {"max_rel": max_rel, "min_rel": min_rel, "cutoff": cutoff})
+    return _nerr(judged, "NERR8", np.ones_like, min_rel, max_rel, cutoff)
 
 
 @family(
@@ -259,7 +241,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_nerr_over_ties("NERR9"),
+    expected="kernel",
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
@@ -268,7 +250,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    return _nerr(judged, "NERR9", {"max_rel": max_rel, "min_rel": min_rel, "cutoff": cutoff})
+    return _nerr(judged, "NERR9", lambda rank: rank / (rank + 1), min_rel, max_rel, cutoff)
 
 
 @family(
@@ -277,7 +259,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_nerr_over_ties("NERR10"),
+    expected="kernel",
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR10",)},
 )
@@ -288,7 +270,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     """
     if not 0 <= p <= 1:
         raise InvalidInput(f"NERR10: p, the chance to read on, must be in [0, 1] (found {p})")
-    return _nerr(judged, "NERR10", {"max_rel": max_rel, "min_rel": min_rel, "p": p, "depth": depth})
+    return _nerr(judged, "NERR10", lambda rank: np.full_like(rank, p), min_rel, max_rel, depth)
 
 
 @family(
@@ -297,7 +279,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected=_nerr_over_ties("NERR11"),
+    expected="kernel",
     exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR11",)},
 )
@@ -306,5 +288,5 @@ def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, 
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    _goal("NERR11", T)
-    return _nerr(judged, "NERR11", {"max_rel": max_rel, "min_rel": min_rel, "T": T, "depth": depth})
+    goal = 2 * _goal("NERR11", T)
+    return _nerr(judged, "NERR11", lambda rank: ((rank + goal - 1) / (rank + goal)) ** 2, min_rel, max_rel, depth)

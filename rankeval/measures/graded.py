@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
@@ -65,8 +65,7 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
     """Return the gain of each label of a chunk."""
     level = np.asarray(judged.levels, dtype=np.float64)
     if isinstance(gain, str):
-        if gain not in GAINS:
-            raise unknown("gain", gain, GAINS)
+        chosen("gain", gain, GAINS)
         if gain == "exp":
             refuse_exponential(level[-1])
         return GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
@@ -77,8 +76,7 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
 
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
     """Return the discount of each rank down to the longest list of the chunk, retrieved or ideal."""
-    if discount not in DISCOUNTS:
-        raise unknown("discount", discount, DISCOUNTS)
+    chosen("discount", discount, DISCOUNTS)
     if base <= 1:
         raise InvalidInput(f"the base of the logarithm must be greater than 1 (found {base})")
     deepest = max(judged.longest, cutoff or 0)

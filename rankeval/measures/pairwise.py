@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankeval.join.flat import Floats, Ints, ratio
+from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import hypergeometric
@@ -31,47 +31,30 @@ def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) 
     # within it is random, and the mean is over that number.
     begin, prefix = judged.offsets[:-1], judged.prefix(rel)
     stop = begin + judged.depth(cutoff)
-    start, end, query = judged.groups
-    crossed = (start < stop[query]) & (stop[query] < end)
+    divided = judged.groups.of(judged.groups.divided(stop))
     settled = stop.copy()
-    settled[query[crossed]] = start[crossed]
+    settled[divided.query] = divided.start
     hits = (prefix[settled] - prefix[begin]).astype(np.float64)
     misses = settled - begin - hits
 
     found = judged.relevant(rel)
     above = (found.rank - found.hits).astype(np.float64)
-    if len(start):
+    if len(judged.groups.start):
+        start, end, query = judged.groups
         row, group = judged.tied_rows()
         before = start - begin[query] - (prefix[start] - prefix[begin[query]])
         inside = end - start - (prefix[end] - prefix[start])
         tied = judged.code[row] >= judged.threshold(rel)
         above[prefix[row[tied]]] = (before + inside / 2)[group[tied]]
-    # Pairs of rows that are within the cut-off in every order. `_over_draws` adds those of a divided group.
+    # Pairs of rows that are within the cut-off in every order; those of a divided group follow below.
     counts = found.row < settled[found.query]
     of_query = found.query[counts]
     in_order = judged.sums(of_query, misses[of_query] - above[counts])
-    pairs = hits * misses
-    value = ratio(in_order, pairs)
-    if crossed.any():
-        groups = (start[crossed], end[crossed], query[crossed])
-        value[groups[2]] = _over_draws(judged, rel, stop, groups, in_order, hits, misses)
-    return value
-
-
-def _over_draws(
-    judged: Judged,
-    rel: float,
-    stop: Ints,
-    groups: tuple[Ints, Ints, Ints],
-    in_order: Floats,
-    hits: Floats,
-    misses: Floats,
-) -> Floats:
-    """Return the mean over the number of relevant rows that a divided group has within the cut-off."""
-    start, end, query = groups
+    value = ratio(in_order, hits * misses)
+    # From here on: the mean over the number of relevant rows that a divided group has within the cut-off.
+    start, end, query = divided
     size, drawn = end - start, stop[query] - start
-    relevant = judged.prefix(rel)[end].astype(np.int64) - judged.prefix(rel)[start]
-
+    relevant = prefix[end].astype(np.int64) - prefix[start]
     total, defined = np.zeros(len(size)), np.zeros(len(size), dtype=bool)
     for number in range(int(min(drawn.max(initial=0), relevant.max(initial=0))) + 1):
         can = (number <= np.minimum(drawn, relevant)) & (drawn - number <= size - relevant)
@@ -81,7 +64,8 @@ def _over_draws(
         good = in_order[of] + hits[of] * wrong + number * wrong / 2
         total[can] += chance * ratio(good, pairs, otherwise=0.0)
         defined[can] |= pairs > 0
-    return np.where(defined, total, np.nan)
+    value[query] = np.where(defined, total, np.nan)
+    return value
 
 
 @family(

@@ -11,6 +11,7 @@ from rankeval.measures.cascade import ranks
 from rankeval.measures.family import family
 from rankeval.measures.graded import GainMap, gains_of
 from rankeval.measures.grammar import Count
+from rankeval.measures.incomplete import persistence
 
 DEPTH = 1000
 """Default number of ranks in measures without a cut-off: cwl_eval's value."""
@@ -79,9 +80,7 @@ def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, 
     In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the greatest grade of
     each query instead, as trec_eval 10 does.
     """
-    if not 0 <= p < 1:
-        raise InvalidInput(f"gRBP: p, the chance that a user reads on, must be in [0, 1) (found {p})")
-    weight = np.power(p, ranks(judged, cutoff) - 1)
+    weight = persistence(judged, p)
     return (1 - p) * judged.discounted(scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff)
 
 
