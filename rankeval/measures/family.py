@@ -76,8 +76,8 @@ class Family:
         does; "orders" if there is no formula (see ``rankeval.measures.tie_enumeration``), "orders of hits" if the
         kernel only sees which rows are relevant at ``rel``.
     exact_to : str
-        Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders. Beyond, orders are drawn:
-        a formula hands queries that are too large for it to ``over_orders(kernel, judged, parameters, only=...)``.
+        Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders. Beyond, orders are
+        drawn: a formula hands queries that are too large for it to ``tie_enumeration.write_over_orders``.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.aliases``).
     needs : {"grades", "aspects", "groups"}
