@@ -136,6 +136,8 @@ def value_column(values: Any, name: str, role: str = "relevance") -> NDArray[Any
 
 def whole(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers as int64 if none has a fraction, else as they are."""
+    if numbers.dtype == np.float16:  # it cannot hold the bound
+        numbers = numbers.astype(np.float32)
     if numbers.dtype.kind == "f" and (np.abs(numbers) < _WHOLE).all() and (numbers == np.floor(numbers)).all():
         return numbers.astype(np.int64)
     return numbers
