@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = sorted((ROOT / "examples" / "guides").glob("*.md"))
+GUIDES = [*sorted((ROOT / "examples" / "guides").glob("*.md")), ROOT / ".github" / "CONTRIBUTING.md"]
 FAILS = """
 try:
 {block}
