@@ -71,7 +71,7 @@ class Explanation:
         The measure asked about.
     values : tuple of float
         The two numbers.
-    table : DataFrame
+    table : DataFrame of shape (n_tried, n_settings + 3)
         All settings that were tried: parameters, rules, the value, and the numbers that it agrees with ("a", "b").
     differences : tuple of str
         The smallest differing set; empty if either value was not reproduced.

@@ -108,6 +108,11 @@ class Comparison:
         ----------
         *notes : str
             The notes. A repeated one is kept once.
+
+        Returns
+        -------
+        Comparison
+            The same numbers.
         """
         return replace(self, notes=tuple(dict.fromkeys([*self.notes, *notes])))
 
@@ -118,6 +123,11 @@ class Comparison:
         ----------
         note : str
             The reason, which becomes a note.
+
+        Returns
+        -------
+        Comparison
+            The same numbers, but for ``p_adjusted``.
         """
         return replace(self, table=self.table.assign(p_adjusted=np.nan)).with_notes(note)
 
@@ -165,6 +175,15 @@ class Comparison:
             If the layout needs a baseline, and all pairs were compared.
         UnknownName
             If there is no such layout.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
+        >>> compared = rk.compare({"bm25": bm25, "ltr": bm25**0.5}, baseline="bm25")
+        >>> print(compared.to_latex(label="tab:ap").splitlines()[3])
+        \label{tab:ap}
         """
         return self._laid_out(layout).to_latex(label=label)
 

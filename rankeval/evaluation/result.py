@@ -45,7 +45,7 @@ class Evaluation:
     rule_counts : mapping of str to int
         How many rows or queries each rule of the convention affected.
     excluded : mapping of str to tuple
-        Reason -> the ids of the queries that were left out.
+        Reason -> the ids of the queries left out for it.
     undefined : mapping of str to int
         Measure -> number of queries whose value was 0/0. The convention says how these count.
     judgments_digest, ranking_digest : str
@@ -57,8 +57,8 @@ class Evaluation:
     info : mapping of str to str
         Further notes for readers, such as that ties were averaged over drawn orders.
     errors : ndarray of shape (n_queries, n_measures), optional
-        Standard errors of the scores that are means over drawn orders of tied rows, 0 for exact scores; None if all
-        scores are exact. The uncertainty from the choice of queries is not part of them.
+        Standard errors of scores that are means over drawn orders of tied rows, 0 for exact scores. None if all scores
+        are exact. They do not contain the uncertainty from the choice of queries.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Evaluation:
         Returns
         -------
         Series of shape (n_measures,)
-            Index of measure names; 0 where all scores are exact. `ci` gives the error from the choice of queries.
+            Index of measure names; 0 if all scores are exact. `ci` covers the choice of queries instead.
         """
         if self.errors is None or not self.n_queries:
             return self._series(dict.fromkeys(self.measure_names, 0.0))
@@ -153,7 +153,13 @@ class Evaluation:
         return self.aggregate()[means]
 
     def aggregates(self) -> dict[str, float]:
-        """Return `aggregate` as a dict of plain numbers."""
+        """Return `aggregate` as a dict of plain numbers.
+
+        Returns
+        -------
+        dict of str to float
+            Measure name -> aggregate.
+        """
         if not self.n_queries:
             return dict.fromkeys(self.measure_names, float("nan"))
         return {

@@ -343,6 +343,16 @@ class Guard:
         ------
         InvalidInput
             If the data is incomplete.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger.db")
+        >>> test, other = make_ranking(60, rng=0), make_ranking(60, rng=1)
+        >>> collection = guard.register("my-test", test)
+        >>> guard.status(test).refused, guard.status(other).refused
+        (True, False)
         """
         data = load_collection(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).prints
         records = self._journal.read()
@@ -365,6 +375,16 @@ class Guard:
             If there is no reason.
         LedgerError
             If it is not registered, or was retired before.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger.db")
+        >>> test = guard.register("my-test", make_ranking(60, rng=0))
+        >>> guard.retire(test, reason="replaced by a larger one")
+        >>> guard.verify()
+        True
         """
         if not isinstance(reason, str) or not reason.strip():
             raise InvalidInput("reason is missing: say why the collection is given up; it goes on record")

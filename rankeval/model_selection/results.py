@@ -102,7 +102,7 @@ class CrossValidation:
             the fitted models ranks better? The test is paired, over the held-out queries: exact for one hold-out,
             approximate for pooled folds.
         **options
-            ``measures``, ``correction``, ``family``, ``confidence_level``, ``alternative`` as of `rankeval.compare`;
+            ``measures``, ``correction``, ``family``, ``confidence_level``, ``alternative`` as in `rankeval.compare`;
             for "models" also its other options.
 
         Returns
@@ -118,6 +118,15 @@ class CrossValidation:
             If conventions or judgments of the evaluations differ.
         UnknownName
             If the question, a measure or an option does not exist.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> from sklearn.linear_model import Ridge
+        >>> data, cv = rk.datasets.make_ranking(30, rng=0), rk.QueryKFold(5)
+        >>> weak, plain = (rk.cross_validate(Ridge(a), data, measures="AP", cv=cv) for a in (1000.0, 1.0))
+        >>> weak.compare(plain, question="algorithms").table[["baseline", "system"]].values.tolist()
+        [['this', 'other']]
         """
         if not isinstance(other, CrossValidation):
             raise InvalidInput(f"other is a CrossValidation, found {type(other).__name__}")

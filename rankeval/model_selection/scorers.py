@@ -64,14 +64,14 @@ def make_scorer(
     Parameters
     ----------
     measures : str, Measure, or list of them
-        One measure makes a scorer that returns a number; several, one that returns a dict from a single predict, for
-        ``cross_validate`` and for ``GridSearchCV(refit="nDCG@10")``. scikit-learn's ``learning_curve``,
+        With one measure, the scorer returns a number. With several, it returns a dict from a single predict, as for
+        ``cross_validate`` and ``GridSearchCV(refit="nDCG@10")``. scikit-learn's ``learning_curve``,
         ``validation_curve`` and ``HalvingGridSearchCV`` take one measure; `rankeval.learning_curve` takes several.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
-    qid : Series or array-like, optional
+    qid : Series or array-like of shape (n_rows,), optional
         Ids bound to the scorer. A Series is looked up by the index labels of y or X, so it works in folds too.
-    y : Series or array-like, optional
+    y : Series or array-like of shape (n_rows,), optional
         The relevance of the rows of ``qid``, which checks every look-up. Needed if nothing else can detect rows in
         another order: ids without an index, and rows with the index 0, 1, 2, ..., as after ``reset_index``.
     response_method : str or sequence of str, default="predict"
@@ -96,8 +96,11 @@ def make_scorer(
     Examples
     --------
     >>> import rankeval as rk
-    >>> rk.make_scorer(["nDCG@10", "AP"])
-    make_scorer(['nDCG@10', 'AP'])
+    >>> from sklearn.linear_model import Ridge
+    >>> X, y, qid = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0], ["a", "a", "b", "b"]
+    >>> scorer = rk.make_scorer(["RR", "P@1"])
+    >>> scorer(Ridge().fit(X, y), X, y, qid=qid)
+    {'RR': 0.75, 'P@1': 0.5}
     """
     return QueryScorer(measures, convention=convention, qid=qid, y=y, response_method=response_method, name=name)
 

@@ -199,7 +199,12 @@ class QuerySplit:
         return int(self.splitter.get_n_splits(units.reshape(-1, 1), None, np.arange(len(units))))
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the metadata that scikit-learn routes to `split`: ``qid`` and ``groups``."""
+        """Return the metadata that scikit-learn routes to `split`: ``qid`` and ``groups``.
+
+        Returns
+        -------
+        MetadataRequest
+        """
         request = MetadataRequest(owner=self)
         for param, alias in self._requests.items():
             request.split.add_request(param=param, alias=alias)
@@ -223,6 +228,11 @@ class QuerySplit:
         ------
         UnknownName
             For any other name.
+
+        Examples
+        --------
+        >>> QueryKFold(2).set_split_request(qid="query").get_metadata_routing()
+        {'split': {'qid': 'query', 'groups': True}}
         """
         for param in requests:
             if param not in self._requests:
@@ -400,7 +410,7 @@ class QueryTimeSplit(QuerySplit):
     gap : int, default=0
         Queries left out between the training and the test part.
     max_train_size, test_size : int, optional
-        Numbers of queries, as in `sklearn.model_selection.TimeSeriesSplit`.
+        Numbers of queries in each part, as in `sklearn.model_selection.TimeSeriesSplit`.
 
     Raises
     ------

@@ -42,7 +42,8 @@ class OptunaObjective:
     task : Task
         The rows, with groups and weights if given.
     folds : list of (ndarray, ndarray)
-        Training and test rows of each fold, the same for all trials.
+        Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and (n_test_rows,). They are
+        the same for all trials.
     scoring : FoldScoring
         The one measure that is optimised, and all rows, grouped by query.
 
