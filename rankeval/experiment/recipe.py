@@ -26,7 +26,7 @@ from rankeval.errors import RankevalWarning, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
-from rankeval.experiment.final_test import Opened, guard_test_part, open_test
+from rankeval.experiment.final_look import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, load_parts, make_estimator
 from rankeval.experiment.tuning import TunedCandidate, tune
 from rankeval.io.opening import write_atomically
