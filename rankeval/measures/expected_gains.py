@@ -86,7 +86,7 @@ def by_composition(
 ) -> Iterator[tuple[tuple[Above, ...] | None, Ints]]:
     """Yield the kinds of each composition, None if there are too many sums, and the groups that have it."""
     for present, seen, at in compositions(judged, groups, gain, places):
-        yield kinds_of(present, seen), at
+        yield _kinds_of(present, seen), at
 
 
 def compositions(
@@ -106,7 +106,7 @@ def compositions(
             yield present, seen, first + at
 
 
-def kinds_of(rows: tuple[tuple[float, int], ...], places: int) -> tuple[Above, ...] | None:
+def _kinds_of(rows: tuple[tuple[float, int], ...], places: int) -> tuple[Above, ...] | None:
     """Return the kinds of a group, given gains and numbers of rows; None if there are too many sums."""
     found = []
     for at, (gain, number) in enumerate(rows):

@@ -41,33 +41,16 @@ DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_r
 """Discount of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
 
 
-def refuse_exponential(grade: float) -> None:
-    """Raise if a gain of 2^grade - 1 is too large for a float.
-
-    Parameters
-    ----------
-    grade : float
-        The greatest grade of a chunk.
-
-    Raises
-    ------
-    InvalidInput
-        If the grade is above `GREATEST_EXPONENT`.
-    """
-    if grade > GREATEST_EXPONENT:
-        raise InvalidInput(
-            f"gain='exp': a document has grade {grade:g}, and 2^{grade:g} is too large; give gain='linear', or a gain "
-            "for each grade, such as gain={1: 1, 2: 3}"
-        )
-
-
 def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
     """Return the gain of each label of a chunk."""
     level = np.asarray(judged.levels, dtype=np.float64)
     if isinstance(gain, str):
         chosen("gain", gain, GAINS)
-        if gain == "exp":
-            refuse_exponential(level[-1])
+        if gain == "exp" and level[-1] > GREATEST_EXPONENT:
+            raise InvalidInput(
+                f"gain='exp': a document has grade {level[-1]:g}, and 2^{level[-1]:g} is too large; give "
+                "gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}"
+            )
         return GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
     given = dict(gain)
     # The gain of a label outside of the map is the label itself, as in trec_eval's `-m ndcg.1=3.5`.

@@ -8,7 +8,6 @@ cut-off is random too, and hypergeometric.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
@@ -35,10 +34,6 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
     return judged.sums(relevant.query, precision)
 
 
-def _per_relevant(total: Floats, judged: Judged, rel: float) -> Floats:
-    return ratio(total, judged.n_relevant(rel))
-
-
 NORMALIZERS = ("R", "min", "k", "hits")
 """Divisors of the sum of precisions: R, min(R, k), k, or the number of relevant rows within the cut-off."""
 
@@ -47,8 +42,8 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
     """Return AP from the sums of precisions: nan without relevant documents, 0 without hits."""
     found = judged.n_relevant(rel)
     if normalizer == "R":
-        return _per_relevant(total, judged, rel)
-    if normalizer == "min":
+        whole = found
+    elif normalizer == "min":
         whole = found if cutoff is None else np.minimum(found, cutoff)
     elif normalizer == "k":
         if cutoff is None:
@@ -165,14 +160,7 @@ def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
     found = judged.n_relevant(rel)
-    return _per_relevant(judged.hits(rel, found), judged, rel)
-
-
-def _first_relevant(judged: Judged, rel: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the queries with a relevant row, and the first relevant row of each."""
-    before = judged.prefix(rel)[judged.offsets]
-    query = np.flatnonzero(before[1:] > before[:-1])
-    return query, judged.relevant(rel).row[before[query]]
+    return ratio(judged.hits(rel, found), found)
 
 
 def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -218,8 +206,9 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     equal steps of the value are not equal steps of the rank (Fuhr 2017; Sakai 2020).
     """
     value = np.zeros(judged.n_queries)
-    query, row = _first_relevant(judged, rel)
-    rank = row - judged.offsets[query] + 1
+    before = judged.prefix(rel)[judged.offsets]
+    query = np.flatnonzero(before[1:] > before[:-1])
+    rank = judged.relevant(rel).rank[before[query]]  # of the first relevant row
     value[query] = 1 / rank
     if cutoff is not None:
         value[query[rank > cutoff]] = 0

@@ -182,7 +182,7 @@ def f_measure(
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Return the share of the orders of tied rows that have a relevant row within the cut-off."""
-    value = (judged.hits(rel, cutoff) > 0).astype(np.float64)
+    value = success(judged, rel=rel, cutoff=cutoff)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)
     # Only a group that the cut-off divides is random, and only if there is no hit above it.
