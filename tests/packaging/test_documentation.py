@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -45,6 +46,20 @@ def test_the_readme_prints_what_it_shows(program, shown, tmp_path):
     )
     assert done.stderr == ""
     assert done.stdout.split("\n") == shown.split("\n")
+
+
+def test_the_readme_names_the_values_of_three_conventions():
+    """The first program's run has the three values of nDCG@10 that the README states."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    stated = re.search(r"of (\S+) by the rules of trec_eval, (\S+) by the default and (\S+) by those of ranx", text)
+    qrels, run = (
+        ast.literal_eval(given) for given in re.findall(r"^(?:qrels|run) = (.*)$", PROGRAMS[0][0], re.MULTILINE)
+    )
+    values = [
+        rankeval.evaluate(qrels, run, measures="nDCG@10", convention=name).aggregate().iloc[0]
+        for name in ("trec_eval-10", "rankeval", "ranx")
+    ]
+    assert [f"{value:.3f}".lstrip("0") for value in values] == list(stated.groups())
 
 
 def test_the_readme_has_three_programs():
