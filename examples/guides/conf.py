@@ -43,7 +43,8 @@ html_theme_options = {
     "description": rankeval.__doc__.partition("\n")[0].partition(": ")[2],
     "body_max_width": "none",
     "font_family": "system-ui, sans-serif",
-    "page_width": "1300px",
+    "code_font_size": "0.8em",  # 120 columns fit
+    "page_width": "1360px",
     "sidebar_width": "260px",
 }
 myst_heading_anchors = 3

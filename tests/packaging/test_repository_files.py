@@ -1,0 +1,51 @@
+"""The files beside the packages agree with them: CONTRIBUTING, CITATION.cff, the workflow."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+import rankeval
+
+ROOT = Path(__file__).resolve().parents[2]
+GITHUB = ROOT / ".github"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_version_is_one():
+    """In the package, its metadata and the citation."""
+    citation = yaml.safe_load((GITHUB / "CITATION.cff").read_text(encoding="utf-8"))
+    assert PROJECT["project"]["version"] == rankeval.__version__ == citation["version"]
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(citation)
+
+
+def test_contributing_shows_the_floors_that_are_checked():
+    """The table has a row for each layer of import-linter, in its order."""
+    text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| floor |")[2].partition("\n\n")[0]
+    shown = [set(re.findall(r"`(\w+)(?:/|\.py)`", row.split("|")[1])) for row in table.splitlines()[2:]]
+    layers = [set(layer.split(" | ")) for layer in PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]]
+    assert shown[:-1] == layers[: len(shown) - 1]
+    assert shown[-1] == set.union(*layers[len(shown) - 1 :])
+
+
+def test_the_workflow_reads_only_and_names_each_action_by_its_commit():
+    """A tag may be moved to other code, a commit may not."""
+    text = (GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert not any("permissions" in job for job in workflow["jobs"].values())
+    used = re.findall(r"uses: (.*)", text)
+    assert used
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v[0-9.]+", one) for one in used), used
+
+
+def test_the_workflow_runs_each_python_that_is_promised():
+    """The matrix has the classifiers' versions."""
+    workflow = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    assert workflow["jobs"]["tests"]["strategy"]["matrix"]["python"] == promised
