@@ -1,7 +1,8 @@
 """Refuse registered test content before it is scored, fitted or searched over.
 
-Every way into the library asks a `ContaminationCheck`, which holds the ledgers to respect and the head of each. It is
-small enough for every pickle: a worker reads the registered content from the ledger itself, once per change.
+Every way into the library asks a `ContaminationCheck`, which holds the ledgers to respect and the head of each; an
+evaluation asks none if the process has no ledger. The check is small enough for every pickle: a worker reads the
+registered content from the ledger itself, once per change.
 
 Stated limits: this protects people from their own haste. The owner of the labels can evaluate them elsewhere, and the
 owner of the ledger's file can delete it.
