@@ -76,7 +76,7 @@ def evaluate(
     measures : str, Measure or iterable of them
         The measures to compute.
     convention : str or Convention
-        The rules of the join, and of which queries count: the name of a preset, or your own.
+        The rules that join truth and ranking and decide which queries count: the name of a preset, or a `Convention`.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention. See `Convention`.
     weights : mapping or Series by query id, or array of shape (n_rows,), optional

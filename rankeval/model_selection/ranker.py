@@ -119,7 +119,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             Sizes of consecutive queries, instead of ``qid``.
         groups : array-like of shape (n_rows,), optional
             A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
-            Routed only if `set_fit_request` says so.
+            To route it, call ``set_fit_request(groups=True)``.
         sample_weight : array-like of shape (n_rows,), optional
             The weight of each row's query, constant within the query.
 
