@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rankeval._checks import check_count
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -100,9 +100,7 @@ class Convention:
 
     def __post_init__(self) -> None:
         for rule, choices in CHOICES.items():
-            value = getattr(self, rule)
-            if not isinstance(value, str) or value not in choices:
-                raise unknown(f"value of the rule {rule}", value, choices)
+            chosen(f"value of the rule {rule}", getattr(self, rule), choices)
         if self.depth is not None:
             check_count("depth", self.depth)
         if not isinstance(self.bind, Mapping) or not all(isinstance(bound, Mapping) for bound in self.bind.values()):
@@ -273,6 +271,4 @@ def get_convention(spec: str | Convention) -> Convention:
         raise InvalidInput(
             f"convention is {spec!r}; expected the name of a preset, such as 'rankeval', or a Convention"
         )
-    if spec not in PRESETS:
-        raise unknown("convention", spec, PRESETS)
-    return PRESETS[spec]
+    return PRESETS[chosen("convention", spec, PRESETS)]
