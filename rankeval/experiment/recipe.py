@@ -311,6 +311,8 @@ def _track(
         ), None
     except TrackingError as error:
         return None, str(error)
+    except Exception as error:  # noqa: BLE001 - a host must not hide the result of a test part that was opened
+        return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
 
 
 def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:

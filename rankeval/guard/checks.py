@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import isgeneratorfunction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -102,12 +103,14 @@ def guard_check(code: str, *, severity: Severity = "note") -> Callable[[Find], F
     Raises
     ------
     InvalidInput
-        If the code is already declared.
+        If the code is already declared, or the function returns its findings instead of yielding them.
     """
 
     def declare(find: Find) -> Find:
         if code in CHECKS:
             raise InvalidInput(f"guard check {code} is already declared ({CHECKS[code].words}); choose another code")
+        if not isgeneratorfunction(find):
+            raise InvalidInput(f"guard check {code} must yield its findings, one sentence each, and not return them")
         words = (find.__doc__ or find.__name__).strip().partition("\n")[0]
         CHECKS[code] = GuardCheck(code, severity, words, find)
         return find

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval._registry import chosen
-from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io.bad_cells import wrong_cell
 from rankeval.io.columns import Columns
 from rankeval.io.limits import DEFAULT, Limits
@@ -198,7 +198,13 @@ def reading_rows(
     with reading(where, limits) as file:
         how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
-        columns = how.read(OpenFile(file, value, str(where), limits))
+        try:
+            columns = how.read(OpenFile(file, value, str(where), limits))
+        except RankevalError:
+            raise
+        except (ValueError, TypeError, LookupError) as error:  # a reader that did not expect such a file
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         try:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankeval._registry import chosen, unknown
+from rankeval.errors import InvalidInput
 from rankeval.significance.columns import as_columns, without_variance
 from rankeval.significance.declarations import (
     Alternative,
@@ -98,6 +99,10 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
     # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
     # of columns, and no p-value may depend on another pair's.
     found = test.function(np.where(flat, np.arange(n)[:, None], columns), settings)
+    if not isinstance(found, PairedResult) or np.isnan(np.asarray(found.p_value)[~flat]).any():
+        raise InvalidInput(
+            f"the {test.words} gave no p-value for some of the differences: a test returns a PairedResult without nan"
+        )
     p_value = np.where(flat, _p_of_constants(mean, n, settings), found.p_value)
     p_value = np.clip(p_value, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
     low, high = (np.where(flat, mean, limit) for limit in (found.ci_low, found.ci_high))

@@ -136,3 +136,12 @@ def test_an_installed_package_brings_it(tmp_path: Path, monkeypatch):
     finally:
         FORMATS.pop("bars", None)
         formats.load_installed.cache_clear()
+
+
+@pytest.mark.usefixtures("declared")
+@pytest.mark.parametrize("content", [b"%bars\n", b"%bars\nq1|a|1\nq2|b\n", b"%bars\nq1|\xe9|1\n"])
+def test_a_reader_that_trips_over_a_file_is_answered_in_one_line(tmp_path: Path, content):
+    """The one of this drill expects no short row, no empty file and no other encoding."""
+    (tmp_path / "run").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"run is not as rows with bars must be: \w+: [^\n]+$"):
+        rk.Run.read(tmp_path / "run")

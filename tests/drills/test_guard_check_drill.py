@@ -90,3 +90,10 @@ def test_a_code_is_declared_once():
     with pytest.raises(InvalidInput, match="guard check RG001 is already declared"):
         guard_check("RG001")(even_number_of_queries)
     assert CHECKS["RG900"].find is even_number_of_queries
+
+
+def test_findings_are_yielded():
+    """A returned sentence would be a finding per letter, and findings stay in ledgers."""
+    with pytest.raises(InvalidInput, match="RG901 must yield its findings"):
+        guard_check("RG901")(lambda _: "too few queries")
+    assert "RG901" not in CHECKS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankeval import cli
-from rankeval.errors import ConfigError
+from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.experiment import load_config, run_experiment
 from rankeval.tracking import TrackedRun
 
@@ -22,10 +22,21 @@ class Diary:
         pathlib.Path(uri).write_text(json.dumps([experiment, record.name, [child.name for child in record.children]]))
         return TrackedRun("1", (), f"cat {uri}")
 
+class Broken:
+    def log(self, record, *, experiment, uri=None):
+        raise OSError("no server")
+
 HOST = Host("Runs in a text file", tracker=Diary, default_uri="diary.txt")
+FAILS = Host("Fails in a way of its own", tracker=Broken)
 MUTE = Host("Nothing but a title")
 """
-ENTRY_POINTS = "[rankeval.hosts]\ndiary = diary_host:HOST\nmute = diary_host:MUTE\nbroken = no_such_package:HOST\n"
+ENTRY_POINTS = """
+[rankeval.hosts]
+diary = diary_host:HOST
+mute = diary_host:MUTE
+fails = diary_host:FAILS
+broken = no_such_package:HOST
+"""
 SMALL = [
     "data.arguments={n_queries: 40, n_candidates: 10}",
     "rankers.boosted-trees.params={max_iter: 3}",
@@ -76,3 +87,10 @@ def test_a_host_that_cannot_log_is_refused_before_data_is_loaded(host, message, 
     monkeypatch.setattr("rankeval.experiment.recipe.load_parts", None)
     with pytest.raises(ConfigError, match=message):
         run_experiment({**load_config("quickstart").model_dump(mode="json"), "tracking": {"host": host}})
+
+
+def test_a_host_that_fails_in_its_own_way_does_not_hide_the_result():
+    with pytest.warns(RankevalWarning, match="the host 'fails' failed: OSError: no server"):
+        result = run_experiment(load_config("quickstart", [*SMALL, "tracking={host: fails}"]))
+    assert result.tracked is None
+    assert result.report.is_file()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import CORRECTIONS, TESTS, Correction, PairedResult, SignificanceTest
+from rankeval.significance import CORRECTIONS, TESTS, Correction, PairedResult, SignificanceTest, paired_test
 
 
 def majority(d, settings):
@@ -156,3 +156,10 @@ def test_a_test_that_breaks_a_law_is_found(laws):
         laws.test_p_values_are_probabilities_and_sides_mirror("majority")
     with pytest.raises(InvalidInput, match="at least 2 queries"):
         laws.paired_test("majority", [0.1])
+
+
+@pytest.mark.parametrize("returned", [PairedResult(np.array([np.nan]), np.zeros(1), np.ones(1)), (0.5, 0.0, 1.0)])
+def test_a_test_without_a_p_value_is_refused_by_its_words(returned, monkeypatch):
+    monkeypatch.setitem(TESTS, "broken", SignificanceTest(function=lambda *_: returned, words="broken test"))
+    with pytest.raises(InvalidInput, match="the broken test gave no p-value"):
+        paired_test("broken", [0.1, 0.3, 0.2])
