@@ -15,7 +15,7 @@ from rankeval_mlflow.spool import PendingUpload, read, spool_directory, waiting
 if TYPE_CHECKING:
     from rankeval_mlflow.reading import LoggedRun
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=OwnAnswers,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -50,13 +50,13 @@ class _WithHosts(OwnAnswers):
         return _host_command(cmd_name) if own is None and cmd_name in hosts.host_names() else own
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=_WithHosts,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-guard_app = typer.Typer(no_args_is_help=True, help="Ask the guard: looks, verify, checks.")
+guard_app: typer.Typer = typer.Typer(no_args_is_help=True, help="Ask the guard: looks, verify, checks.")
 app.add_typer(guard_app, name="guard")
 
 MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."

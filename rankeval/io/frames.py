@@ -18,7 +18,7 @@ from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns, id_column, value_column
 
 # The names of our columns in other tools.
-SPELLINGS = {
+SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "query-id", "q_id", "topic", "topic_id", "query"),
     "docid": ("docid", "doc_id", "docno", "corpus-id", "corpus_id", "document_id", "did", "pid"),
     "relevance": ("relevance", "rel", "label", "grade", "judgment", "judgement"),

@@ -177,7 +177,7 @@ _DEFAULTS = {
     "success": ("1", "5", "10"),
     "unj": ("5", "10", "20"),
 }
-ROOTS = {name: _DEFAULTS.get(name, ()) for name in _NAMES.split()}
+ROOTS: dict[str, tuple[str, ...]] = {name: _DEFAULTS.get(name, ()) for name in _NAMES.split()}
 """Every name that ``-m`` takes, in the order in which lines are printed, and its parameters unless others are given:
 cut-offs, recall levels or multiples of R, each printed on a line of its own; () for a name with one line."""
 

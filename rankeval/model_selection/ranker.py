@@ -82,6 +82,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     1.0
     """
 
+    estimator_: Any
+    n_iterations_: int | None
+    validation_score_: float | None
     __metadata_request__fit: ClassVar = {"qid": True, "groups": False}
     __metadata_request__score: ClassVar = {"qid": True}
 

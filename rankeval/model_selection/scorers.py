@@ -173,6 +173,7 @@ class QueryScorer:
         self._asked = check_measures(measures, convention)
         if isinstance(measures, (str, Measure)):
             measures = measures if len(self._asked) == 1 else (measures,)
+        self.measures: str | Measure | tuple[str | Measure, ...]
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
         self.convention = convention
         alone = isinstance(response_method, str) or not isinstance(response_method, Iterable)
