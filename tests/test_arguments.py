@@ -155,7 +155,7 @@ BYTES = EVALUATION.to_bytes()
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, BYTES[:-50], BYTES[:200] + BYTES[300:]])
 def test_bytes_that_are_no_evaluation_are_refused(content):
     """In one line, whatever is wrong with them."""
-    with pytest.raises(InvalidInput, match=r"expected a Parquet file that Evaluation.save wrote"):
+    with pytest.raises(InvalidInput, match=r"expected a Parquet file that Evaluation.save of this version wrote"):
         rk.Evaluation.from_bytes(content)
 
 

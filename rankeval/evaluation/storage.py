@@ -97,7 +97,9 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     except _NOT_OURS as error:
         at = f"{where}: " if where else ""
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise InvalidInput(f"{at}expected a Parquet file that Evaluation.save wrote; found another ({why})") from error
+        raise InvalidInput(
+            f"{at}expected a Parquet file that Evaluation.save of this version wrote; found another ({why})"
+        ) from error
 
 
 def _fields(content: bytes) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class LoadedCollection:
         if hasattr(system, "predict"):
             system = self._predict(name, system)
         # The scores must have the index of the rows, though these were given at the registration.
-        check_rows(y=self, **{name: system})
+        check_rows(**{"y": self, name if name != "y" else "the system y": system})
         score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:

@@ -141,7 +141,7 @@ class Guard:
         systems: Mapping[str, Any],
         baseline: str | None = None,
         measure: str | Measure = "nDCG@10",
-        secondary: Sequence[str | Measure] = (),
+        secondary: str | Measure | Sequence[str | Measure] = (),
         convention: str | Convention = "rankeval",
         alpha: float = 0.05,
         n_resamples: int = 9999,
@@ -161,7 +161,7 @@ class Guard:
             a project declares is no look.
         measure : str or Measure
             The primary measure. Only its p-values are adjusted.
-        secondary : sequence of str or Measure
+        secondary : str, Measure or sequence of them
             Further measures to show.
         convention : str or Convention
             The rules by which rankings are scored.
@@ -186,7 +186,7 @@ class Guard:
             self._journal,
             test,
             systems,
-            measures=(measure, *secondary),
+            measures=(measure, *([secondary] if isinstance(secondary, (str, Measure)) else secondary)),
             convention=get_convention(convention),
             baseline=baseline,
             alpha=float(alpha),

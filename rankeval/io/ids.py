@@ -43,6 +43,8 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
         If an id is missing, or ids of several types are mixed; a `QueryIdError` for ids of queries.
     """
     refuse_masked(column, what, QueryIdError if what == "qid" else InvalidInput)
+    if isinstance(column, (list, tuple)):
+        column = as_typed(column, what)  # Arrow imports pandas to read a list
     if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1 and column.nbytes:
         # Arrow hashes NumPy's texts where they lie: converting them takes twice as long (bench_scorer, strings).
         fixed = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))

@@ -169,4 +169,4 @@ def refuse_repeats(
         repeat = order[twice[0] : twice[0] + 2]
         pair = rows[repeat].tolist()
         place = f"rows {pair[0]} and {pair[1]}, counting from 0" if source is None else source.place(pair)
-        raise InvalidInput(f"{says(int(repeat[0]))} ({place}; {len(twice)} such rows in all); keep one row for each")
+        raise InvalidInput(f"{says(int(repeat[0]))} ({place}; {len(twice)} such rows in all); keep one of them")

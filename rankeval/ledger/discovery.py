@@ -66,6 +66,8 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
         If nothing can be kept there.
     """
     text = os.fspath(spec)
+    if text == "mlflow":  # a word that reads like a server, and would be the name of a file
+        raise LedgerError("ledger='mlflow' is no ledger: give a path such as mlflow.db, or an SQLAlchemy URL")
     if text in {"sqlite://", "sqlite:///:memory:", ":memory:"}:
         raise LedgerError(f"ledger={text!r} is gone when the process ends: give the path of a file")
     path = sqlite_path(text) if "://" in text else text

@@ -189,7 +189,7 @@ class Family:
         for name in self.required:
             if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
-                raise InvalidInput(f"{self.name} needs {name}: write {form!r}, say")
+                raise InvalidInput(f"{self.name} needs {name}: write it as in {form!r}")
         kept = {name: grammar.checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
         return Measure(self, tuple(sorted(one for one in kept.items() if not self._is_default(*one))))
 

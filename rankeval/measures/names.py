@@ -140,7 +140,10 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
     except AmbiguousName as error:
         if not several:
             raise
-        raise AmbiguousName(f"{name!r} stands for several measures, and {error} (--convention)") from None
+        raise AmbiguousName(
+            f"{name!r} stands for several measures: give convention='trec_eval-9.0.8' or 'trec_eval-10' "
+            f"(--convention); {error}"
+        ) from None
 
 
 def measure_from_key(key: str) -> Measure:
@@ -240,8 +243,9 @@ def _family(head: str) -> Family | None:
 
 def _refuse(name: str, written: Written | None) -> NoReturn:
     """Refuse a name that no measure has, with our way to write it or the nearest names."""
-    head, _, grade = name.rpartition("-l")  # of ranx: the lowest grade that is relevant
-    for _, one in aliased(head) if grade.isdecimal() else ():
+    ranx = re.fullmatch(r"(.+)-l(\d+)(@\d+)?", name)  # the lowest grade that is relevant
+    grade = ranx[2] if ranx else ""
+    for _, one in aliased(ranx[1] + (ranx[3] or "")) if ranx else ():
         given = {"rel": int(grade)} if "rel" in one.family.defaults else {"gain": {1: 0}}
         here = one.family.with_parameters(**{**dict(one.parameters), **given})
         raise InvalidInput(f"{name!r}: ranx' lowest relevant grade is a parameter here, such as {str(here)!r}")
@@ -272,7 +276,10 @@ def _chosen(name: str, rules: Convention | None) -> Measure:
     for decided in ({one for _, one in found}, of_tool, bound):
         if len(decided) == 1:
             return decided.pop()
-    raise AmbiguousName(f"{name!r} means different things: write {_choices(found)}; or give a convention that decides")
+    raise AmbiguousName(
+        f"{name!r} means different things: write {_choices(found)}; or give a convention that decides, such as "
+        "'trec_eval-9.0.8'"
+    )
 
 
 def _is_bound(one: Measure, rules: Convention) -> bool:
@@ -303,5 +310,5 @@ def _several(name: str, rules: Convention | None) -> list[str]:
         return []
     raise AmbiguousName(
         f"{name!r} means different things: write {_choices(others)}; {', '.join(several[:2])} ... (trec_eval); or give "
-        "a convention that decides"
+        "a convention that decides, such as 'trec_eval-9.0.8'"
     )

@@ -28,7 +28,7 @@ _GREATEST_BETA = 1e100
     monotone="grade",
     spellings={
         "trec_eval": ("P_{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
-        "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "SetP"),
+        "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "Precision", "SetP"),
         "ranx": ("precision@{cutoff}", "precision"),
     },
 )
@@ -52,7 +52,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     monotone="order",
     spellings={
         "trec_eval": ("recall_{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
-        "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "SetR"),
+        "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "Recall", "SetR"),
         "ranx": ("recall@{cutoff}", "recall"),
     },
 )

@@ -549,3 +549,11 @@ def test_a_name_cannot_be_frozen_for_want_of_the_data(guard, data):
     """Looks are asked for by name; systems are scored on the collection itself."""
     with pytest.raises(InvalidInput, match=r"test is 'test'; expected the result of guard\.register"):
         guard.freeze("test", systems=systems(data, 0, 1))
+
+
+def test_a_system_may_be_called_y_and_one_measure_be_secondary(guard):
+    data = rk.datasets.make_ranking(60, 8, 3, rng=5)
+    test = guard.register("named", data)
+    plan = guard.freeze(test, systems={"x": data.X[:, 0], "y": data.X[:, 1]}, baseline="x", secondary="AP")
+    assert set(guard.open(plan).evaluations) == {"x", "y"}
+    assert plan.secondary == ("AP",)

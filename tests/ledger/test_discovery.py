@@ -100,3 +100,9 @@ def test_a_project_file_of_another_make_is_named(tmp_path, text):
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(ConfigError, match=r"pyproject\.toml cannot be read, and may name the ledger"):
         found()
+
+
+def test_a_ledger_called_mlflow_is_refused():
+    """It would be a file of that name, and its owner would look for it on the server."""
+    with pytest.raises(LedgerError, match="'mlflow' is no ledger"):
+        ledger_url("mlflow")

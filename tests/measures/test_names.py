@@ -106,6 +106,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("P(cutoff=4)@3", InvalidInput, "given twice"),
         ("set_F.-1", InvalidInput, "0 or greater"),
         ("map-l2", InvalidInput, r"a parameter here, such as 'AP\(rel=2\)'"),
+        ("recall-l3@10", InvalidInput, r"such as 'R\(rel=3\)@10'"),
         ("recall@10-l3", InvalidInput, r"such as 'R\(rel=3\)@10'"),
         ("rbp.95-l2", InvalidInput, r"such as .RBP\(gain='linear', p=0.95, rel=2\)"),
         ("ndcg@10-l3", InvalidInput, r"such as 'nDCG\(gain=\{1: 0\}\)@10'"),

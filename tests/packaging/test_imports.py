@@ -90,3 +90,9 @@ def test_the_library_runs_no_mlflow_when_it_evaluates():
         "print([name for name in ('mlflow', 'sklearn', 'scipy', 'matplotlib') if name in sys.modules])"
     )
     assert run(code).strip() == "[]"
+
+
+@pytest.mark.parametrize("qid", [[1, 1], ["a", "a"]])
+def test_scoring_lists_does_without_pandas(qid):
+    code = f"import rankeval as rk, sys; rk.evaluate([1, 0], [.1, .2], qid={qid}); print('pandas' in sys.modules)"
+    assert run(code).strip() == "False"
