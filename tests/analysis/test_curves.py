@@ -118,6 +118,7 @@ class _Refusing:
 )
 def test_registered_content_is_refused_before_anything_is_computed(call, monkeypatch):
     """Curves, tables and explanations look at test content as evaluate does: through the guard, arrays and files."""
+    monkeypatch.setattr("rankeval.ledger.discovery.active_urls", lambda: ["a ledger"])  # without one, nothing is asked
     monkeypatch.setattr("rankeval.contamination.refusal.ContaminationCheck.current", _Refusing)
     with pytest.raises(GuardRefusal, match="registered"):
         call([1, 0], [2.0, 1.0], qid=[1, 1])
