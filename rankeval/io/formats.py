@@ -202,7 +202,9 @@ def reading_rows(
             columns = how.read(OpenFile(file, value, str(where), limits))
         except RankevalError:
             raise
-        except (ValueError, TypeError, LookupError) as error:  # a reader that did not expect such a file
+        except (ValueError, TypeError) as error:
+            if how.read.__module__.startswith("rankeval."):
+                raise  # a fault of ours, and not of the file
             why = " ".join(f"{type(error).__name__}: {error}".split())
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
