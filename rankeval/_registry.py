@@ -45,7 +45,18 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownName:
     """
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
-    near = [lowered[match] for match in difflib.get_close_matches(str(name).lower(), lowered, n=3, cutoff=0.6)]
+    asked = str(name).lower()
+    alike = difflib.get_close_matches(asked, lowered, n=3, cutoff=0.6)
+    near = [lowered[match] for match in alike if _may_be_meant(asked, match)]
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known are: {', '.join(names)}"
     shown = " ".join(repr(name).split())
     return UnknownName(f"unknown {kind} {shown if len(shown) < 200 else f'{shown[:197]}...'}; {hint}")
+
+
+def _may_be_meant(asked: str, known: str) -> bool:
+    """Say whether one of two similar names may be a slip for the other.
+
+    The similarity counts shared letters, so a short name is similar to many long ones: "OPA" to "TopGain".
+    """
+    short, long = sorted((asked, known), key=len)
+    return len(long) <= 2 * len(short) or long.startswith(short)

@@ -156,6 +156,11 @@ class Family:
         return kernel
 
     @property
+    def is_known_everywhere(self) -> bool:
+        """Whether every process that imports this package knows the measure by its name."""
+        return FAMILIES.get(self.name) is self and self.kernel.__module__.startswith("rankeval.")
+
+    @property
     def ties(self) -> str:
         """Up to where the mean over orders of tied rows is exact."""
         return f"exact up to {self.exact_to}, else drawn with its standard error" if self.exact_to else "exact"
@@ -243,7 +248,7 @@ class Measure:
         return f"measure({str(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if FAMILIES.get(self.family.name) is self.family and self.family.kernel.__module__.startswith("rankeval."):
+        if self.family.is_known_everywhere:
             return _restore, (self.family.name, self.parameters)
         # Another process does not know a measure that a notebook declared, so its function travels along.
         return Measure, (self.family, self.parameters)

@@ -8,6 +8,7 @@ for, and the ranges of parameters. Each kernel checks its own ranges; so it is c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,28 @@ def check_measures(
         for one in bound_measures([one for _, one in found], rules):
             one.values(_two_rows())
     return found
+
+
+def for_other_processes(measure: Any, convention: str | Convention) -> Any:
+    """Return a measure in the form in which another process can read it.
+
+    A worker does not know the name of a measure that a notebook declared. So a name is replaced by the measure itself,
+    which travels with its function.
+
+    Parameters
+    ----------
+    measure : object
+        A parameter of an estimator: a name, a Measure or None. A name that does not exist is left to `check_measures`.
+    convention : str or Convention
+        The rules under which a name is read.
+    """
+    if not isinstance(measure, str):
+        return measure
+    try:
+        found = parse_measures(measure, get_convention(convention))
+    except InvalidInput:
+        return measure
+    return measure if all(one.family.is_known_everywhere for _, one in found) else found[0][1]
 
 
 def _two_rows() -> Judged:

@@ -23,6 +23,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting
+from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out
 from rankeval.model_selection.query_ids import find, n_rows, require, without_ids
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
@@ -306,6 +307,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             measure=self.eval_measure,
             convention=self.eval_convention,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "eval_measure": for_other_processes(self.eval_measure, self.eval_convention)}
 
     def __sklearn_clone__(self) -> QueryRanker:
         params = self.get_params(deep=False)

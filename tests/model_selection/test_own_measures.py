@@ -1,0 +1,131 @@
+"""Measures of one's own, by name, where the work is done by other processes."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from lightgbm import LGBMRanker
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import rankeval as rk
+from rankeval.measures import family
+from rankeval.measures.family import FAMILIES
+
+CV = rk.QueryKFold(3)
+
+
+@family("TopHits", title="relevant in the first two", formula="hits(2)", source="a test", linear=True, bounds=(0, 2))
+def top_hits(judged, *, rel: float = 1):
+    """Return the number of relevant documents at ranks 1 and 2: 0 to 2, higher is better; 0 without any."""
+    return judged.hits(rel, 2).astype(float)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget():
+    """Keep the measure out of the laws over all measures."""
+    yield
+    FAMILIES.pop("TopHits", None)
+
+
+@pytest.fixture
+def expected(ltr):
+    """Return the value of each fold, computed in this process from the predictions."""
+    found = []
+    for train, test in CV.split(ltr.X, ltr.y, qid=ltr.qid):
+        score = Ridge().fit(ltr.X[train], ltr.y[train]).predict(ltr.X[test])
+        top = [np.argsort(-score[ltr.qid[test] == query])[:2] for query in np.unique(ltr.qid[test])]
+        rows = [np.flatnonzero(ltr.qid[test] == query) for query in np.unique(ltr.qid[test])]
+        found.append(np.mean([(ltr.y[test][row[best]] > 0).sum() for row, best in zip(rows, top, strict=True)]))
+    return found
+
+
+def test_a_scorer_by_name_gives_in_workers_what_it_gives_here(expected, ltr):
+    scorer = rk.make_scorer("TopHits")
+    found = cross_val_score(Ridge(), ltr.X, ltr.y_indexed, cv=CV, scoring=scorer, n_jobs=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_parallel_search_has_finite_scores(expected, ltr):
+    grid = {"estimator__alpha": [1.0, 1e6]}
+    for scoring, refit, name in (("TopHits", True, "score"), (["TopHits", "AP"], "TopHits", "TopHits")):
+        search = GridSearchCV(
+            rk.QueryRanker(Ridge()), grid, cv=CV, scoring=rk.make_scorer(scoring), refit=refit, n_jobs=2
+        ).fit(ltr.X, ltr.y_indexed)
+        means = search.cv_results_[f"mean_test_{name}"]
+        assert means[0] == pytest.approx(np.mean(expected), rel=1e-12)
+        assert np.isfinite(means).all()
+
+
+def test_our_cross_validation_in_workers(expected, ltr):
+    found = rk.cross_validate(Ridge(), ltr.X, ltr.y, qid=ltr.qid, measures="TopHits", cv=CV, n_jobs=2)
+    np.testing.assert_allclose(found.folds["TopHits"], expected, rtol=1e-12)
+
+
+def test_a_ranker_stops_by_it_in_workers(ltr):
+    """The measure travels with the ranker, which keeps its parameter as it was given."""
+    ranker = rk.QueryRanker(
+        LGBMRanker(n_estimators=20, n_jobs=1, verbose=-1), early_stopping_rounds=3, eval_measure="TopHits"
+    )
+    told = {"cv": CV, "scoring": rk.make_scorer("TopHits"), "error_score": "raise"}
+    found = [cross_val_score(ranker, ltr.X, ltr.y_indexed, n_jobs=n_jobs, **told) for n_jobs in (1, 2)]
+    np.testing.assert_array_equal(*found)
+    assert ranker.eval_measure == "TopHits"
+
+
+@pytest.mark.parametrize("make", [rk.make_scorer, rk.lightgbm_feval, rk.xgboost_metric])
+def test_whatever_holds_it_pickles(make):
+    one = make("TopHits")
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_a_measure_of_a_script_travels_by_its_function(tmp_path):
+    """As in a notebook: the workers cannot import the module of the caller."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    assert [float(value) for value in done.stdout.split()] == pytest.approx([0.0] * 5, abs=1e-12)
+
+
+SCRIPT = """
+import numpy as np
+import pandas as pd
+from lightgbm import LGBMRanker
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import rankeval as rk
+from rankeval.measures import family
+
+
+@family("TopHits", title="relevant in the first two", formula="hits(2)", source="a test", linear=True, bounds=(0, 2))
+def top_hits(judged, *, rel: float = 1):
+    '''Return the number of relevant documents at ranks 1 and 2.'''
+    return judged.hits(rel, 2).astype(float)
+
+
+data, cv = rk.datasets.make_ranking(30, 10, rng=0), rk.QueryKFold(2)
+y = pd.Series(np.asarray(data.y), pd.Index(data.qid, name="qid"))
+booster = LGBMRanker(n_estimators=9, n_jobs=1, verbose=-1)
+stopping = rk.QueryRanker(booster, early_stopping_rounds=2, eval_measure="TopHits")
+
+
+def values(n_jobs):
+    scorer = rk.make_scorer("TopHits")
+    grid = {"estimator__alpha": [1.0, 1e6]}
+    search = GridSearchCV(rk.QueryRanker(Ridge()), grid, cv=cv, scoring=scorer, n_jobs=n_jobs).fit(data.X, y)
+    fold = cross_val_score(stopping, data.X, y, cv=cv, scoring=scorer, n_jobs=n_jobs)
+    own = rk.cross_validate(Ridge(), data, measures="TopHits", cv=cv, n_jobs=n_jobs)
+    return np.array([*search.cv_results_["mean_test_score"], *fold, own.evaluation.mean()["TopHits"]])
+
+
+if __name__ == "__main__":
+    print(*(values(2) - values(1)))
+"""
