@@ -19,7 +19,7 @@ from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
 from rankeval.model_selection.splitters import Rows
-from rankeval.model_selection.validation import query_folds
+from rankeval.model_selection.validation import fixed_validation, query_folds
 from rankeval.significance.columns import FOLD
 from rankeval.significance.declarations import seed_of
 
@@ -102,6 +102,8 @@ def learning_curve(
     docid: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
     cv: Any = 5,
     sizes: Sequence[float] = (0.1, 0.325, 0.55, 0.775, 1.0),
@@ -116,8 +118,10 @@ def learning_curve(
 
     Parameters
     ----------
-    estimator, X, y, qid, group, docid, groups, sample_weight, measures, cv, convention, n_jobs, progress
+    estimator, X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, measures, cv, convention
         As in `cross_validate`, for one estimator.
+    n_jobs, progress
+        As in `cross_validate`.
     sizes : sequence of float or int
         Shares of the smallest training part, or numbers of queries.
     rng : int, default=0
@@ -152,7 +156,8 @@ def learning_curve(
     data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
     asked, ranker = check_measures(measures, convention), as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="learning_curve")
-    task = Task.of(data, groups, sample_weight)
+    validation = fixed_validation([ranker], eval_set, eval_qid, action="learning_curve")
+    task = Task.of(data, groups, sample_weight, validation)
     codes = numbered(data.qid)
     folds = query_folds(cv, task)
     generator = np.random.default_rng(seed_of(rng))

@@ -18,7 +18,7 @@ from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
-from rankeval.model_selection.ranker import QueryRanker, takes_weight, what_was_chosen
+from rankeval.model_selection.ranker import QueryRanker, stops_early, takes_weight, what_was_chosen
 from rankeval.model_selection.rows import row_groups, row_weights
 from rankeval.model_selection.splitters import Rows
 from rankeval.significance.columns import FOLD
@@ -41,24 +41,30 @@ class Task:
         Units coarser than queries, which no split cuts.
     weight : ndarray of shape (n_rows,), optional
         Weights of queries.
+    validation : RankingData, optional
+        A validation part on which every fit that can stops early.
     """
 
     data: RankingData
     groups: NDArray[Any] | None = None
     weight: NDArray[np.float64] | None = None
+    validation: RankingData | None = None
 
     @classmethod
-    def of(cls, data: RankingData, groups: Any, sample_weight: Any) -> Task:
+    def of(cls, data: RankingData, groups: Any, sample_weight: Any, validation: RankingData | None = None) -> Task:
         """Check groups and weights, and return the task."""
-        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, data.qid, len(data)))
+        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, data.qid, len(data)), validation)
 
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows, with weights if it takes them."""
-        part, told = self.data.take(rows), {}
+        part = self.data.take(rows)
+        told: dict[str, Any] = {}
         if self.groups is not None:
             told["groups"] = self.groups[rows]
         if self.weight is not None and takes_weight(ranker):
             told["sample_weight"] = self.weight[rows]
+        if self.validation is not None and stops_early(ranker):
+            told["eval_set"] = self.validation
         fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
         return fitted
 

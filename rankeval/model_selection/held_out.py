@@ -1,4 +1,4 @@
-"""Hold queries out of training, to stop a booster early by one of our measures.
+"""Set rows apart to stop a booster early by one of our measures: a part of X, or a validation part of one's own.
 
 Whole queries, or whole groups of queries, are held out: those whose ids have the smallest hashes. So the same data
 gives the same queries in whatever order its rows come.
@@ -6,6 +6,7 @@ gives the same queries in whatever order its rows come.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -27,9 +28,16 @@ SCORE = "nDCG@10"
 
 
 def hold_out(
-    estimator: Any, rows: TrainingRows, *, share: Any, rounds: Any, measure: Any, convention: str | Convention
+    estimator: Any,
+    rows: TrainingRows,
+    validation: TrainingRows | None = None,
+    *,
+    share: Any,
+    rounds: Any,
+    measure: Any,
+    convention: str | Convention,
 ) -> tuple[TrainingRows, EarlyStopping | None]:
-    """Split the rows into those to fit and those to watch, by query.
+    """Return the rows to fit and those to watch: the validation part, or queries held out of all rows.
 
     Parameters
     ----------
@@ -37,6 +45,8 @@ def hold_out(
         The estimator, whose own parameter for early stopping counts if `rounds` is None.
     rows : TrainingRows
         All rows.
+    validation : TrainingRows, optional
+        A validation part, instead of held-out queries.
     share, rounds, measure, convention
         ``validation_fraction``, ``early_stopping_rounds``, ``eval_measure`` and ``eval_convention`` of `QueryRanker`.
 
@@ -46,13 +56,19 @@ def hold_out(
         If an option is out of range, or there are too few queries.
     """
     rounds = boosters.own_rounds(nesting.last_of(estimator)) if rounds is None else rounds
+    if share is not None and validation is not None:
+        raise InvalidInput("validation_fraction holds queries of X out, eval_set has rows to stop on: give only one")
     if rounds is None:
         if share is not None:
             raise InvalidInput("validation_fraction holds queries out to stop on: give early_stopping_rounds too")
-        return rows, None
+        if validation is not None and not nesting.stops_by_itself(estimator):
+            raise InvalidInput("eval_set has rows to stop training on: give early_stopping_rounds too")
+        return replace(rows, validation=validation), None
     if not isinstance(rounds, Integral) or rounds < 1:
         raise InvalidInput(f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out")
     watched_measure, rules = _watched(SCORE if measure is None else measure, convention)
+    if validation is not None:
+        return rows, EarlyStopping(watched_measure, int(rounds), validation.in_blocks(), rules)
     is_held_out = _held_out(0.1 if share is None else share, rows)
     watched = rows.take(np.flatnonzero(is_held_out)).in_blocks()
     return rows.take(np.flatnonzero(~is_held_out)), EarlyStopping(watched_measure, int(rounds), watched, rules)

@@ -84,12 +84,14 @@ def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> t
 def _fitted_pipeline(
     pipeline: Pipeline, rows: TrainingRows, watch: EarlyStopping | None
 ) -> tuple[Pipeline, int | None]:
-    """Fit the steps to the training rows only; held-out rows are only transformed."""
+    """Fit the steps to the training rows only; held-out and validation rows are only transformed."""
     name, last = pipeline.steps[-1]
     steps: list[Any] = []
     if len(pipeline.steps) > 1:
         head = pipeline[:-1]
         rows = replace(rows, X=head.fit_transform(rows.X, rows.y))
+        if rows.validation is not None:
+            rows = replace(rows, validation=replace(rows.validation, X=head.transform(rows.validation.X)))
         if watch is not None and watch.held_out is not None:
             watch.held_out = replace(watch.held_out, X=head.transform(watch.held_out.X))
         steps = list(head.steps)
@@ -109,6 +111,20 @@ def asks_for_qid(estimator: Any) -> bool:
     if boosters.library(estimator) or "qid" in signature(estimator.fit).parameters:
         return False
     return _consumes(estimator, "qid")
+
+
+def stops_by_itself(estimator: Any) -> bool:
+    """Return whether the last step takes a validation part as a QueryRanker does, or is a search over such a step.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+    """
+    last = last_of(estimator)
+    if asks_for_qid(last):
+        return _consumes(last, "eval_set")
+    return {"eval_set", "eval_qid"} <= set(signature(last.fit).parameters) and not boosters.library(last)
 
 
 def _consumes(estimator: Any, param: str) -> bool:
@@ -133,6 +149,7 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         told["sample_weight"] = rows.weight
     if rows.groups is not None and _consumes(estimator, "groups"):
         told["groups"] = rows.groups
+    told |= boosters.told_validation(rows)
     with config_context(enable_metadata_routing=True):
         return estimator.fit(rows.X, rows.y, **told)
 

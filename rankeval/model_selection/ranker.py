@@ -1,7 +1,7 @@
 """`QueryRanker`: one scikit-learn estimator around all rankers, with rows in any order and ids of any type.
 
-`fit` checks its input, asks the guard, holds queries out if training is to stop early (`held_out`), and leaves the rest
-to `nesting` (Pipelines, searches) and `boosters` (LightGBM, XGBoost, CatBoost), which tell each library the queries.
+`fit` checks its input, asks the guard, sets rows apart to stop early on (`validation_part`, `held_out`), and leaves
+the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost the queries.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rankeval.model_selection.query_ids import find, n_rows, require, without_id
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer, responses
 from rankeval.model_selection.stopping import in_search, stop
+from rankeval.model_selection.validation_part import refuse_cut, validation_part
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -49,10 +50,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         such as GridSearchCV over a QueryRanker can be given too, with metadata routing on or off.
     validation_fraction : float, optional
         The share of queries to hold out for early stopping, 0.1 if not given. The order of rows does not matter. In a
-        Pipeline they are held out before its first step is fitted.
+        Pipeline they are held out before its first step is fitted. With ``fit(..., eval_set=...)`` nothing is held out.
     early_stopping_rounds : int, optional
-        Stops boosting after this number of iterations without a better ``eval_measure`` on the held-out queries. If not
-        given, the booster's own parameter counts.
+        Stops boosting after this number of iterations without a better ``eval_measure`` on the held-out queries or on
+        ``eval_set``. If not given, the booster's own parameter counts.
     eval_measure : str or Measure, optional
         The measure to watch, ``nDCG@10`` if not given. Its direction is known: of ARP, less is better.
     eval_convention : str or Convention, default="rankeval"
@@ -69,7 +70,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     n_iterations_ : int or None
         The number of iterations that `predict` uses, if training could stop early.
     validation_score_ : float or None
-        The best value of ``eval_measure`` on the held-out queries.
+        The best value of ``eval_measure`` on the held-out queries or on ``eval_set``.
     n_features_in_, feature_names_in_
         As in scikit-learn, without the column of ids.
     classes_, coef_, feature_importances_
@@ -86,7 +87,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     estimator_: Any
     n_iterations_: int | None
     validation_score_: float | None
-    __metadata_request__fit: ClassVar = {"qid": True, "groups": False}
+    # The names of a validation part have no other meaning, so they are asked for, as qid is.
+    __metadata_request__fit: ClassVar = {
+        "qid": True,
+        "groups": False,
+        **dict.fromkeys(("eval_set", "eval_qid", "eval_X", "eval_y"), True),
+    }
     __metadata_request__score: ClassVar = {"qid": True}
 
     def __init__(
@@ -107,7 +113,18 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         self.single_query = single_query
 
     def fit(
-        self, X: Any, y: Any, *, qid: Any = None, group: Any = None, groups: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
     ) -> QueryRanker:
         """Fit a copy of the estimator.
 
@@ -126,6 +143,15 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             To route it, call ``set_fit_request(groups=True)``.
         sample_weight : array-like of shape (n_rows,), optional
             The weight of each row's query, constant within the query.
+        eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
+            A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
+            it. A search passes it to every fit as it is.
+        eval_qid : array-like of shape (n_validation_rows,), or list of one, optional
+            The query of each of its rows. It may also be a pandas index level or a column of Xv named "qid". A search
+            of scikit-learn cuts an array that is as long as X; ``[ids]`` is kept whole.
+        eval_X, eval_y : array-like, optional
+            The same as ``eval_set=(eval_X, eval_y)``, for ``Pipeline([..., ("rank", QueryRanker(...))],
+            transform_input=["eval_X"])``: there scikit-learn transforms it with the steps before this ranker.
 
         Returns
         -------
@@ -139,9 +165,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         MissingQueryIds
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
-            If there is no estimator, an option does not fit it, or weights are negative or differ within a query.
+            If there is no estimator, an option does not fit it, or weights are negative or differ within a query. Also
+            if ``eval_set`` has other columns than X, or nothing says when to stop on it.
         GuardRefusal
-            If X and y are registered test content.
+            If X and y, or those of ``eval_set``, are registered test content.
         """
         if y is None:
             raise InvalidInput("QueryRanker requires y to be passed, but the target y is None")
@@ -155,8 +182,13 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ids = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
         weights = row_weights(sample_weight, ids, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
-        ContaminationCheck.current().refuse(features, labels, ids, action="fit")
-        rows, watch = self._hold_out(TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids)))
+        validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
+        check = ContaminationCheck.current()
+        check.refuse(features, labels, ids, action="fit")
+        if validation is not None:
+            check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
+        rows = TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids))
+        rows, watch = self._hold_out(rows, validation)
         self.estimator_, self.n_iterations_ = nesting.fitted(boosters.cloned(self.estimator), rows, watch)
         self.validation_score_ = None if watch is None else watch.best
         return self
@@ -298,10 +330,32 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
                 stop(str(error), error)
             raise
 
-    def _hold_out(self, rows: TrainingRows) -> tuple[TrainingRows, EarlyStopping | None]:
+    def _validation(self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any) -> TrainingRows | None:
+        """Return the validation part, with the columns of X."""
+        try:
+            part = validation_part(eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query)
+            if eval_X is not None and in_search():
+                refuse_cut(eval_X, trained)
+        except InvalidInput as error:
+            if in_search():
+                stop(str(error), error)
+            raise
+        if part is None:
+            return None
+        try:
+            features = self._features(part.X, reset=False)
+        except ValueError as error:
+            said = " ".join(str(error).split())
+            raise InvalidInput(f"the features of eval_set do not fit those of X: {said}") from error
+        return TrainingRows.of(features, part.y, part.qid)
+
+    def _hold_out(
+        self, rows: TrainingRows, validation: TrainingRows | None = None
+    ) -> tuple[TrainingRows, EarlyStopping | None]:
         return hold_out(
             self.estimator,
             rows,
+            validation,
             share=self.validation_fraction,
             rounds=self.early_stopping_rounds,
             measure=self.eval_measure,
@@ -357,6 +411,22 @@ def takes_weight(estimator: Any) -> bool:
     if isinstance(last, QueryRanker):
         return takes_weight(last.estimator)
     return nesting.asks_for_qid(last) or "sample_weight" in signature(last.fit).parameters
+
+
+def stops_early(estimator: Any) -> bool:
+    """Return whether training stops early, so that a validation part is used.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker; of a search, its estimator counts.
+    """
+    last = nesting.last_of(estimator)
+    if isinstance(last, QueryRanker):
+        return last.early_stopping_rounds is not None or stops_early(last.estimator)
+    if nesting.asks_for_qid(last):
+        return stops_early(last.get_params(deep=False).get("estimator"))
+    return boosters.own_rounds(last) is not None
 
 
 def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:

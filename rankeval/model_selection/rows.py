@@ -1,4 +1,4 @@
-"""Rows to fit on, and early stopping on held-out ones."""
+"""Rows to fit on, and early stopping on rows that are not fitted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from rankeval.model_selection.splitters import ascending
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Features, labels and query of each row, and perhaps its query's weight and group."""
+    """Features, labels and query of each row, and perhaps its query's weight and group.
+
+    ``validation`` has the rows of a validation part, for an estimator inside that stops early by itself.
+    """
 
     X: Any
     y: NDArray[Any]
@@ -29,6 +32,7 @@ class TrainingRows:
     codes: NDArray[np.int64]
     weight: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
+    validation: TrainingRows | None = None
 
     @classmethod
     def of(
@@ -50,7 +54,8 @@ class TrainingRows:
         """Return these rows, in this order."""
         weight = None if self.weight is None else self.weight[rows]
         groups = None if self.groups is None else self.groups[rows]
-        return TrainingRows(take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows], weight, groups)
+        parts = take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows]
+        return TrainingRows(*parts, weight, groups, self.validation)
 
     def in_blocks(self) -> TrainingRows:
         """Return the rows by ascending query, in their own order within each; itself if they are."""
@@ -142,7 +147,7 @@ def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
 
 @dataclass
 class EarlyStopping:
-    """Watches a measure on held-out queries while a booster trains, and says when to stop.
+    """Watches a measure on other queries while a booster trains, and says when to stop.
 
     Parameters
     ----------
@@ -151,7 +156,7 @@ class EarlyStopping:
     rounds : int
         Stop after this many iterations without a better value.
     held_out : TrainingRows, optional
-        Rows of the held-out queries, in blocks; None when the fit has ended.
+        Rows of queries held out of X, or of a validation part, in blocks; None when the fit has ended.
     convention : str or Convention
         The rules by which rankings are scored.
     """

@@ -21,7 +21,7 @@ from rankeval.model_selection.fitting import FoldScoring, Task
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 from rankeval.model_selection.splitters import Rows
-from rankeval.model_selection.validation import query_folds
+from rankeval.model_selection.validation import fixed_validation, query_folds
 
 if TYPE_CHECKING:
     from rankeval.measures import Measure
@@ -139,6 +139,8 @@ def optuna_objective(
     docid: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
     measure: str | Measure = "nDCG@10",
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -158,7 +160,7 @@ def optuna_objective(
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
         ``optuna.distributions`` or lists of choices.
-    X, y, qid, group, docid, groups, sample_weight, cv, convention
+    X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, cv, convention
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
@@ -202,9 +204,9 @@ def optuna_objective(
     found = check_measures(measure, convention)
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")
-    as_ranker(estimator)
+    ranker = as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
-    task = Task.of(data, groups, sample_weight)
+    task = Task.of(data, groups, sample_weight, fixed_validation([ranker], eval_set, eval_qid, action="optimise"))
     scoring = FoldScoring.of(task, found, get_convention(convention))
     return OptunaObjective(estimator, space, task, query_folds(cv, task), scoring)
 

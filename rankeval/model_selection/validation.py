@@ -17,9 +17,10 @@ from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
-from rankeval.model_selection.ranker import as_ranker
+from rankeval.model_selection.ranker import QueryRanker, as_ranker, stops_early
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
+from rankeval.model_selection.validation_part import validation_part
 from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def cross_validate(
     docid: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ...,
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -62,6 +65,8 @@ def cross_validate(
     docid: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ...,
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -82,6 +87,8 @@ def cross_validate(
     docid: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
     cv: Any = 5,
     convention: str | Convention = "rankeval",
@@ -115,6 +122,11 @@ def cross_validate(
     sample_weight : array-like of shape (n_rows,), optional
         The weight of each row's query: in the aggregate of every measure, and in fitting if the estimator takes
         weights.
+    eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
+        A validation part beside the data, the same for every fit. Rankers that stop early stop on it; the others do not
+        use it.
+    eval_qid : array-like of shape (n_validation_rows,), optional
+        The query of each of its rows, as in `QueryRanker`'s ``fit``.
     measures : str, Measure, or list of them
         The measures to compute from the one prediction of each fold.
     cv : int, splitter or iterable of (train, test), default=5
@@ -160,7 +172,7 @@ def cross_validate(
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="cross_validate")
-    task = Task.of(data, groups, sample_weight)
+    task = Task.of(data, groups, sample_weight, fixed_validation(rankers, eval_set, eval_qid, action="cross_validate"))
     folds = query_folds(cv, task)
     scoring = FoldScoring.of(task, asked, get_convention(convention))
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
@@ -173,6 +185,38 @@ def cross_validate(
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
+
+
+def fixed_validation(
+    rankers: Sequence[QueryRanker], eval_set: Any, eval_qid: Any, *, action: str
+) -> RankingData | None:
+    """Check a validation part for all fits before the first one, and return it.
+
+    Parameters
+    ----------
+    rankers : sequence of QueryRanker
+        The rankers to fit.
+    eval_set, eval_qid
+        As in `cross_validate`.
+    action : str
+        The caller, for the guard's message.
+
+    Raises
+    ------
+    InvalidInput
+        If its form or length is wrong, or no ranker stops early.
+    QueryIdError
+        If the query of each row is not known.
+    GuardRefusal
+        If it is registered test content.
+    """
+    part = validation_part(eval_set, eval_qid)
+    if part is None:
+        return None
+    if not any(stops_early(ranker) for ranker in rankers):
+        raise InvalidInput("eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too")
+    ContaminationCheck.current().refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
+    return part
 
 
 def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
