@@ -124,9 +124,11 @@ CONTENTS = """
 :hidden:
 
 self
-measures
 cross_validation
+explaining
+serving
 files
+measures
 reference
 contributing
 security

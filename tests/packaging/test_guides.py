@@ -1,4 +1,4 @@
-"""The guides are programs: their blocks run in order, and what they say fails does fail."""
+"""The guides are programs: their blocks run in order, fail where they say so, and print what they show."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = [*sorted((ROOT / "examples" / "guides").glob("*.md")), ROOT / ".github" / "CONTRIBUTING.md"]
+MARK = "--- block of line"
 FAILS = """
 try:
 {block}
@@ -31,27 +32,55 @@ def blocks(text):
 
 
 def program(text):
-    """Return one program of all blocks; those that must fail are guarded, the others must not warn."""
+    """Return one program of all blocks; those that must fail are guarded, and each begins with its line on stdout."""
     parts = []
     for line, error, code in blocks(text):
         indented = "".join(f"    {row}\n" if row.strip() else "\n" for row in code.splitlines())
         part = FAILS.format(block=indented, error=error, line=line) if error else code
-        parts.append(f"# line {line}\n{part}")
+        parts.append(f"print({f'{MARK} {line}'!r}, flush=True)\n{part}")
     return "\n".join(parts)
+
+
+def shown(text):
+    """Yield the line of each block of Python that has its output below it, a block of text, and this output."""
+    body = r"((?:(?!```).*\n)*)```\n"
+    for match in re.finditer(rf"^```python\n{body}\n```text\n{body}", text, re.MULTILINE):
+        yield text.count("\n", 0, match.start()) + 2, match[2]
+
+
+def printed(output):
+    """Return what each block printed, by its line."""
+    parts = re.split(rf"^{re.escape(MARK)} (\d+)\n", output, flags=re.MULTILINE)[1:]
+    return {int(line): said for line, said in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def trimmed(text):
+    """Return the lines of a text without blanks at their ends, which nobody sees."""
+    return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
 def test_a_guide_runs_from_top_to_bottom(path, tmp_path):
-    script = tmp_path / "guide.py"
-    script.write_text(program(path.read_text(encoding="utf-8")), encoding="utf-8")
+    script, text = tmp_path / "guide.py", path.read_text(encoding="utf-8")
+    script.write_text(program(text), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300,
         env={**os.environ, "RANKEVAL_LEDGER": "off"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Warning" not in done.stderr
-    failing = sum(error is not None for _, error, _ in blocks(path.read_text(encoding="utf-8")))
+    failing = sum(error is not None for _, error, _ in blocks(text))
     assert done.stdout.count("failed as it should") == failing
+    said = printed(done.stdout)
+    for line, expected in shown(text):
+        assert trimmed(said[line]) == trimmed(expected), f"{path.name}, line {line}"
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
+def test_a_guide_is_one_sitting(path):
+    """Its author keeps it below 200 lines; the older ones may stay as long as they are."""
+    longest = {"measures.md": 250, "cross_validation.md": 320, "CONTRIBUTING.md": 400}
+    assert len(path.read_text(encoding="utf-8").splitlines()) < longest.get(path.name, 200)
 
 
 def test_the_guide_to_cross_validation_has_its_twelve_ways():
