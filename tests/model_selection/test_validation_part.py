@@ -329,7 +329,8 @@ def test_an_objective_stops_every_fold_on_it(train, vali):
     assert objective.task.fit(ranker, rows).n_iterations_ == fold_by_fold(ranker, train, vali, rk.QueryKFold(3))[0]
 
 
-def test_a_learning_curve_stops_every_fit_on_it(train, vali):
+def test_a_learning_curve_stops_every_fit_on_it(vali):
+    train = made(42)  # folds of one size, so that a share of 1 is all of each
     told = {"eval_set": vali, "cv": rk.QueryKFold(3), "measures": MEASURE}
     ranker = rk.QueryRanker(LGBM, early_stopping_rounds=ROUNDS)
     curve = rk.learning_curve(ranker, train, sizes=[1.0], **told)
