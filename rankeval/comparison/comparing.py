@@ -10,9 +10,10 @@ import pandas as pd
 from rankeval._registry import chosen
 from rankeval.comparison.design import Design
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Scores, labels_of, per_query_frame, refuse_other_conventions
+from rankeval.comparison.scores import Scores, per_query_frame, refuse_other_conventions
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, Floats, Rng, Settings, seed_of
 from rankeval.significance.families import adjust_by_family, family_level, family_notes, resolution_notes

@@ -19,9 +19,10 @@ from rankeval._registry import unknown
 from rankeval.comparison.comparing import compare, conclude
 from rankeval.comparison.design import Design
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import labels_of, refuse_other_conventions
+from rankeval.comparison.scores import refuse_other_conventions
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, Settings
 from rankeval.significance.folds import REPEATS_RECOMMENDED, widened

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_share
+from rankeval._checks import check_count, check_share
 from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.aggregation import aggregated, aggregated_errors, draws_note, half_widths
+from rankeval.evaluation.choosing import few, places_of
+from rankeval.evaluation.facts import QueryFacts, Whole, judgments_digest
+from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.slicing import slices_of
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
+from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
-from rankeval.measures.aggregates import AGGREGATES
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +53,17 @@ class Evaluation:
         Measure -> number of queries whose value was 0/0. The convention says how these count.
     judgments_digest, ranking_digest : str
         SHA-256 of the judgments, and of the ranking as the measures see it.
+    facts : QueryFacts
+        The share of each query in ``rule_counts``, ``undefined`` and ``judgments_digest``.
     weights : ndarray of shape (n_queries,), optional
         Query weights.
     name : str, optional
         Name of the system.
-    info : mapping of str to str
-        Further notes for readers, such as that ties were averaged over drawn orders.
     errors : ndarray of shape (n_queries, n_measures), optional
         Standard errors of scores that are means over drawn orders of tied rows, 0 for exact scores. None if all scores
         are exact. They do not contain the uncertainty from the choice of queries.
+    whole : Whole, optional
+        Number of queries and digests of the evaluation that this is a subset of; None if it is no subset.
 
     Examples
     --------
@@ -79,10 +84,11 @@ class Evaluation:
     undefined: Mapping[str, int]
     judgments_digest: str
     ranking_digest: str
+    facts: QueryFacts
     weights: Floats | None = None
     name: str | None = None
-    info: Mapping[str, str] = field(default_factory=dict)
     errors: Floats | None = None
+    whole: Whole | None = None
 
     @property
     def n_queries(self) -> int:
@@ -117,19 +123,10 @@ class Evaluation:
         Series of shape (n_measures,)
             Index of measure names; 0 if all scores are exact. `ci` covers the choice of queries instead.
         """
-        if self.errors is None or not self.n_queries:
-            return self._series(dict.fromkeys(self.measure_names, 0.0))
-        weights = np.ones(self.n_queries) if self.weights is None else self.weights
-        total, values = float(weights.sum()), self.aggregates()
-        # Each query is drawn on its own, so the squares of the errors add up.
-        of_sums = np.sqrt((weights[:, None] ** 2 * self.errors**2).sum(axis=0))
-        errors = dict(zip(self.measure_names, of_sums.tolist(), strict=True))
-        for name, one in self.by_name.items():
-            if one.family.aggregate != "sum":
-                errors[name] /= total
-            if one.family.aggregate == "gmean":
-                errors[name] *= values[name]  # the slope of exp is its value
-        return self._series(errors)
+        return self._series(self._aggregate_errors())
+
+    def _aggregate_errors(self) -> dict[str, float]:
+        return aggregated_errors(self.by_name, self.scores, self.errors, self.weights)
 
     def aggregate(self) -> pd.Series[float]:
         """Return the aggregate of every measure over queries.
@@ -160,12 +157,7 @@ class Evaluation:
         dict of str to float
             Measure name -> aggregate.
         """
-        if not self.n_queries:
-            return dict.fromkeys(self.measure_names, float("nan"))
-        return {
-            name: float(AGGREGATES[one.family.aggregate](values, self.weights))
-            for (name, one), values in zip(self.by_name.items(), self.scores.T, strict=True)
-        }
+        return aggregated(self.by_name, self.scores, self.weights)
 
     def _series(self, values: Mapping[str, float]) -> pd.Series[float]:
         import pandas as pd
@@ -199,19 +191,13 @@ class Evaluation:
         [[0.83, 0.12, 1.55]]
         """
         import pandas as pd
-        from scipy import stats
 
         check_share("confidence_level", confidence_level)
         if self.weights is not None:
             raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
         means = self.mean()
-        values = self.scores[:, [self.measure_names.index(label) for label in means.index]]
-        n_queries = len(values)
-        if n_queries > 1:
-            spread = values.std(axis=0, ddof=1) / np.sqrt(n_queries)
-            half = spread * stats.t.ppf((1 + confidence_level) / 2, n_queries - 1)
-        else:
-            half = np.full(len(means), np.nan)
+        columns = [self.measure_names.index(label) for label in means.index]
+        half = half_widths(self.scores[:, columns], confidence_level)
         return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
 
     @property
@@ -227,6 +213,16 @@ class Evaluation:
     def _share(self, count: str) -> float:
         retrieved = int(self.query_counts["retrieved"].sum())
         return float(self.query_counts[count].sum() / retrieved) if retrieved else 0.0
+
+    @property
+    def info(self) -> dict[str, str]:
+        """Further notes by subject: ties that were averaged over drawn orders, and that this is a subset."""
+        said = {}
+        if self.errors is not None:
+            said["ties"] = draws_note(self.by_name, self.facts.drawn, self._aggregate_errors())
+        if self.whole is not None:
+            said["subset"] = f"a subset: {_size(self)}"
+        return said
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -290,11 +286,170 @@ class Evaluation:
             if label in mine_bound and mine_bound[label] != one:
                 differences.append(f"{label} means {mine_bound[label]} in one and {one} in the other")
         if self.judgments_digest != other.judgments_digest:
+            digests = [f"digest {each.judgments_digest[:12]} over {_size(each)}" for each in (self, other)]
             differences.append(
-                f"the judgments differ (digest {self.judgments_digest[:12]} over {self.n_queries} queries in one, "
-                f"{other.judgments_digest[:12]} over {other.n_queries} in the other)"
+                f"the judgments differ ({digests[0]} in one, {digests[1]} in the other){self._remedy(other)}"
             )
         return differences
+
+    def _remedy(self, other: Evaluation) -> str:
+        """Say what to do if a subset is held against its whole, or against another subset of it."""
+        if self.whole is None and other.whole is None:
+            return ""
+        wholes = {one.judgments_digest if one.whole is None else one.whole.judgments_digest for one in (self, other)}
+        if len(wholes) > 1:
+            return "; a subset can be compared with the same subset only"
+        both = (
+            "they are different subsets of the same queries"
+            if self.whole and other.whole
+            else "one is a subset of the other's queries"
+        )
+        return f": {both}; take the same subset of both evaluations"
+
+    def subset(self, queries: Any) -> Evaluation:
+        """Return the evaluation of some of the queries, as if they alone had been evaluated.
+
+        Nothing is scored again. Counts, notes and the digest of the judgments are those of the chosen queries, and
+        ``notes`` says that this is a subset. All queries give the evaluation itself.
+
+        Parameters
+        ----------
+        queries : iterable of ids, or array or Series of bool of shape (n_queries,)
+            The queries to keep, in any order. An array of bool goes by position, in the order of ``queries``. A Series
+            of bool goes by its index of query ids, which must hold every query and may hold more.
+
+        Returns
+        -------
+        Evaluation
+            Its ``excluded`` is empty, since every chosen query counts.
+
+        Raises
+        ------
+        QueryIdError
+            If an id is unknown or repeated, or a mask does not fit.
+        InvalidInput
+            If no query is chosen, or the weights of the chosen ones are all 0.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=["a", "a", "b", "b", "c", "c"], measures="RR")
+        >>> ev.subset(["c", "b"]).per_query["RR"].to_dict()
+        {'b': 0.5, 'c': 1.0}
+        >>> ev.subset(ev.per_query["RR"] < 1).n_queries
+        1
+        """
+        return self._part(places_of(queries, self.queries, self.excluded))
+
+    def _part(self, places: Ints) -> Evaluation:
+        if len(places) == self.n_queries:
+            return self
+        queries, facts = self.queries[places], self.facts.part(places)
+        weights = None if self.weights is None else self.weights[places]
+        if weights is not None and not weights.any():
+            raise InvalidInput(
+                f"weights: all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean; "
+                "leave them out first, with subset"
+            )
+        whole = self.whole or Whole(self.n_queries, self.judgments_digest, self.ranking_digest)
+        return replace(
+            self,
+            queries=queries,
+            scores=self.scores[places],
+            query_counts={count: numbers[places] for count, numbers in self.query_counts.items()},
+            rule_counts=facts.totals(),
+            excluded={},
+            undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
+            judgments_digest=judgments_digest(queries, facts.judgments),
+            ranking_digest=whole.ranking_of(queries),
+            facts=facts,
+            weights=weights,
+            errors=self.errors[places] if self.errors is not None and facts.drawn.any() else None,
+            whole=whole,
+        )
+
+    def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:
+        """Return the queries with the worst scores, the worst first.
+
+        Parameters
+        ----------
+        n : int
+            How many queries; all if there are fewer.
+        measure : str or Measure, optional
+            One of the measures; by default the first. If less is better by it (ARP), the highest scores are the worst.
+
+        Returns
+        -------
+        DataFrame of shape (n, n_measures + 4)
+            Index ``qid``; the columns of ``per_query``, then those of ``query_counts``. Queries with equal scores stand
+            by ascending id.
+
+        Raises
+        ------
+        InvalidInput
+            If ``n`` is not a whole number of at least 1, or ``measure`` names several.
+        UnknownName
+            If the measure is not one of this evaluation.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=["a", "a", "b", "b", "c", "c"], measures="RR")
+        >>> ev.worst(2)[["RR", "relevant", "retrieved"]].reset_index().values.tolist()
+        [['b', 0.5, 1, 2], ['a', 1.0, 1, 2]]
+        """
+        check_count("n", n)
+        labels = self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
+        if len(labels) > 1:
+            raise InvalidInput(f"measure stands for {', '.join(labels)}; name one of them")
+        sign = 1 if self.by_name[labels[0]].family.greater_is_better else -1
+        # Queries are in ascending order, and a stable sort keeps it among equal scores.
+        places = np.argsort(sign * self.scores[:, self.measure_names.index(labels[0])], kind="stable")[:n]
+        return self.per_query.assign(**self.query_counts).iloc[places]
+
+    def slices(self, by: Any, *, confidence_level: float | None = None) -> pd.DataFrame:
+        """Return the aggregates for each value of an attribute of the queries.
+
+        Parameters
+        ----------
+        by : Series or mapping by query id, DataFrame, array of shape (n_queries,), or str
+            The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has query ids as its index
+            or as a column ``qid``, and gives a row for each combination of its columns. An array goes by position, in
+            the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
+            first (`pandas.cut`, `pandas.qcut`).
+        confidence_level : float, optional
+            Between 0 and 1: adds the limits of `ci` for each mean, every slice on its own. Many slices make it likely
+            that one looks unusual by chance.
+
+        Returns
+        -------
+        DataFrame of shape (n_slices, n_measures + 1)
+            Index: the values, ascending, named as the attribute; queries without a value are the slice nan. Columns:
+            ``n_queries``, and each measure's declared aggregate (behind it ``<measure> ci_low`` and
+            ``<measure> ci_high``). A row has the numbers of the `subset` of its queries.
+
+        Raises
+        ------
+        QueryIdError
+            If no id is common, an id is repeated, or the number of values does not fit.
+        InvalidInput
+            If the values cannot be grouped, the level is not between 0 and 1, an interval of weighted queries is asked
+            for, or the weights of a slice are all 0.
+        UnknownName
+            If there is no such count.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=["a", "a", "b", "b", "c", "c"], measures="RR")
+        >>> ev.slices({"a": "short", "b": "long", "c": "long"}).reset_index().values.tolist()
+        [['long', 2, 0.75], ['short', 1, 1.0]]
+        """
+        import pandas as pd
+
+        values, places = slices_of(by, self.queries, self.query_counts)
+        parts = [self._part(each) for each in places]
+        return pd.DataFrame([_row(part, confidence_level) for part in parts], index=values)
 
     def to_bytes(self) -> bytes:
         """Return the evaluation as the bytes of a Parquet file.
@@ -398,3 +553,19 @@ class Evaluation:
 
 def _queries(number: int) -> str:
     return f"{number} query" if number == 1 else f"{number} queries"
+
+
+def _size(evaluation: Evaluation) -> str:
+    """Say how many queries there are, and of how many they are a subset."""
+    whole = evaluation.whole
+    return _queries(evaluation.n_queries) if whole is None else f"{evaluation.n_queries} of {_queries(whole.n_queries)}"
+
+
+def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
+    """Return the row of a slice: its number of queries, aggregates, and the limits of means if they are asked for."""
+    limits = {} if confidence_level is None else part.ci(confidence_level).to_dict("index")
+    row: dict[str, float] = {"n_queries": part.n_queries}
+    for label, value in part.aggregates().items():
+        row[label] = value
+        row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
+    return row

@@ -11,7 +11,6 @@ queries out are settled at the end, over all chunks, in that order.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -22,24 +21,23 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, warn
+from rankeval.evaluation.facts import QueryFacts, judgments_digest
 from rankeval.evaluation.given import Given
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.evaluation.weights import query_weights
 from rankeval.join.flat import Floats
-from rankeval.join.joined import Joined
+from rankeval.join.joined import Joined, digest_of_queries
 from rankeval.join.judged import Groups, Judged
+from rankeval.join.matching import Hashes
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.tie_enumeration import DRAWS
 
 Specs = str | Measure | Iterable[str | Measure]
 Named = Iterable[tuple[str, Measure]]
 
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR")
-
-_AGGREGATES = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 
 def evaluate(
@@ -141,9 +139,11 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     """
     names, measures = zip(*asked, strict=True)
     measures = bound_measures(measures, joined.convention)
-    # Chunks count into `rule_counts` while they are made: a second scoring must not add to the counts of the first.
-    own_counts = dict(joined.rule_counts)
-    joined = replace(joined, rule_counts=own_counts, separate_unjudged=any(map(_zero_gains, measures)))
+    # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach another.
+    zeros = np.zeros(joined.n_queries, dtype=np.int64)
+    rules = {"ties": zeros, "negative": zeros, **joined.rule_counts}
+    rules = {rule: numbers.copy() for rule, numbers in rules.items()}
+    joined = replace(joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)))
     scores = np.empty((joined.n_queries, len(measures)))
     drawn: dict[tuple[int, int], float] = {}
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
@@ -168,6 +168,9 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     left_out = barren if joined.convention.no_relevant == "skip" else np.zeros_like(barren)
     keep = ~left_out if left_out.any() else slice(None)
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
+    rules["no_relevant"] = barren.astype(np.int64)
+    facts = QueryFacts(rules, undefined, _drawn(drawn, scores.shape), digests.of_queries())
+    counted = facts.totals()
     evaluation = Evaluation(
         queries=joined.queries[keep],
         measure_names=names,
@@ -175,11 +178,12 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
         scores=scores[keep],
         convention=joined.convention,
         query_counts={count: values[keep] for count, values in counts.items()},
-        rule_counts={**own_counts, "no_relevant": int(barren.sum())},
+        rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
-        undefined=dict(zip(names, undefined, strict=True)),
-        judgments_digest=digests.judgments(),
+        undefined=dict(zip(names, undefined.sum(axis=0).tolist(), strict=True)),
+        judgments_digest=judgments_digest(joined.queries, facts.judgments),
         ranking_digest=digests.ranking(),
+        facts=facts.part(keep),
         weights=None if weights is None else weights[keep],
         name=name,
         errors=_errors(drawn, scores.shape)[keep] if drawn else None,
@@ -190,7 +194,7 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
             f"no query is left ({reasons}), so every mean is nan: the convention's rules missing= and no_relevant= say "
             "which queries are left out"
         )
-    return replace(evaluation, info=_note_on_draws(evaluation, drawn, left_out)) if drawn else evaluation
+    return evaluation
 
 
 def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple[Measure, ...]:
@@ -255,8 +259,7 @@ class _Digests:
     """SHA-256 of the judgments, in any order of rows, and of the ranking as the measures see it."""
 
     def __init__(self, joined: Joined) -> None:
-        self._ranked = joined.digest_of_queries()
-        self._judged = self._ranked.copy()
+        self._ranked = digest_of_queries(joined.queries)
         self._known = joined.identity
         self._labels = np.zeros(joined.n_queries, dtype=np.uint64)
 
@@ -267,10 +270,9 @@ class _Digests:
         for part in (judged.offsets, levels, judged.code, *judged.groups):
             self._ranked.update(np.ascontiguousarray(part))
 
-    def judgments(self) -> str:
-        """Return the digest of the judgments: of documents and labels if documents are known, else of labels."""
-        self._judged.update(self._labels if self._known is None else self._known)
-        return str(self._judged.hexdigest())
+    def of_queries(self) -> Hashes:
+        """Return a hash of each query's judgments: of documents and labels if documents are known, else of labels."""
+        return self._labels if self._known is None else self._known
 
     def ranking(self) -> str:
         """Return the digest of the ranking."""
@@ -292,8 +294,8 @@ def _label_sums(levels: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint64]
 
 def _settle_undefined(
     scores: Floats, counts: dict[str, NDArray[np.int64]], convention: Convention
-) -> tuple[list[int], NDArray[np.bool_]]:
-    """Give 0/0 its value; return how often each measure was 0/0, and which queries have no relevant document."""
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Give 0/0 its value; return which values were 0/0, and which queries have no relevant document."""
     barren = counts["relevant"] == 0
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
         barren &= counts["retrieved"] > 0
@@ -302,7 +304,7 @@ def _settle_undefined(
         scores[undefined] = 0.0
         if convention.no_relevant == "one":
             scores[undefined & barren[:, None]] = 1.0
-    return undefined.sum(axis=0).tolist(), barren
+    return undefined, barren
 
 
 def _errors(drawn: dict[tuple[int, int], float], shape: tuple[int, ...]) -> Floats:
@@ -312,17 +314,8 @@ def _errors(drawn: dict[tuple[int, int], float], shape: tuple[int, ...]) -> Floa
     return errors
 
 
-def _note_on_draws(
-    evaluation: Evaluation, drawn: Iterable[tuple[int, int]], left_out: NDArray[np.bool_]
-) -> dict[str, str]:
-    """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
-    errors = evaluation.aggregate_errors()
-    numbers = Counter(column for query, column in drawn if not left_out[query])
-    said = [
-        f"{label} in {numbers[column]} {'query' if numbers[column] == 1 else 'queries'} (standard error of the "
-        f"{_AGGREGATES[one.family.aggregate]} {errors[label]:.2g})"
-        for column, (label, one) in enumerate(evaluation.by_name.items())
-        if numbers[column]
-    ]
-    text = f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
-    return {"ties": text} if said else {}
+def _drawn(drawn: Iterable[tuple[int, int]], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(shape, dtype=bool)
+    for place in drawn:
+        mask[place] = True
+    return mask

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.facts import QueryFacts, Whole
 from rankeval.io.limits import DEFAULT
 from rankeval.measures import measure
 
@@ -30,7 +32,6 @@ _PLAIN_FIELDS = (
     "judgments_digest",
     "ranking_digest",
     "name",
-    "info",
 )
 """Fields that JSON can hold as they are."""
 
@@ -47,7 +48,12 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     columns = {"qid": _ids(fields["queries"])}
     columns |= {f"measure:{name}": values for name, values in zip(names, fields["scores"].T, strict=True)}
     columns |= {f"count:{count}": fields["query_counts"][count] for count in QUERY_COUNTS}
+    facts, whole = fields["facts"], fields["whole"]
+    columns |= {f"rule:{rule}": numbers for rule, numbers in facts.rule_counts.items()}
+    columns |= {f"undefined:{name}": values for name, values in zip(names, facts.undefined.T, strict=True)}
+    columns["judgments"] = facts.judgments
     if errors is not None:
+        columns |= {f"drawn:{name}": values for name, values in zip(names, facts.drawn.T, strict=True)}
         columns |= {f"error:{name}": values for name, values in zip(names, errors.T, strict=True)}
     if weights is not None:
         columns["weight"] = weights
@@ -55,6 +61,7 @@ def pack(fields: Mapping[str, Any]) -> bytes:
         "convention": fields["convention"].card(),
         "measures": [str(one) for one in fields["measures"]],
         "qid_dtype": fields["queries"].dtype.str,
+        "whole": None if whole is None else asdict(whole),
         **{field: fields[field] for field in _PLAIN_FIELDS},
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
@@ -108,19 +115,29 @@ def _fields(content: bytes) -> dict[str, Any]:
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])
     names = card["measure_names"]
+    scores = _columns(table, "measure", names)
+    are_exact = f"error:{names[0]}" not in table.column_names
+    facts = QueryFacts(
+        {rule: table[f"rule:{rule}"].to_numpy() for rule in card["rule_counts"]},
+        _columns(table, "undefined", names),
+        np.zeros(scores.shape, dtype=bool) if are_exact else _columns(table, "drawn", names),
+        table["judgments"].to_numpy(),
+    )
     return {
         **{field: card[field] for field in _PLAIN_FIELDS},
         "queries": np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"]),
         "measure_names": tuple(names),
         "measures": tuple(measure(name) for name in card["measures"]),
-        "scores": _columns(table, "measure", names),
+        "scores": scores,
         "convention": Convention.from_card(card["convention"]),
         "query_counts": {count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
         "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
-        "errors": _columns(table, "error", names) if f"error:{names[0]}" in table.column_names else None,
+        "errors": None if are_exact else _columns(table, "error", names),
+        "facts": facts,
+        "whole": None if card["whole"] is None else Whole(**card["whole"]),
     }
 
 
-def _columns(table: pa.Table, kind: str, names: list[str]) -> NDArray[np.float64]:
+def _columns(table: pa.Table, kind: str, names: list[str]) -> NDArray[Any]:
     return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])

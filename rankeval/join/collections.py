@@ -73,11 +73,12 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
 
     retrieved = np.diff(ranked.offsets) > 0
     counted = _counted(queries, retrieved, convention, excluded)
-    rule_counts = {"missing": int(len(queries) - retrieved.sum())}
+    rule_counts = {"missing": (~retrieved).astype(np.int64)}
     if convention.unjudged == "highest":
         label[~judged] = qrels.relevance.max(initial=0)
     rows = ranked.rows
-    rule_counts["unjudged"] = int(len(rows) - np.count_nonzero(judged))
+    unjudged = run_query[~judged]
+    rule_counts["unjudged"] = np.bincount(unjudged[unjudged >= 0], minlength=len(queries))
     if convention.unjudged == "skip" and convention.depth is None:  # with a depth they take up ranks until the cut
         rows = rows[judged[rows]]
 
@@ -85,7 +86,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     unretrieved[truth_row] = False
     if convention.negative == "unjudged":  # a label below zero is no judgment
         unretrieved &= qrels.relevance >= 0
-    rule_counts["judgments"] = int((qrels.relevance[unretrieved] > 0).sum())
+    missed = truth_query[unretrieved & (qrels.relevance > 0)]
+    rule_counts["judgments"] = np.bincount(missed, minlength=len(queries))
     rest = truth.rows[unretrieved[truth.rows]]
 
     numbers = np.flatnonzero(counted)
@@ -114,7 +116,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         aspects=aspects,
         identity=identity,
         excluded=excluded,
-        rule_counts=rule_counts,
+        rule_counts={rule: of_queries[numbers] for rule, of_queries in rule_counts.items()},
+        left_out_counts={rule: int(of_queries[~counted].sum()) for rule, of_queries in rule_counts.items()},
     )
 
 

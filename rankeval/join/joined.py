@@ -81,8 +81,10 @@ class Joined:
         A sum over hashes of each query's judged documents, for the digest.
     excluded : mapping of str to tuple
         Queries left out, by reason.
-    rule_counts : dict of str to int
-        Number of rows or queries that each rule affected; complete once all chunks are made.
+    rule_counts : dict of str to ndarray of int64 of shape (n_queries,)
+        How many rows of each query a rule affected, or 1 for the query itself; complete once all chunks are made.
+    left_out_counts : mapping of str to int
+        The same for the queries that were left out, all together.
     """
 
     queries: NDArray[Any]
@@ -101,7 +103,8 @@ class Joined:
     ascending: bool = False
     identity: NDArray[np.uint64] | None = None
     excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    rule_counts: dict[str, int] = field(default_factory=dict)
+    rule_counts: dict[str, Ints] = field(default_factory=dict)
+    left_out_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_queries(self) -> int:
@@ -123,8 +126,8 @@ class Joined:
         if judged is not None:
             judged = judged[row]
         unlike = with_unlike_labels(ties, ranked)
-        self._count("ties", int((unlike.end - unlike.start).sum()))
-        keep = self._kept(offsets, judged)
+        self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
+        keep = self._kept(queries, offsets, judged)
         open_ties = self.convention.ties == "expected"
         chunk = Judged(
             offsets=offsets if keep is None else offsets_of(keep)[offsets],
@@ -148,7 +151,11 @@ class Joined:
             upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
             rest = self.unretrieved[upto[0] : upto[-1]]
             rest_query = np.repeat(np.arange(len(upto) - 1), np.diff(upto))
-        levels, codes = self._coded(np.concatenate([labels, rest]) if len(rest) else labels)
+        both = np.concatenate([labels, rest]) if len(rest) else labels
+        levels, codes = self._coded(both)
+        if levels[0] < 0:
+            query = np.concatenate([np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), rest_query])
+            self._count("negative", queries, np.bincount(query[both < 0], minlength=len(offsets) - 1))
         code, rest_code = codes[: len(labels)], codes[len(labels) :]
         if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
             levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
@@ -166,14 +173,12 @@ class Joined:
         if labels.dtype.kind != "f":
             labels = labels.astype(np.int64, copy=False)
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
-        if lowest < 0:
-            if self.convention.negative == "error":
-                raise InvalidInput(
-                    f"relevance: found {int((labels < 0).sum())} labels below zero (down to {lowest}), which the "
-                    f"convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
-                    "negative='zero'"
-                )
-            self._count("negative", int((labels < 0).sum()))
+        if lowest < 0 and self.convention.negative == "error":
+            raise InvalidInput(
+                f"relevance: found {int((labels < 0).sum())} labels below zero (down to {lowest}), which the "
+                f"convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
+                "negative='zero'"
+            )
         if (
             labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS
         ):  # far quicker than sorting them (bench_arrays A)
@@ -210,17 +215,20 @@ class Joined:
             return code[ranked.row], ranked.row, ranked.ties
         return best_first - ranked.code if best_first else ranked.code, ranked.row, ranked.ties
 
-    def _kept(self, offsets: Ints, judged: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    def _kept(self, queries: slice, offsets: Ints, judged: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         """Return which ranks the convention's depth leaves; None if it leaves all."""
         if self.convention.depth is None:
             return None
         # Unjudged rows are skipped only after the cut: they take up ranks until then.
-        keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)) < self.convention.depth
-        self._count("depth", int(len(keep) - keep.sum()))
+        lengths = np.diff(offsets)
+        keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) < self.convention.depth
+        self._count("depth", queries, np.maximum(lengths - self.convention.depth, 0))
         return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep
 
-    def _count(self, rule: str, number: int) -> None:
-        self.rule_counts[rule] = self.rule_counts.get(rule, 0) + number
+    def _count(self, rule: str, queries: slice, numbers: NDArray[Any]) -> None:
+        if rule not in self.rule_counts:
+            self.rule_counts[rule] = np.zeros(self.n_queries, dtype=np.int64)
+        self.rule_counts[rule][queries] = numbers
 
     def _byte_ranks(self, rows: slice | Ints, tied: Ints) -> Ints:
         """Return the place of each tied row's document id by its bytes: descending, unless `ascending`."""
@@ -232,12 +240,12 @@ class Joined:
         _, place = np.unique(np.array([str(name).encode() for name in names], dtype=object), return_inverse=True)
         return place if self.ascending else -place
 
-    def digest_of_queries(self) -> Any:
-        """Return a SHA-256 fed with the query ids, for digests over them."""
-        ids = self.queries
-        if ids.dtype.kind in "OU":
-            return hashlib.sha256("\x00".join(map(str, ids.tolist())).encode())
-        return hashlib.sha256(ids.astype(ids.dtype.newbyteorder("<")).tobytes())
+
+def digest_of_queries(ids: NDArray[Any]) -> Any:
+    """Return a SHA-256 fed with query ids, for digests over them."""
+    if ids.dtype.kind in "OU":
+        return hashlib.sha256("\x00".join(map(str, ids.tolist())).encode())
+    return hashlib.sha256(ids.astype(ids.dtype.newbyteorder("<")).tobytes())
 
 
 def _count_labels(code: Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None) -> Ints:

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
+from rankeval.evaluation.facts import QueryFacts
 
 
 def free_port() -> int:
@@ -147,5 +148,7 @@ def _leaves(one, other):
         yield set(one), set(other)
         for key, value in one.items():
             yield from _leaves(value, other[key])
+    elif isinstance(one, QueryFacts):
+        yield from _leaves(vars(one), vars(other))
     else:
         yield one, other

@@ -214,6 +214,7 @@ def test_an_aggregate_that_is_not_a_number_is_named_in_a_tag(small, client):
         queries=evaluation.queries[:0],
         scores=evaluation.scores[:0],
         query_counts={fact: values[:0] for fact, values in evaluation.query_counts.items()},
+        facts=evaluation.facts.part(slice(0, 0)),
     )
     assert math.isnan(nothing.aggregate()["AP"])
     run = client.get_run(rkm.log_evaluation(nothing).run_id)

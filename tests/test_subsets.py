@@ -1,0 +1,420 @@
+"""Part of the queries: a subset is the evaluation of its queries alone; worst queries; slices by an attribute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
+
+QRELS = {
+    "a": {"d1": 1, "d2": 0, "d3": 2, "d8": 1},
+    "b": {"d1": 1, "d2": -1},
+    "c": {"d4": 0},
+    "d": {"d1": 1, "d5": 3, "d6": -2},
+    "e": {"d7": 1},
+    "f": {"d2": 0},
+}
+RUN = {
+    "a": {"d1": 3.0, "d9": 2.0, "d3": 2.0, "d2": 1.0},
+    "c": {"d4": 1.0, "d9": 1.0},
+    "d": {"d9": 5.0, "d1": 4.0, "d5": 4.0, "d6": 4.0},
+    "e": {"d9": 1.0, "d8": 0.5},
+    "z": {"d1": 1.0},
+}
+MEASURES = ["nDCG@10", "gm_AP", "NumRelRet", "AP"]
+RULES = {
+    "rankeval": "rankeval",
+    "trec_eval": "trec_eval-9.0.8",
+    "skip": rk.Convention("all skipped", missing="skip", no_relevant="skip", unjudged="skip"),
+    "one, zero": rk.Convention("counted", missing="zero", no_relevant="one", ties="best"),
+    "depth": rk.Convention("cut", depth=2, ties="docid"),
+    "rows": rk.Convention("rows", judgments="rows", ties="stable"),
+}
+
+
+def only(collection, ids):
+    return {query: documents for query, documents in collection.items() if query in ids}
+
+
+def same(part, alone):
+    """Say that a subset and an evaluation of its queries alone agree in every number."""
+    assert part.queries.tolist() == alone.queries.tolist()
+    assert part.scores.tolist() == alone.scores.tolist()
+    assert part.aggregates() == alone.aggregates()
+    assert part.standard_errors.equals(alone.standard_errors)
+    assert (part.errors is None) == (alone.errors is None)
+    assert part.aggregate_errors().equals(alone.aggregate_errors())
+    for field in ("undefined", "rule_counts", "excluded"):
+        assert getattr(part, field) == getattr(alone, field), field
+    assert part.notes == (*alone.notes, f"a subset: {part.n_queries} of {part.whole.n_queries} queries")
+    assert {name: found.tolist() for name, found in part.query_counts.items()} == {
+        name: found.tolist() for name, found in alone.query_counts.items()
+    }
+    assert (part.tied_share, part.judged_share) == (alone.tied_share, alone.judged_share)
+    assert (part.weights is None) == (alone.weights is None)
+    assert part.weights is None or part.weights.tolist() == alone.weights.tolist()
+    assert part.judgments_digest == alone.judgments_digest
+    assert part.differs_from(alone) == alone.differs_from(part) == []
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("rules", RULES)
+def test_a_subset_of_a_collection_is_the_evaluation_of_its_queries_alone(rules, weighted):
+    """Scores, aggregates, counts, notes and the digest of judgments, under every kind of rule."""
+
+    def evaluated(ids):
+        qrels = only(QRELS, ids)
+        weights = {query: place + 1.0 for place, query in enumerate(QRELS)} if weighted else None
+        return rk.evaluate(
+            qrels, only(RUN, ids), measures=MEASURES, convention=RULES[rules], weights=weights, name="one"
+        )
+
+    whole = evaluated({*QRELS, "z"})
+    for places in ([0], [0, 1], [-1], [1, 2], [0, 2], list(range(len(whole.queries) - 1))):
+        ids = whole.queries[places].tolist()
+        part = whole.subset(ids)
+        same(part, evaluated(ids))
+        assert (part.name, part.convention, part.measures) == (whole.name, whole.convention, whole.measures)
+        assert part.ranking_digest != whole.ranking_digest
+        assert part.judgments_digest != whole.judgments_digest
+
+
+@pytest.mark.parametrize("qid", [int, str, float])
+def test_a_subset_of_arrays_over_several_chunks(qid, monkeypatch):
+    """Ids of any type; ties, negative labels and queries without a relevant row are counted by query."""
+    monkeypatch.setattr("rankeval.join.joined.CHUNK", 64)
+    rng = np.random.default_rng(0)
+    ids = np.array([qid(query) for query in np.repeat(np.arange(40), 12)])
+    y, score = rng.integers(-1, 3, 480), rng.integers(0, 6, 480)
+    y[np.isin(ids, ids[:36])] = 0
+    weights = {query: 1.0 + place % 3 for place, query in enumerate(np.unique(ids).tolist())}
+    whole = rk.evaluate(y, score, qid=ids, measures=MEASURES, weights=weights)
+    assert whole.rule_counts["ties"] > 0
+    assert whole.rule_counts["negative"] == (y < 0).sum()
+    chosen = rng.permutation(whole.queries[::2])
+    rows = np.isin(ids, chosen)
+    alone = rk.evaluate(y[rows], score[rows], qid=ids[rows], measures=MEASURES, weights=weights)
+    same(whole.subset(chosen.tolist()), alone)
+    assert alone.undefined["nDCG@10"]
+
+
+@pytest.mark.usefixtures("without_formula")
+def test_errors_of_drawn_orders_are_those_of_the_chosen_queries(tmp_path):
+    """The note counts the drawn queries of the subset; a subset without one has neither note nor errors."""
+    qid = np.repeat(["a", "b", "c"], [30, 40, 2])
+    y, score = np.tile([1, 0], 36), np.zeros(72)
+    whole = rk.evaluate(y, score, qid=qid, measures=["SquaredAP", "AP"])
+    for ids in (["a"], ["b", "c"], ["c"]):
+        rows = np.isin(qid, ids)
+        same(whole.subset(ids), rk.evaluate(y[rows], score[rows], qid=qid[rows], measures=["SquaredAP", "AP"]))
+    assert "SquaredAP in 1 query" in whole.subset(["b", "c"]).info["ties"]
+    assert "ties" not in whole.subset(["c"]).info
+    whole.save(tmp_path / "whole.parquet")
+    assert rk.Evaluation.load(tmp_path / "whole.parquet").subset(["b", "c"]).info == whole.subset(["b", "c"]).info
+
+
+def scored(n=12, seed=0, prefix="q", **options):
+    rng = np.random.default_rng(seed)
+    ids = np.array([f"{prefix}{query:02}" for query in np.repeat(np.arange(n), 10)])
+    y = np.random.default_rng(1).integers(0, 3, 10 * n)
+    return rk.evaluate(y, rng.random(10 * n), qid=ids, **{"measures": ["nDCG@10", "AP"], **options})
+
+
+IDS = ["q03", "q01", "q07"]
+SORTED = ["q01", "q03", "q07"]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        IDS,
+        tuple(IDS),
+        set(IDS),
+        iter(IDS),
+        dict.fromkeys(IDS).keys(),
+        np.array(IDS),
+        pd.Index(IDS),
+        pd.Series(IDS),
+        pd.array(IDS),
+        np.isin(np.arange(12), [1, 3, 7]),
+        np.isin(np.arange(12), [1, 3, 7]).tolist(),
+        pd.Series(np.isin(np.arange(12), [1, 3, 7]), index=[f"q{one:02}" for one in range(12)])[::-1],
+        pd.Series([one in (1, 3, 7) for one in range(20)], index=[f"q{one:02}" for one in range(20)], dtype="boolean"),
+    ],
+    ids=lambda chosen: type(chosen).__name__,
+)
+def test_queries_are_chosen_by_id_or_by_mask(chosen):
+    """Any container of ids in any order, a mask by position, and a Series of bool by its index."""
+    ev = scored()
+    part = ev.subset(chosen)
+    assert part.queries.tolist() == SORTED
+    again = ev.subset(SORTED)
+    assert (part.judgments_digest, part.ranking_digest) == (again.judgments_digest, again.ranking_digest)
+
+
+def test_arrow_and_polars_choose_too():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    for ids in (pa.array(IDS), pa.chunked_array([IDS]), pl.Series(IDS)):
+        assert scored().subset(ids).queries.tolist() == SORTED
+    for mask in (pa.array([True] + [False] * 11), pl.Series([True] + [False] * 11)):
+        assert scored().subset(mask).queries.tolist() == ["q00"]
+
+
+def test_integers_dates_and_tuples_are_ids():
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[D]")
+    pairs = np.empty(3, dtype=object)
+    pairs[:] = [(1, "x"), (1, "y"), (2, "x")]
+    for qid, asked in (([7, 8, 9], [9]), (days, [days[2]]), (pairs, [(2, "x")]), ([1.5, 2.5, 3.5], [3.5])):
+        ev = rk.evaluate([1, 1, 0], [1, 2, 3], qid=qid, measures="RR")
+        assert ev.subset(asked).scores.tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error", "said"),
+    [
+        ("q01", InvalidInput, "^queries: expected ids of queries or a mask.*found a str; give a list"),
+        (5, InvalidInput, "found a int"),
+        ({"q01": True}, InvalidInput, "found a dict"),
+        (pd.DataFrame({"qid": ["q01"]}), InvalidInput, "found a DataFrame"),
+        ([], InvalidInput, "^queries: expected at least one query, found none"),
+        ([False] * 12, InvalidInput, "^queries: expected at least one query, found none"),
+        (["q01", "q01", "q02"], QueryIdError, "'q01' asked for more than once"),
+        (
+            [f"x{one}" for one in range(7)],
+            QueryIdError,
+            r"no query 'x0', 'x1', 'x2', 'x3', 'x4', \.\.\. \(7 of 7 ids asked for\); it has ids such as 'q00', 'q01'",
+        ),
+        (["q01", None], QueryIdError, r"no query (None|nan) \(1 of 2"),
+        ([True] * 11, QueryIdError, "a bool for each of 12 queries, in the order of `queries`, found 11"),
+        ([True, "q01"], QueryIdError, "True or False beside 'q01'"),
+        (np.ones((12, 1), dtype=bool), InvalidInput, r"found an array of shape \(12, 1\)"),
+        ([["q01"], ["q02"]], InvalidInput, "^queries: "),
+        (pd.Series([True] * 12), QueryIdError, r"its index is 0, 1, 2, \.\.\. and the query ids are not"),
+        (pd.Series([True] * 13), QueryIdError, "no id in common"),
+        (pd.Series([True], index=["q01"]), QueryIdError, "says nothing of 11 of 12 queries: 'q00', 'q02'"),
+        (pd.Series([True, False], index=["q01", "q01"]), QueryIdError, "'q01' stands more than once"),
+        (pd.Series([True, None] * 6, index=[f"q{one:02}" for one in range(12)]), QueryIdError, "beside None"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said(chosen, error, said):
+    with pytest.raises(error, match=said):
+        scored().subset(chosen)
+
+
+def test_ids_of_another_type_and_ids_left_out_are_named():
+    """7 is not "7", and a query that was left out is not unknown."""
+    ev = rk.evaluate([1, 0, 1], [1, 2, 3], qid=[7, 8, 9], measures="RR", no_relevant="skip")
+    with pytest.raises(QueryIdError, match="its ids are of type int, and '7' is not 7"):
+        ev.subset(["7", "9"])
+    with pytest.raises(QueryIdError, match=r"no query 8 \(1 of 2 ids asked for\); some were left out: no relevant"):
+        ev.subset([8, 9])
+    with pytest.raises(QueryIdError, match="its ids are of type int, and '7' is not 7"):
+        ev.subset(pd.Series([True, False], index=["7", "9"]))
+
+
+def test_a_mask_with_the_plain_index_is_taken_where_it_can_mean_one_thing_only():
+    """Ids 0 to n - 1 in order are positions too; ids 1 to n are not, though all but one would be found."""
+    y, score = [1, 0, 1, 0], [1, 2, 2, 1]
+    mask = pd.Series([True, False])
+    assert rk.evaluate(y, score, qid=[0, 0, 1, 1], measures="RR").subset(mask).queries.tolist() == [0]
+    with pytest.raises(QueryIdError, match=r"give queries\.to_numpy\(\)"):
+        rk.evaluate(y, score, qid=[1, 1, 2, 2], measures="RR").subset(mask)
+
+
+def test_the_subset_of_all_queries_is_the_evaluation():
+    ev = scored()
+    assert ev.subset(ev.queries[::-1]) is ev
+    assert ev.subset(np.ones(12, dtype=bool)) is ev
+
+
+def test_a_subset_of_a_subset_is_the_subset():
+    """Digests do not depend on the way, and know the ranking."""
+    ev = scored()
+    once, twice = ev.subset(IDS[:2]), ev.subset(IDS).subset(IDS[:2])
+    assert (once.judgments_digest, once.ranking_digest) == (twice.judgments_digest, twice.ranking_digest)
+    assert once.notes == twice.notes == ("a subset: 2 of 12 queries",)
+    other = scored(seed=5).subset(IDS[:2])
+    assert other.judgments_digest == once.judgments_digest
+    assert other.ranking_digest != once.ranking_digest
+    assert len({ev.ranking_digest, once.ranking_digest, ev.subset(IDS).ranking_digest}) == 3
+
+
+def test_equal_subsets_are_compared_and_unequal_ones_refused_with_words():
+    one, other = scored(), scored(seed=5)
+    compared = rk.compare({"a": one.subset(IDS), "b": other.subset(SORTED)}, baseline="a")
+    difference = other.per_query.loc[SORTED] - one.per_query.loc[SORTED]
+    assert compared.table["difference"].tolist() == pytest.approx(difference.mean().tolist())
+    for left, right, said in (
+        (
+            one.subset(IDS),
+            other,
+            "over 3 of 12 queries in one, .* over 12 queries in the other.*one is a subset of the",
+        ),
+        (one, other.subset(IDS), "one is a subset of the other's queries; take the same subset of both"),
+        (one.subset(IDS), other.subset(IDS[:2]), "they are different subsets of the same queries; take the same"),
+        (one.subset(IDS), scored(n=13), "a subset can be compared with the same subset only"),
+    ):
+        with pytest.raises(ConventionMismatch, match=said):
+            rk.compare({"a": left, "b": right})
+
+
+def test_a_rule_that_touched_no_query_of_the_subset_does_not_differ():
+    """Ties in other queries do not forbid a comparison of these."""
+    y, qid = [0, 1, 0, 1], [1, 1, 2, 2]
+    one = rk.evaluate(y, [1, 1, 2, 1], qid=qid, measures="RR")
+    two = rk.evaluate(y, [1, 1, 2, 1], qid=qid, measures="RR", ties="stable")
+    assert one.differs_from(two)
+    assert one.subset([2]).differs_from(two.subset([2])) == []
+
+
+def test_a_subset_is_saved_whole(tmp_path):
+    """It stays a subset, and can be divided further."""
+    ev = rk.evaluate(QRELS, RUN, measures=MEASURES, convention="trec_eval-9.0.8", missing="empty")
+    for kept in (ev, ev.subset(["a", "b", "c"])):
+        kept.save(tmp_path / "kept.parquet")
+        back = rk.Evaluation.load(tmp_path / "kept.parquet")
+        assert (back.notes, back.whole, back.ranking_digest) == (kept.notes, kept.whole, kept.ranking_digest)
+        again, part = back.subset(["a", "b"]), kept.subset(["a", "b"])
+        assert again.to_bytes() == part.to_bytes()
+        assert (again.rule_counts, again.undefined) == (part.rule_counts, part.undefined)
+
+
+def test_a_subset_whose_weights_are_all_0_is_refused():
+    """As evaluate refuses such weights: its mean would be 0/0."""
+    ev = rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 2, 3], measures="RR", weights={1: 0.0, 2: 0.0, 3: 1.0})
+    with pytest.raises(InvalidInput, match=r"weights: all queries of this part have the weight 0 \(1, 2\)"):
+        ev.subset([1, 2])
+    assert ev.subset([2, 3]).aggregates() == {"RR": 1.0}
+
+
+def test_worst_are_the_lowest_first_and_equal_ones_by_id():
+    """The columns are the measures, then the counts; by another measure if asked, under any of its names."""
+    ev = rk.evaluate(QRELS, RUN, measures=["AP", "P@1", "ARP"])
+    assert ev.worst().columns.tolist() == ["AP", "P@1", "ARP", "relevant", "retrieved", "tied", "judged"]
+    assert ev.worst().index.name == "qid"
+    assert ev.worst(3).index.tolist() == ["b", "c", "e"]
+    assert ev.worst(100).index.tolist()[:4] == ["b", "c", "e", "f"]
+    pd.testing.assert_frame_equal(ev.worst(2)[["AP", "P@1", "ARP"]], ev.per_query.loc[["b", "c"]])
+    assert ev.worst(1, "map").index.tolist() == ["b"]
+    assert ev.worst(2)["retrieved"].tolist() == [0, 2]
+
+
+def test_where_less_is_better_the_highest_are_the_worst():
+    y, score, qid = [1, 0, 0, 0, 0, 1], [3, 2, 1, 3, 2, 1], [1, 1, 1, 2, 2, 2]
+    assert rk.evaluate(y, score, qid=qid, measures="ARP").worst(1).index.tolist() == [2]
+    assert rk.evaluate(-np.array(y) + 1, score, qid=qid, measures=["AP", "ARP"]).worst(1, "ARP").index.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"n": 0}, InvalidInput, "^n is 0; expected a whole number, 1 or greater"),
+        ({"n": 2.5}, InvalidInput, "^n is 2.5"),
+        ({"measure": "RR"}, UnknownName, "unknown measure 'RR'"),
+        ({"measure": "nDGC@10"}, UnknownName, "did you mean 'nDCG@10'"),
+        ({"measure": ["nDCG@10", "AP"]}, InvalidInput, "measure stands for nDCG@10, AP; name one of them"),
+    ],
+)
+def test_what_worst_cannot_do_is_said(arguments, error, said):
+    with pytest.raises(error, match=said):
+        scored().worst(**arguments)
+
+
+LENGTH = pd.Series({f"q{one:02}": ["long", "short", None][one % 3] for one in range(12)}, name="length")
+
+
+def test_a_row_of_slices_has_the_numbers_of_the_subset():
+    """Values ascending, queries without one last; the declared aggregates, by weight, with limits if asked for."""
+    measures = ["nDCG@10", "gm_AP", "NumRel"]
+    ev = scored(measures=measures)
+    table = ev.slices(LENGTH, confidence_level=0.9)
+    assert table.columns.tolist() == [
+        "n_queries", "nDCG@10", "nDCG@10 ci_low", "nDCG@10 ci_high", "gm_AP", "NumRel",
+    ]  # fmt: skip
+    assert table.index.name == "length"
+    assert table.index.tolist()[:2] == ["long", "short"]
+    assert pd.isna(table.index[2])
+    assert table["n_queries"].tolist() == [4, 4, 4]
+    for row, place in enumerate((0, 1, 2)):
+        part = ev.subset(np.arange(12) % 3 == place)
+        assert table[measures].iloc[row].to_dict() == part.aggregates()
+        limits = part.ci(0.9).loc["nDCG@10"]
+        assert table.iloc[row][["nDCG@10 ci_low", "nDCG@10 ci_high"]].tolist() == limits.tolist()[1:]
+    weighted = scored(weights={f"q{one:02}": 1.0 + one for one in range(12)})
+    assert weighted.slices(LENGTH).loc["long", "AP"] == weighted.subset(["q00", "q03", "q06", "q09"]).aggregates()["AP"]
+    with pytest.raises(InvalidInput, match="no interval is given for weighted means"):
+        weighted.slices(LENGTH, confidence_level=0.95)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        LENGTH[::-1],
+        LENGTH.to_dict(),
+        LENGTH.to_numpy(),
+        LENGTH.tolist(),
+        LENGTH.astype("category"),
+        pd.concat([LENGTH, pd.Series({"unseen": "huge"})]).rename("length"),
+        LENGTH.drop(["q02", "q05", "q08", "q11"]),
+        LENGTH.to_frame(),
+        LENGTH.rename_axis("qid").reset_index(),
+    ],
+    ids=lambda by: type(by).__name__,
+)
+def test_an_attribute_is_given_by_query_or_by_position(by):
+    """Every kind gives the same table; ids that the evaluation lacks are no slice."""
+    ev = scored()
+    wanted, found = ev.slices(LENGTH), ev.slices(by)
+    assert found.reset_index(drop=True).equals(wanted.reset_index(drop=True))
+    assert [str(value) for value in found.index[:2]] == ["long", "short"]
+
+
+def test_counts_and_several_attributes_give_slices():
+    """A name is one of the counts; several columns give a row for each combination that occurs."""
+    ev = rk.evaluate(QRELS, RUN, measures="AP")
+    table = ev.slices("relevant")
+    assert (table.index.name, table.index.tolist()) == ("relevant", [0, 1, 2, 3])
+    assert table["n_queries"].sum() == ev.n_queries
+    both = pd.DataFrame({"kind": list("xxyyyx"), "day": [1, 2, 1, 1, 2, None]}, index=list("abcdef"))
+    table = ev.slices(both)
+    assert table.index.names == ["kind", "day"]
+    assert table.loc[("y", 1), "n_queries"] == 2
+    assert table["n_queries"].sum() == 6
+    assert table.loc[("y", 1), "AP"] == ev.subset(["c", "d"]).aggregates()["AP"]
+    classes = pd.cut(pd.Series([1, 5, 9, 2, 6, 3], index=list("abcdef"), name="words"), [0, 3, 10])
+    assert ev.slices(classes)["n_queries"].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("by", "error", "said"),
+    [
+        ("relevent", UnknownName, "unknown count of the queries 'relevent'; did you mean 'relevant'"),
+        (["x"] * 11, QueryIdError, r"^by: expected a value for each of 12 queries.*found an array of shape \(11,\)"),
+        (np.zeros((12, 2)), QueryIdError, r"shape \(12, 2\)"),
+        (7, QueryIdError, "found a int; or give a Series"),
+        (pd.Series(["x"] * 12), QueryIdError, r"its index is 0, 1, 2, \.\.\. and the query ids are not; give by"),
+        (pd.Series(["x"], index=["Q01"]), QueryIdError, "^by: no id in common: the evaluation has 'q00', 'q01'"),
+        ({}, QueryIdError, "no id in common"),
+        (pd.Series(["x", "y"], index=["q01", "q01"]), QueryIdError, "query 'q01' stands more than once in the index"),
+        (pd.Series(["x", "y"], index=["q01", None]), QueryIdError, "a row without a query id"),
+        ([[1]] * 11 + [[2]], QueryIdError, "shape"),
+        (pd.DataFrame(index=["q01"]), InvalidInput, "one or more columns"),
+    ],
+)
+def test_what_cannot_be_sliced_is_said(by, error, said):
+    with pytest.raises(error, match=said):
+        scored().slices(by)
+
+
+def test_slices_by_ids_of_another_type_are_refused_with_the_type():
+    ev = rk.evaluate([1, 0], [1, 2], qid=[7, 8], measures="RR")
+    with pytest.raises(QueryIdError, match="its ids are of type int, and '7' is not 7"):
+        ev.slices({"7": "x", "8": "y"})
+
+
+def test_names_of_slices_come_from_the_attribute():
+    assert scored().slices(LENGTH.rename(None)).index.name == "slice"
+    assert scored().slices(LENGTH.to_dict()).index.name == "slice"
