@@ -60,6 +60,10 @@ class RankevalWarning(UserWarning):
     """A reader of the numbers should know this; it stops nothing."""
 
 
+class QueryCutWarning(RankevalWarning):
+    """A search scores some rows of a query without the others: names what keeps queries whole."""
+
+
 class Refusal(BaseException):
     """Base of errors that must get through ``error_score=nan`` and ``catch=(Exception,)``."""
 

@@ -138,6 +138,21 @@ def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
     return np.array_equal(encode(left)[0], encode(right)[0])
 
 
+def partly_in(codes: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each query, by number, has rows both among these rows and outside of them.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    rows : ndarray
+        Row numbers, or a mask of rows.
+    """
+    sizes = np.bincount(codes)
+    inside = np.bincount(codes[rows], minlength=len(sizes))
+    return (inside > 0) & (inside < sizes)
+
+
 def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     """Return the one value that each query's rows share.
 

@@ -28,6 +28,7 @@ from rankeval.io import columns
 from rankeval.measures import Measure
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
+from rankeval.model_selection.cuts import warn_of_cuts
 from rankeval.model_selection.query_ids import (
     DOCID,
     NAME,
@@ -60,6 +61,9 @@ def make_scorer(
     The scorer takes the query of each row from the first of these that is there: ``qid=`` of the call (routed, if
     metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
     ``sklearn.inspection.permutation_importance`` routes nothing: use bound ids or an index with it.
+
+    If a search of scikit-learn scores only some rows of a query, as with ``cv=5``, the scorer warns once a search, with
+    a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and `rankeval.QuerySplit` keep queries whole.
 
     Parameters
     ----------
@@ -258,6 +262,7 @@ class QueryScorer:
         """
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
+        warn_of_cuts(self, estimator, ids, self._bound)
         predicted = responses(estimator, _as_fitted(estimator, X), self._methods)
         labels = columns.labels(columns.as_column(y), "y")
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.

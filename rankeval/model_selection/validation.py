@@ -16,7 +16,7 @@ from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.query_ids import encode, partly_in
 from rankeval.model_selection.ranker import QueryRanker, as_ranker, stops_early
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
@@ -297,11 +297,10 @@ def query_folds(cv: Any, task: Task) -> Folds:
 
 def _refuse_cuts(folds: Folds, data: RankingData) -> None:
     codes, queries = encode(data.qid)
-    sizes = np.bincount(codes)
     for number, (train, test) in enumerate(folds):
-        inside = np.bincount(codes[test], minlength=len(queries))
-        cut = (inside > 0) & (inside < sizes)
-        cut |= (inside > 0) & (np.bincount(codes[train], minlength=len(queries)) > 0)
+        on_both_sides = np.intersect1d(codes[train], codes[test])
+        cut = partly_in(codes, test)
+        cut[on_both_sides] = True
         if cut.any():
             raise InvalidInput(
                 f"split {number} of cv cuts query {queries[np.argmax(cut)]!r}: hold out all of its rows, or none; a "
