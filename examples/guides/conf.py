@@ -127,8 +127,10 @@ self
 cross_validation
 explaining
 serving
-files
+conventions
+own_measure
 measures
+files
 reference
 contributing
 security
