@@ -78,9 +78,9 @@ def test_a_guide_runs_from_top_to_bottom(path, tmp_path):
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
 def test_a_guide_is_one_sitting(path):
-    """Its author keeps it below 200 lines; the older ones may stay as long as they are."""
+    """A guide has less than 210 lines; some older ones may stay as long as they are."""
     longest = {"measures.md": 250, "cross_validation.md": 320, "CONTRIBUTING.md": 400}
-    assert len(path.read_text(encoding="utf-8").splitlines()) < longest.get(path.name, 200)
+    assert len(path.read_text(encoding="utf-8").splitlines()) < longest.get(path.name, 210)
 
 
 def test_the_guide_to_cross_validation_has_its_twelve_ways():
