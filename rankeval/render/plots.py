@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from rankeval.measures import greater_is_better
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
 INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
 MOST_ROWS = 60
 """Intervals drawn in one panel; if there are more, those with the largest differences are drawn."""
+
+N_EXTREME = 5
+"""Queries with the largest gains, the largest losses or the worst scores that a figure names."""
+
+LONGEST_ID = 18
+"""Characters of a query id in a figure; the middle of a longer one is left out."""
 
 MOST_BARS = 400
 """For more queries a filled outline is drawn: thousands of bars are slow and run into each other."""
@@ -73,7 +82,8 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     Returns
     -------
     Figure
-        Not registered with pyplot. Up to 30 queries are named at the axis.
+        Not registered with pyplot. Up to 30 queries are named at the axis; of more, those with the largest gains and
+        losses are named beside it.
     """
     from matplotlib.figure import Figure
 
@@ -97,7 +107,10 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     )  # fmt: skip
     if len(values) <= 30:
         long = max(len(str(query)) for query in ordered.index) > 3
-        axes.set_xticks(places, [str(query) for query in ordered.index], rotation=90 if long else 0, fontsize=8)
+        names = [_shown_id(query) for query in ordered.index]
+        axes.set_xticks(places, names, rotation=90 if long else 0, fontsize=8, parse_math=False)
+    else:
+        _name_extremes(axes, ordered)
     axes.set_xlim(-0.7, len(values) - 0.3)
     axes.set_xlabel(f"{len(values):,} queries, from gain to loss", color=INK)
     axes.set_ylabel(f"difference in {measure}", color=INK)
@@ -106,6 +119,38 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
         f"{system} against {baseline}: {wins:,} won, {ties:,} tied, {losses:,} lost", loc="left", fontsize=10, color=INK
     )
     return figure
+
+
+def _name_extremes(axes: Axes, ordered: pd.Series[float]) -> None:
+    """Name the queries with the largest gains and losses beside the axes, where nothing is drawn."""
+    gains, losses = ordered[ordered > 0][:N_EXTREME], ordered[ordered < 0][::-1][:N_EXTREME]
+    for y, place, color, words, part in (
+        (1.0, "top", BETTER, "gains", gains),
+        (0.0, "bottom", WORSE, "losses", losses),
+    ):
+        lines = [f"{value:+.3f}  {_shown_id(query)}" for query, value in part.items()]
+        axes.text(
+            1.02, y, "\n".join([f"largest {words}", *(lines or ["none"])]), transform=axes.transAxes, va=place,
+            fontsize=8, linespacing=1.4, color=color, parse_math=False,
+        )  # fmt: skip
+
+
+def _shown_id(query: object) -> str:
+    """Return a query id as a figure can show it: short, in one line, in characters of the font."""
+    text = " ".join(str(query).split())
+    if len(text) > LONGEST_ID:
+        text = f"{text[: LONGEST_ID // 2]}\N{HORIZONTAL ELLIPSIS}{text[1 - LONGEST_ID // 2 :]}"
+    known = _characters()
+    return "".join(letter if ord(letter) in known else "\N{WHITE SQUARE}" for letter in text)
+
+
+@cache
+def _characters() -> frozenset[int]:
+    """Return the characters of the font: matplotlib warns of each that it lacks."""
+    from matplotlib import font_manager
+
+    font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
+    return frozenset(font.get_charmap())
 
 
 def sorted_scores(per_query: pd.DataFrame) -> Figure:
@@ -119,30 +164,39 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
     Returns
     -------
     Figure
-        Not registered with pyplot; a panel per measure.
+        Not registered with pyplot; a panel per measure, which names the worst queries.
     """
     from matplotlib.figure import Figure
 
     columns = min(3, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
-    figure = Figure(figsize=(7.5, 2.1 * rows + 0.4), layout="constrained")
+    figure = Figure(figsize=(7.5, 2.5 * rows + 0.4), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     share = np.linspace(0, 100, len(per_query)) if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
         _bare(axes)
-        scores = per_query[name].to_numpy(dtype=np.float64)
-        mean, values = float(scores.mean()), np.sort(scores)[::-1]
+        worst_first = per_query[name].sort_values(ascending=greater_is_better(str(name)), kind="stable")
+        values = worst_first.to_numpy(dtype=np.float64)[::-1]
+        mean = float(values.mean())
         axes.fill_between(share, values, color=BAND, linewidth=0)
         axes.plot(share, values, color=BETTER, linewidth=1.5, marker="o" if len(values) == 1 else None)
         axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
         axes.set_xlim(0, 100)
         axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
+        axes.set_xlabel(_worst(worst_first.index), loc="left", fontsize=7, color=SOFT, parse_math=False)
         if values.min() >= 0 and values.max() <= 1:
             axes.set_ylim(0, 1.03)
     for axes in panels[per_query.shape[1] :]:
         axes.remove()
     figure.supxlabel(f"% of {len(per_query):,} queries, best first", fontsize=9, color=INK)
     return figure
+
+
+def _worst(queries: pd.Index[Any]) -> str:
+    """Name the first of the queries in two short lines."""
+    names = [_shown_id(query) for query in queries[:N_EXTREME]]
+    lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def _largest(part: pd.DataFrame) -> pd.DataFrame:

@@ -85,3 +85,45 @@ def test_sorted_scores_have_a_panel_per_measure(n_measures):
 
 def test_one_query_can_be_drawn():
     assert drawn(plots.sorted_scores(pd.DataFrame({"AP": [0.5]}))) > 1000
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+@pytest.mark.parametrize("n", [31, 500])
+def test_the_largest_gains_and_losses_are_named(n):
+    """Five of each beside the axes, the largest first, and nothing else is drawn there."""
+    values = pd.Series(np.linspace(0.9, -0.4, n), index=[f"q{k}" for k in range(n)])
+    figure = plots.query_differences(values.sample(frac=1, random_state=0), system="n", baseline="o", measure="AP")
+    assert drawn(figure) > 1000
+    _, gains, losses = texts(figure)
+    assert gains.splitlines() == ["largest gains", *(f"{values.iloc[k]:+.3f}  q{k}" for k in range(5))]
+    assert losses.splitlines()[1].endswith(f"  q{n - 1}")
+    inside = figure.axes[0].get_window_extent()
+    top, bottom = (text.get_window_extent() for text in figure.axes[0].texts[1:])
+    assert min(top.x0, bottom.x0) > inside.x1
+    assert top.y0 > bottom.y1
+    assert max(top.x1, bottom.x1) <= figure.bbox.x1
+
+
+def test_where_nothing_is_lost_none_is_named():
+    figure = plots.query_differences(pd.Series(np.ones(40)), system="new", baseline="old", measure="AP")
+    assert texts(figure)[2] == "largest losses\nnone"
+
+
+def test_odd_ids_are_shown_short_in_one_line_and_as_text():
+    """No formula, no line break, and a square for a character that the font lacks (matplotlib would warn)."""
+    ids = [f"$x^{k}$ \n\u67e5{'long' * 9}{k}" for k in range(40)]
+    values = pd.Series(np.linspace(1, -1, 40), index=ids)
+    figure = plots.query_differences(values, system="new", baseline="old", measure="AP")
+    assert drawn(figure) > 1000
+    assert texts(figure)[1].splitlines()[1] == "+1.000  $x^0$ \u25a1lo\u2026onglong0"
+    assert drawn(plots.query_differences(values[:30], system="new", baseline="old", measure="AP")) > 1000
+
+
+def test_sorted_scores_name_the_worst_queries_where_less_is_better_too():
+    frame = pd.DataFrame({"AP": [0.5, 0.1, 0.9, 0.1], "ARP": [2.0, 9.0, 4.0, 1.0]}, index=list("dbca"))
+    figure = plots.sorted_scores(frame)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["worst: b, a, d, c", "worst: b, c, d, a"]
+    assert figure.axes[1].lines[0].get_ydata().tolist() == [1.0, 2.0, 4.0, 9.0]
