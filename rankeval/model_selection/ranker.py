@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import RegressorTags, assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -374,9 +374,14 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         return copied
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        tags.non_deterministic = get_tags(self.estimator).non_deterministic
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        if inner.estimator_type == "regressor" or (inner.estimator_type is None and not self.single_query):
+            # A ranker predicts a number a row too, and ensembles such as VotingRegressor take nothing but regressors.
+            # A single query is for check_estimator, which gives regressors any numbers as y, and rankers take grades.
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = inner.regressor_tags or RegressorTags()
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
         tags.target_tags.required = True
         return tags
 
