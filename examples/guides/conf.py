@@ -125,6 +125,7 @@ CONTENTS = """
 
 self
 cross_validation
+looking
 explaining
 serving
 conventions
