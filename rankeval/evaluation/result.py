@@ -416,7 +416,7 @@ class Evaluation:
             The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has query ids as its index
             or as a column ``qid``, and gives a row for each combination of its columns. An array goes by position, in
             the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
-            first (`pandas.cut`, `pandas.qcut`).
+            first (``pandas.cut``, ``pandas.qcut``).
         confidence_level : float, optional
             Between 0 and 1: adds the limits of `ci` for each mean, every slice on its own. Many slices make it likely
             that one looks unusual by chance.
