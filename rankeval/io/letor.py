@@ -28,18 +28,11 @@ from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import whole
 from rankeval.io.limits import Limits
 from rankeval.io.opening import COMPRESSION, read_bytes, read_text
+from rankeval.io.parts import PART_OF, check_distinct
 from rankeval.io.svmlight import SparseRows, check_feature, read_svmlight
 
 _SIZES = (".query", ".group")
-_PART_OF = {
-    "train": "train",
-    "vali": "vali",
-    "valid": "vali",
-    "validation": "vali",
-    "dev": "vali",
-    "test": "test",
-}
-_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in _PART_OF))
+_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in PART_OF))
 # A CSR cell takes 12 bytes and a dense one 8, and models are slower on CSR: below a third of the cells it pays, and
 # not for a matrix that fits into memory anyway.
 _DENSE_SHARE = 0.3
@@ -60,7 +53,8 @@ def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limit
     folder = Path(path)
     files = _part_files(folder)
     loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
-    _check_distinct(dict(zip(files, (qid for _, _, qid in loaded), strict=True)))
+    remedy = "if you mean it, load the files one by one with load_letor"
+    check_distinct(dict(zip(files, (qid for _, _, qid in loaded), strict=True)), remedy)
     names = [f"{folder.name}/{part}" for part in files]
     return dict(zip(files, _assemble(loaded, names, sparse=sparse, limits=limits), strict=True))
 
@@ -72,7 +66,7 @@ def _part_files(folder: Path) -> dict[str, Path]:
     found: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
     for file in sorted(folder.iterdir()):
         stem = _uncompressed(file.name)
-        parts = {_PART_OF[word] for word in re.split(r"[._-]", stem.lower()) if word in _PART_OF}
+        parts = {PART_OF[word] for word in re.split(r"[._-]", stem.lower()) if word in PART_OF}
         if file.is_file() and len(parts) == 1 and Path(stem).suffix.lower() in _ROWS:
             found[parts.pop()].append(file)
     for part, files in found.items():
@@ -126,18 +120,6 @@ def _sizes(file: Path, limits: Limits) -> list[int]:
         if word:
             sizes.append(int(word))
     return sizes
-
-
-def _check_distinct(qids: dict[str, NDArray[Any]]) -> None:
-    seen: dict[Any, str] = {}
-    for part, qid in qids.items():
-        for query in np.unique(qid).tolist():
-            if query in seen:
-                raise InvalidInput(
-                    f"query {query!r} is in {seen[query]} and in {part}: the same query in both is a leak, and "
-                    "different queries need different ids; if you mean it, load the files one by one with load_letor"
-                )
-            seen[query] = part
 
 
 def _assemble(

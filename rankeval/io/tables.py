@@ -56,7 +56,7 @@ def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
 def _columns(cells: dict[str, Any], given: OpenFile, bad: str, place: Callable[[int], str]) -> Columns:
     """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
     for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
-        row = _first_match(cells[part], bad)
+        row = first_match(cells[part], bad)
         if row >= 0:
             raise FileFormatError(
                 f"{given.path}, {place(row)}, column {part}: found {str(cells[part][row])!r}; an id holds no NUL, and "
@@ -67,7 +67,7 @@ def _columns(cells: dict[str, Any], given: OpenFile, bad: str, place: Callable[[
     return Columns(value=cells.pop(given.value), name=name if isinstance(name, str) and name else None, **cells)
 
 
-def _first_match(cells: Any, pattern: str) -> int:
+def first_match(cells: Any, pattern: str) -> int:
     """Return the first row whose text matches, or -1; cells may be a list or an Arrow column."""
     if isinstance(cells, list):
         search = re.compile(pattern).search
@@ -79,12 +79,12 @@ def _first_match(cells: Any, pattern: str) -> int:
     return int(pc.index(pc.match_substring_regex(cells.cast(pa.large_string()), pattern), True).as_py())
 
 
-def _swallowed(delimiter: str) -> str:
+def swallowed(delimiter: str) -> str:
     """Return a pattern for ids that hold NUL, or rows between two stray quotes."""
     return rf"(?s){_NUL}|\n.*{delimiter}|{delimiter}.*\n"
 
 
-def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
+def records_of(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line and fields of each record; a field in quotes may hold line breaks."""
     data = data.removeprefix(BOM)
     try:
@@ -106,7 +106,7 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
 
 def _read_csv(delimiter: str, given: OpenFile) -> Columns:
     check_text(given.file, given.path, given.limits)
-    records = _records(given.file.read(), delimiter, given.path)
+    records = records_of(given.file.read(), delimiter, given.path)
     _, header = next(records, (1, []))
     if not header:
         return Columns([], [], [])
@@ -124,11 +124,11 @@ def _read_csv(delimiter: str, given: OpenFile) -> Columns:
         lines.append(line)
         for column, place in taken:
             column.append(fields[place])
-    return _columns(cells, given, _swallowed(delimiter), lambda row: f"line {lines[row]}")
+    return _columns(cells, given, swallowed(delimiter), lambda row: f"line {lines[row]}")
 
 
 def _csv_lines(delimiter: str, data: bytes) -> list[int]:
-    return [line for line, _ in _records(data, delimiter, "")][1:]
+    return [line for line, _ in records_of(data, delimiter, "")][1:]
 
 
 def _is_csv(delimiter: str, start: bytes) -> bool:
@@ -211,7 +211,7 @@ def _delimited(name: str, words: str, delimiter: str, *, is_told_by_suffix: bool
         suffixes=(f".{name}",),
         sniff=partial(_is_csv, delimiter),
         row_lines=partial(_csv_lines, delimiter),
-        unfit=rf"{_swallowed(delimiter)}|\r",
+        unfit=rf"{swallowed(delimiter)}|\r",
         is_told_by_suffix=is_told_by_suffix,
     )
 

@@ -1,0 +1,243 @@
+"""Tables of the user's own (Parquet, CSV, TSV), whose columns are told by name, as `RankingData`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rankeval._registry import chosen
+from rankeval.collection.data import RankingData
+from rankeval.errors import InvalidInput, warn
+from rankeval.io.feature_tables import FeatureTable, read_feature_table
+from rankeval.io.limits import DEFAULT, Limits
+from rankeval.io.parts import PART_OF, check_distinct
+
+Values = str | int | float | bool | Sequence[Any]
+"""One value of a column of parts, or several."""
+
+_SHOWN = 8  # values of a column of parts in a message
+
+
+def load_table(
+    path: str | os.PathLike[str],
+    *,
+    qid: str,
+    label: str,
+    docid: str | None = None,
+    features: Sequence[str] | None = None,
+    format: str | None = None,  # noqa: A002 - as in `Qrels.read`
+    name: str | None = None,
+    limits: Limits = DEFAULT,
+) -> RankingData:
+    r"""Read a table with one row per query and document: Parquet, CSV or TSV.
+
+    Parameters
+    ----------
+    path : path
+        The file, also as ``.gz`` or ``.zst``.
+    qid, label : str
+        The columns of the query and of the relevance.
+    docid : str, optional
+        The column of the document.
+    features : sequence of str, optional
+        The columns of the features: numbers, true and false, or empty. By default all other columns that are; a warning
+        names those that are left out. Columns that are called like ids or labels, such as ``doc_id`` or ``rel``, are
+        features only if they are named here.
+    format : {"parquet", "csv", "tsv"}, optional
+        By default told by content and suffix.
+    name : str, optional
+        The data's name, by default the file's.
+    limits : Limits
+        How far the file may expand, and how long a line may be.
+
+    Returns
+    -------
+    RankingData
+        X is a DataFrame with the names of the features; an empty cell is NaN. Ids are integers or text, and those of
+        CSV are text.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, or no column of numbers is left.
+    UnknownName
+        If there is no such column; the message has the nearest name.
+    FileFormatError
+        If a cell is refused, or a named feature is no column of numbers.
+    LimitExceeded
+        If the file exceeds a limit; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "clicks.csv"
+    >>> size = path.write_text("query,clicks,bm25,age\na,1,7.5,3\na,0,2.5,\nb,1,4.0,1\n")
+    >>> data = load_table(path, qid="query", label="clicks")
+    >>> data
+    RankingData('clicks.csv', 3 rows, 2 queries, 2 features)
+    >>> data.X["age"].tolist()
+    [3.0, nan, 1.0]
+    """
+    table, notes = read_table(path, qid=qid, label=label, docid=docid, features=features, format=format, limits=limits)
+    for note in notes:
+        warn(f"{path}: {note}")
+    return _data(table, name or Path(path).name)
+
+
+def load_table_parts(
+    path: str | os.PathLike[str],
+    *,
+    part: str,
+    qid: str,
+    label: str,
+    docid: str | None = None,
+    features: Sequence[str] | None = None,
+    train: Values | None = None,
+    validation: Values | None = None,
+    test: Values | None = None,
+    others: Literal["error", "drop"] = "error",
+    format: str | None = None,  # noqa: A002 - as in `Qrels.read`
+    limits: Limits = DEFAULT,
+) -> dict[str, RankingData]:
+    r"""Read a table whose rows say to which part they belong.
+
+    Parameters
+    ----------
+    path, qid, label, docid, features, format, limits
+        As in `load_table`.
+    part : str
+        The column of parts.
+    train, validation, test : value or list of values, optional
+        The values of each part. By default ``train``; ``vali``, ``valid``, ``validation``, ``val`` or ``dev``; and
+        ``test``. Values are compared as text, without case.
+    others : {"error", "drop"}
+        Rows with any other value, or none, are refused, or left out with a warning.
+
+    Returns
+    -------
+    dict of str to RankingData
+        The parts ``train``, ``vali`` and ``test`` that are there, as of `load_letor_parts`.
+
+    Raises
+    ------
+    InvalidInput
+        If a row belongs to no part, a query has rows in two parts, or a value stands for two parts.
+    UnknownName, FileFormatError, LimitExceeded
+        As `load_table`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "clicks.csv"
+    >>> size = path.write_text("query,clicks,bm25,year\na,1,7.5,2023\nb,0,2.5,2024\nb,1,4.0,2024\n")
+    >>> load_table_parts(path, part="year", qid="query", label="clicks", train=2023, test=2024)["test"]
+    RankingData('clicks.csv/test', 2 rows, 1 queries, 1 features)
+    """
+    words = {"train": train, "vali": validation, "test": test}
+    table, notes = read_table(
+        path, qid=qid, label=label, docid=docid, features=features, part=part, format=format, limits=limits
+    )
+    parts, more = split_table(table, words, others=others, where=f"{path}, column {part}", name=Path(path).name)
+    for note in (*notes, *more):
+        warn(f"{path}: {note}")
+    return parts
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    qid: str,
+    label: str,
+    docid: str | None,
+    features: Sequence[str] | None,
+    part: str | None = None,
+    format: str | None = None,  # noqa: A002 - as in `Qrels.read`
+    limits: Limits = DEFAULT,
+) -> tuple[FeatureTable, list[str]]:
+    """Read a table, and return notes on it instead of warnings; the parameters are those of `load_table_parts`."""
+    roles = {"qid": qid, "label": label, "docid": docid, "part": part}
+    given = {role: name for role, name in roles.items() if name is not None}
+    if isinstance(features, str):
+        raise InvalidInput(f"features is {features!r}: give a list of columns")
+    table = read_feature_table(path, given, features, format=format, limits=limits)
+    if not table.left_out:
+        return table, []
+    reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
+    return table, [f"columns that are no features: {reasons}; name the features to choose others"]
+
+
+def split_table(
+    table: FeatureTable, words: Mapping[str, Values | None], *, others: str, where: str, name: str
+) -> tuple[dict[str, RankingData], list[str]]:
+    """Split a table by its column of parts, and return notes instead of warnings.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        A table with a column of parts.
+    words : mapping of str to values
+        The values of ``train``, ``vali`` and ``test``; None for the usual ones.
+    others : {"error", "drop"}
+        As in `load_table_parts`.
+    where : str
+        The file and the column, for messages.
+    name : str
+        The data's name.
+
+    Raises
+    ------
+    InvalidInput
+        As `load_table_parts`.
+    """
+    chosen("value of others", others, ("error", "drop"))
+    part_of = _part_of(words)
+    values = [None if value is None else value.strip().casefold() for value in table.part or ()]
+    of_value = {value: part_of.get(value or "") for value in dict.fromkeys(values)}
+    strangers = [value for value, part in of_value.items() if part is None]
+    notes = []
+    if strangers:
+        n_rows = sum(of_value[value] is None for value in values)
+        shown = ", ".join("an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN])
+        found = f"{n_rows:,} rows in no part: {shown}{', ...' if len(strangers) > _SHOWN else ''}"
+        if others == "error":
+            known = ", ".join(part_of)
+            raise InvalidInput(
+                f"{where}: found {found}; the parts are told by {known}: name the values of train, validation and "
+                "test, or leave such rows out by others: drop"
+            )
+        notes.append(f"left out {found}")
+    row_part = np.array([of_value[value] or "" for value in values], dtype=object)
+    whole = _data(table, name)
+    rows = {part: np.flatnonzero(row_part == part) for part in ("train", "vali", "test")}
+    check_distinct(
+        {part: whole.qid[at] for part, at in rows.items()}, f"{where}: put all rows of a query into one part"
+    )
+    return {part: whole.take(at, name=f"{name}/{part}") for part, at in rows.items() if len(at)}, notes
+
+
+def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
+    """Return value, as text without case -> part; a usual word that is named for another part goes there."""
+    part_of: dict[str, str] = {}
+    for part, given in words.items():
+        if given is None:
+            continue
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            word = str(value).strip().casefold()
+            if part_of.get(word, part) != part:
+                raise InvalidInput(f"the value {value!r} stands for {part_of[word]} and for {part}: choose one")
+            part_of[word] = part
+    usual = {word: part for word, part in PART_OF.items() if words[part] is None}
+    return usual | part_of
+
+
+def _data(table: FeatureTable, name: str) -> RankingData:
+    import pandas as pd
+
+    names = tuple(table.features)
+    return RankingData(pd.DataFrame(dict(table.features)), table.label, table.qid, table.docid, names, name)

@@ -1,0 +1,266 @@
+"""Tables of features: Parquet, CSV and TSV, whose columns have names of the user's own.
+
+The caller says which columns hold query, label, document and part. The features are the columns that he names, or all
+others that are numbers. A column that is none is refused if it was named, and else left out with a reason. The trap is
+a column that looks like a feature: a label, an id or pandas' row number would tell a model what it must not know, so
+columns that are called like ids or labels are features only if they are named.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rankeval._registry import unknown
+from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, UnknownName
+from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
+from rankeval.io.frames import SPELLINGS
+from rankeval.io.limits import Limits
+from rankeval.io.opening import reading
+from rankeval.io.table_source import TableSource, open_table
+from rankeval.io.tables import first_match, swallowed
+
+_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
+_SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]}
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """The columns of a table of features.
+
+    Attributes
+    ----------
+    qid, docid : ndarray of shape (n_rows,)
+        Ids, integers or text; ``docid`` may be None.
+    label : ndarray of shape (n_rows,)
+        Relevance.
+    part : list of str, optional
+        The value of the column of parts in each row, as text; None where it is missing.
+    features : mapping of str to ndarray of shape (n_rows,)
+        Numbers, NaN where a cell is empty.
+    left_out : mapping of str to str
+        Columns that are no features, and why.
+    """
+
+    qid: NDArray[Any]
+    label: NDArray[Any]
+    docid: NDArray[Any] | None
+    part: list[str | None] | None
+    features: Mapping[str, Numbers]
+    left_out: Mapping[str, str]
+
+
+def read_feature_table(
+    path: str | os.PathLike[str],
+    roles: Mapping[str, str],
+    features: Sequence[str] | None,
+    *,
+    format: str | None,  # noqa: A002 - as in `Qrels.read`
+    limits: Limits,
+) -> FeatureTable:
+    """Read a table of features.
+
+    Parameters
+    ----------
+    path : path
+        The file, also as ``.gz`` or ``.zst``.
+    roles : mapping of str to str
+        The columns of ``qid`` and ``label``, perhaps of ``docid`` and ``part``.
+    features : sequence of str, optional
+        The columns of the features; all others that are numbers if not given.
+    format : {"parquet", "csv", "tsv"}, optional
+        By default told by content and suffix.
+    limits : Limits
+        How far the file may expand, and how long a line may be.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file or column, or no feature.
+    FileFormatError
+        If a cell is refused.
+    """
+    with reading(path, limits) as file:
+        source = open_table(file, str(path), format, limits)
+        names = _asked(source, roles, features)
+        left_out = {} if features is not None else _left_out(source, names)
+        table = source.columns([*dict.fromkeys([*roles.values(), *(name for name in names if name not in left_out)])])
+    columns: dict[str, Numbers] = {}
+    for name in names:
+        if name in left_out:
+            continue
+        found = _feature(table.column(name), source)
+        if not isinstance(found, str):
+            columns[name] = found
+        elif features is None:
+            left_out[name] = found
+        else:
+            raise FileFormatError(
+                f"{source.path}: the feature {name!r} is no column of numbers ({found}): encode it as numbers, or "
+                "leave it out of the features"
+            )
+    left_out = {name: left_out[name] for name in names if name in left_out}  # in the order of the file
+    if not columns:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
+        raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
+    return FeatureTable(
+        qid=_ids(table, roles["qid"], source),
+        label=_labels(table, roles["label"], source),
+        docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
+        part=_texts(table.column(roles["part"])) if "part" in roles else None,
+        features=columns,
+        left_out=left_out,
+    )
+
+
+def _asked(source: TableSource, roles: Mapping[str, str], features: Sequence[str] | None) -> list[str]:
+    """Return the columns that may be features; raise if a column that was named does not exist."""
+    for argument, name in (*roles.items(), *(("features", name) for name in features or ())):
+        if name not in source.kinds:
+            raise UnknownName(f"{source.path}, {argument}: {unknown('column', name, source.kinds)}")
+    taken = {name: argument for argument, name in roles.items()}
+    for argument, name in roles.items():
+        if taken[name] != argument:
+            raise InvalidInput(f"{argument} and {taken[name]} are both {name!r}: name a column for each")
+    if features is None:
+        return [name for name in source.kinds if name not in taken]
+    for name in features:
+        if name in taken:
+            raise InvalidInput(f"features names {name!r}, which is the column of {taken[name]}: leave it out")
+    if len(set(features)) < len(features):
+        twice = next(name for name in features if list(features).count(name) > 1)
+        raise InvalidInput(f"features names {twice!r} twice")
+    if not features:
+        raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")
+    return list(features)
+
+
+def _left_out(source: TableSource, names: Sequence[str]) -> dict[str, str]:
+    """Return the columns that are no features by their name or type, and why."""
+    reasons = {}
+    for name in names:
+        kind = source.kinds[name]
+        if _INDEX.fullmatch(name):
+            reasons[name] = "row numbers that pandas wrote"
+        elif name in _SUSPECT:
+            reasons[name] = "called like an id or a label"
+        elif not source.delimiter and not _is_number(kind):
+            reasons[name] = _kind_words(kind)
+    return reasons
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    is_of = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(check(kind) for check in is_of)
+
+
+def _kind_words(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return "categories"
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return "text" if is_text else str(kind)
+
+
+def _feature(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
+    """Return the numbers of a column, or the reason why it has none."""
+    if source.delimiter:
+        return _parsed(column, source)
+    kind = column.type
+    if not _is_number(kind):
+        return _kind_words(kind)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_float16(kind):
+        column = column.cast(pa.float32())
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    return _with_nan(column)
+
+
+def _with_nan(column: pa.ChunkedArray) -> Numbers:
+    """Return the numbers of a column, NaN where there is none."""
+    if column.null_count:
+        if not pa.types.is_floating(column.type):
+            column = column.cast(pa.float64(), safe=False)
+        column = pc.fill_null(column, float("nan"))
+    return numbers_of(column)
+
+
+def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
+    """Return the numbers, or true and false, that texts stand for; or the first text that is none."""
+    cells = pc.utf8_trim_whitespace(column)
+    cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+    for kind in (pa.float64(), pa.bool_()):
+        try:
+            return _with_nan(cells.cast(kind).cast(pa.float64()))
+        except pa.ArrowInvalid:
+            continue
+    row = next(row for row, cell in enumerate(cells.to_pylist()) if cell is not None and not _parses(cell))
+    return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
+
+
+def _parses(cell: str) -> bool:
+    try:
+        pa.array([cell]).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
+    """Return ids as int64 or as texts."""
+    column = table.column(name)
+    row = first_match(column, swallowed(source.delimiter) if source.delimiter else r"\x00")
+    if row >= 0:
+        raise FileFormatError(
+            f"{source.path}, {source.place(row)}, column {name}: found {str(column[row])[:80]!r}; an id holds no NUL, "
+            "and no rows between two quotes: is a quote too many?"
+        )
+    ids = _named(source, lambda: id_column(column, name))
+    if pa.types.is_integer(ids.type):
+        return numbers_of(ids)
+    # Objects: NumPy's own texts would all take the width of the longest.
+    texts = np.empty(len(ids), dtype=object)
+    texts[:] = ids.to_pylist()
+    return texts
+
+
+def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
+    column = table.column(name)
+    if source.delimiter:
+        found = _parsed(column, source)
+        if isinstance(found, str):
+            raise FileFormatError(f"{source.path}: the label {name!r} is no column of numbers ({found})")
+        missing = np.isnan(found)
+        if missing.any():
+            place = source.place(int(np.argmax(missing)))
+            raise FileFormatError(f"{source.path}, {place}, column {name}: expected a label, found none")
+        return whole(found)
+    label: NDArray[Any] = _named(source, lambda: whole(value_column(column, name)))
+    return label
+
+
+def _named(source: TableSource, read: Callable[[], Any]) -> Any:
+    """Put the name of the file before the message about a column."""
+    try:
+        return read()
+    except LimitExceeded:
+        raise
+    except InvalidInput as error:
+        raise FileFormatError(f"{source.path}: {error}") from error
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    """Return the cells as text."""
+    values = combined(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
+    return [None if value is None else str(value) for value in values.to_pylist()]

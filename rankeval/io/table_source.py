@@ -1,0 +1,155 @@
+"""Open a table with named columns, of which a caller may want only some: Parquet, CSV or TSV.
+
+Cells of CSV are read row by row by Python's strict reader, and become Arrow columns block by block: a million rows of
+Python texts would take ten times the memory of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankeval._registry import chosen
+from rankeval.errors import FileFormatError
+from rankeval.io.limits import Limits
+from rankeval.io.opening import COMPRESSION, PARQUET
+from rankeval.io.parquet import parquet_table
+from rankeval.io.tables import records_of
+from rankeval.io.text import check_text
+
+_BLOCK = 1 << 14  # rows of CSV that are Python texts at a time
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+FORMATS: tuple[str, ...] = ("parquet", *_DELIMITERS)
+"""Formats of tables of features."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource:
+    """A table that is open: its columns can be read once.
+
+    Attributes
+    ----------
+    path : str
+        The file, for messages.
+    kinds : mapping of str to Arrow type
+        The type of each column; text for CSV.
+    columns : callable
+        Takes names and returns these columns.
+    place : callable
+        Takes a row and returns its place in the file, in words.
+    delimiter : str
+        That of CSV or TSV, empty for Parquet.
+    """
+
+    path: str
+    kinds: Mapping[str, pa.DataType]
+    columns: Callable[[Sequence[str]], pa.Table]
+    place: Callable[[int], str]
+    delimiter: str = ""
+
+
+def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limits) -> TableSource:  # noqa: A002
+    """Open a table in the format given, or in the one that content and suffix tell.
+
+    Parameters
+    ----------
+    file : Arrow file
+        The file.
+    path : str
+        Its name.
+    format : {"parquet", "csv", "tsv"}, optional
+        The format to expect.
+    limits : Limits
+        How far the file may expand, and how long a line may be.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is of another format, damaged or empty, or a column is there twice.
+    UnknownName
+        If there is no such format.
+    """
+    is_parquet = file.read(len(PARQUET)) == PARQUET
+    file.seek(0)
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSION]
+    told = "parquet" if is_parquet else "tsv" if suffixes[-1:] == [".tsv"] else "csv"
+    wanted = told if format is None else chosen("format of a table of features", format, FORMATS)
+    if (wanted == "parquet") != is_parquet:
+        raise FileFormatError(f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}")
+    return _parquet(file, path, limits) if is_parquet else _delimited(file, path, _DELIMITERS[wanted], limits)
+
+
+def _parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
+    try:
+        schema = pq.read_schema(file)
+    except (pa.ArrowException, OSError) as error:
+        raise FileFormatError(f"{path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+
+    def columns(names: Sequence[str]) -> pa.Table:
+        try:
+            return parquet_table(file, path, limits, list(names))
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise FileFormatError(f"{path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+
+    _check_unique(schema.names, path)
+    return TableSource(path, dict(zip(schema.names, schema.types, strict=True)), columns, lambda row: f"row {row + 1}")
+
+
+def _delimited(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:
+    check_text(file, path, limits)
+    records = records_of(file.read(), delimiter, path)
+    _, header = next(records, (1, []))
+    if not header:
+        raise FileFormatError(f"{path} is empty: expected a first line with the names of the columns")
+    _check_unique(header, path)
+    lines: list[int] = []
+
+    def columns(names: Sequence[str]) -> pa.Table:
+        places = [header.index(name) for name in names]
+        blocks = list(_blocks(records, header, places, path, delimiter, lines))
+        empty = [pa.array([], pa.string()) for _ in names]
+        return pa.Table.from_batches(
+            [pa.RecordBatch.from_arrays(block, names=list(names)) for block in blocks or [empty]]
+        )
+
+    kinds = dict.fromkeys(header, pa.string())
+    return TableSource(path, kinds, columns, lambda row: f"line {lines[row]}", delimiter)
+
+
+def _blocks(
+    records: Iterator[tuple[int, list[str]]],
+    header: Sequence[str],
+    places: Sequence[int],
+    path: str,
+    delimiter: str,
+    lines: list[int],
+) -> Iterator[list[pa.Array]]:
+    """Yield the columns of some rows after the other; note the line of each row."""
+    rows: list[list[str]] = []
+    for line, fields in records:
+        if len(fields) != len(header):
+            raise FileFormatError(
+                f"{path}, line {line}: expected {len(header)} columns ({', '.join(header)[:80]}), "
+                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
+            )
+        lines.append(line)
+        rows.append(fields)
+        if len(rows) == _BLOCK:
+            yield _block(rows, places)
+            rows = []
+    if rows:
+        yield _block(rows, places)
+
+
+def _block(rows: list[list[str]], places: Sequence[int]) -> list[pa.Array]:
+    return [pa.array([row[place] for row in rows], pa.string()) for place in places]
+
+
+def _check_unique(names: Sequence[str], path: str) -> None:
+    for name in names:
+        if names.count(name) > 1 and name:
+            raise FileFormatError(f"{path}: the column {name!r} is there {names.count(name)} times: keep one")
