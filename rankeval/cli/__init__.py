@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -362,7 +363,7 @@ def checks(output: OutputFormat = Format.table) -> None:
 def main() -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = show_warning
-    caught(app)
+    caught(partial(app, prog_name="rankeval"))  # python -m rankeval would call itself otherwise
 
 
 def _host_command(name: str) -> Any:

@@ -86,7 +86,7 @@ def load_table(
     table, notes = read_table(path, qid=qid, label=label, docid=docid, features=features, format=format, limits=limits)
     for note in notes:
         warn(f"{path}: {note}")
-    return _data(table, name or Path(path).name)
+    return as_data(table, name or Path(path).name)
 
 
 def load_table_parts(
@@ -213,7 +213,7 @@ def split_table(
             )
         notes.append(f"left out {found}")
     row_part = np.array([of_value[value] or "" for value in values], dtype=object)
-    whole = _data(table, name)
+    whole = as_data(table, name)
     rows = {part: np.flatnonzero(row_part == part) for part in ("train", "vali", "test")}
     check_distinct(
         {part: whole.qid[at] for part, at in rows.items()}, f"{where}: put all rows of a query into one part"
@@ -236,7 +236,16 @@ def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
     return usual | part_of
 
 
-def _data(table: FeatureTable, name: str) -> RankingData:
+def as_data(table: FeatureTable, name: str) -> RankingData:
+    """Return the rows of a table, X as a DataFrame.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        The table.
+    name : str
+        The data's name.
+    """
     import pandas as pd
 
     names = tuple(table.features)

@@ -17,7 +17,7 @@ import json
 import platform
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
@@ -34,7 +34,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.tuning import TunedCandidate
 
-FORMAT = 1
+FORMAT = 2
 """Part of every digest; to be increased when the cached content or its computation changes."""
 
 
@@ -44,12 +44,12 @@ def _distributions() -> Mapping[str, list[str]]:
     return metadata.packages_distributions()
 
 
-def versions(estimators: list[str]) -> dict[str, str]:
+def versions(estimators: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python and of the libraries that the results depend on.
 
     Parameters
     ----------
-    estimators : list of str
+    estimators : iterable of str
         Import paths of the estimators, whose distributions are included.
     """
     packages = {"rankeval-mlflow", "numpy", "scipy", "scikit-learn"}
@@ -59,7 +59,7 @@ def versions(estimators: list[str]) -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in sorted(packages)}}
 
 
-def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str) -> str:
+def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str, validation: str | None = None) -> str:
     """Return the digest of everything that the result of a candidate depends on.
 
     Parameters
@@ -70,6 +70,8 @@ def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str
         The experiment. Settings of the other rankers do not change the digest.
     dev, test : str
         Digests of the two parts.
+    validation : str, optional
+        Digest of the validation part, if this ranker watches it.
     """
     ranker = config.rankers[name]
     dependencies = {
@@ -81,7 +83,8 @@ def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str
         "seed": config.seed,
         "dev": dev,
         "test": test,
-        "versions": versions([ranker.estimator]),
+        "validation": validation,
+        "versions": versions(ranker.paths),
     }
     return hashlib.sha256(json.dumps(dependencies, sort_keys=True).encode()).hexdigest()
 
@@ -111,6 +114,7 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
             dev=replace(Evaluation.load(folder / "dev.parquet"), name=name),
             scores=pq.read_table(folder / "scores.parquet")["score"].to_numpy(),
             seconds=float(facts["seconds"]),
+            n_iterations=facts["n_iterations"],
         )
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
@@ -152,6 +156,7 @@ def _facts(tuned: TunedCandidate) -> Mapping[str, Any]:
         "params": {name: _plain(value) for name, value in tuned.params.items()},
         "search": {"columns": list(map(str, frame.columns)), "rows": rows},
         "seconds": tuned.seconds,
+        "n_iterations": tuned.n_iterations,
     }
 
 

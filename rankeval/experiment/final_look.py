@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import ConfigError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.ledger import discovery
@@ -42,6 +41,21 @@ class Opened:
     guard: GuardFacts
 
 
+def unguarded(config: ExperimentConfig) -> str:
+    """Return why no guard counts the looks at the test part; an empty text if one does.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    """
+    if config.guard is None:
+        return "The experiment file switches the guard off."
+    if config.guard.ledger is None and discovery.default_url() is None:
+        return "The ledger is switched off (RANKEVAL_LEDGER=off)."
+    return ""
+
+
 def guard_test_part(config: ExperimentConfig, test: RankingData) -> TestPart:
     """Register the test part, so that this experiment and later ones cannot score it by accident.
 
@@ -51,21 +65,10 @@ def guard_test_part(config: ExperimentConfig, test: RankingData) -> TestPart:
         The experiment, with its project and ledger.
     test : RankingData
         The test part.
-
-    Raises
-    ------
-    ConfigError
-        If no plan can freeze the comparison that the file asks for.
     """
-    if config.guard is None:
-        return TestPart(test, None, unguarded="The experiment file switches the guard off.")
-    if config.guard.ledger is None and discovery.default_url() is None:
-        return TestPart(test, None, unguarded="The ledger is switched off (RANKEVAL_LEDGER=off).")
-    if not config.comparison.as_frozen:
-        raise ConfigError(
-            f"comparison: found test {config.comparison.test!r} with correction {config.comparison.correction!r}; the "
-            "guard's plans freeze randomization with max_t: leave both keys out, or switch the guard off (guard: off)"
-        )
+    reason = unguarded(config)
+    if config.guard is None or reason:
+        return TestPart(test, None, unguarded=reason)
     from rankeval.guard import Guard
 
     guard = Guard(config.guard.project or config.name, ledger=config.guard.ledger)

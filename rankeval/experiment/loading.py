@@ -1,17 +1,15 @@
-"""Make objects of an experiment file: import estimators, load data, split it into dev and test.
+"""Load the data of an experiment, and split it into training, validation and test part.
 
-An experiment file names code. `_check_loader` and `_check_estimator` look at an imported object before it is called:
-``os:system`` as a loader would run the path, ``subprocess.Popen`` as an estimator would start a program. This catches
-mistakes and no malice, because importing a module already runs its code.
+A loader is found and checked by `find_loader` without being called, so that nothing is read for a file that cannot run.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from inspect import Parameter, isclass, isfunction, ismethod, signature
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +19,75 @@ from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
-from rankeval.experiment.config import DataConfig, ExperimentConfig, RankerConfig
-from rankeval.io.limits import limits_of
+from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.imports import check_loader, import_object
+from rankeval.experiment.sections import DataConfig
+from rankeval.io.limits import Limits, limits_of
 from rankeval.tracking import LoggedData
 
-EXTRAS = ("lightgbm", "xgboost", "catboost")
-"""Packages that an extra of the same name installs."""
+_LONGEST = 300  # characters of the names of features in a note
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The rows of an experiment: parts ``train``, ``vali`` and ``test``, or one data set that is not split yet."""
+
+    whole: RankingData | None = None
+    parts: Mapping[str, RankingData] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The two parts of the data of an experiment, and their source."""
+    """The parts of the data of an experiment, and their source.
+
+    Attributes
+    ----------
+    dev, test : RankingData
+        The rows to train and to tune on, and those to test on.
+    source : str
+        The file, or the loader.
+    validation : RankingData, optional
+        The rows that early stopping watches. No ranker is trained on them.
+    notes : tuple of str
+        What a reader of the report should know of the data.
+    """
 
     dev: RankingData
     test: RankingData
     source: str
+    validation: RankingData | None = None
+    notes: tuple[str, ...] = ()
 
-    def logged(self) -> tuple[LoggedData, LoggedData]:
-        """Describe dev, then test, for a tracker."""
-        return self._logged(self.dev, "dev"), self._logged(self.test, "test")
+    def logged(self) -> tuple[LoggedData, ...]:
+        """Describe dev, validation (if there is such a part), then test, for a tracker."""
+        parts = {"dev": self.dev, "validation": self.validation, "test": self.test}
+        return tuple(self._logged(data, role) for role, data in parts.items() if data is not None)
 
     def _logged(self, data: RankingData, role: str) -> LoggedData:
         return LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
 
 
-def load_parts(config: ExperimentConfig) -> Parts:
-    """Load the data of an experiment and split it into dev and test.
+def load_parts(config: ExperimentConfig, *, watched: bool = False) -> Parts:
+    """Load the data of an experiment and split it.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    watched : bool
+        Whether a ranker stops early, and watches the validation part if there is one.
+
+    Raises
+    ------
+    ConfigError
+        If the loader cannot be imported or called, or returns no `RankingData`, or a part is missing.
+    """
+    return split(config, find_loader(config)(), watched=watched)
+
+
+def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
+    """Return the function that loads the data, with its arguments; it is not called.
 
     Parameters
     ----------
@@ -56,103 +97,67 @@ def load_parts(config: ExperimentConfig) -> Parts:
     Raises
     ------
     ConfigError
-        If the loader cannot be imported or called, or returns no `RankingData`.
+        If the loader cannot be imported or called, or there is no such file.
+    """
+    from rankeval import datasets
+
+    data = config.data
+    if data.is_table:
+        _check_file(data)
+        return partial(_load_table, config)
+    if data.loader == "letor":
+        is_folder = data.path is not None and Path(data.path).is_dir()
+        bound = _bound(datasets.load_letor_parts if is_folder else datasets.load_letor, data)
+        _check_file(data)
+        return partial(_load_bound, data, bound)
+    if data.loader == "digits":
+        return partial(_load_bound, data, _bound(datasets.load_digits_retrieval, data))
+    if ":" not in data.loader and "." not in data.loader:
+        raise ConfigError(
+            f'data.loader: {data.loader!r} is none of "parquet", "csv", "tsv", "letor", "digits" or "module:function"'
+        )
+    function = import_object(data.loader, key="data.loader")
+    check_loader(function, data.loader)
+    return partial(_load_bound, data, _bound(function, data))
+
+
+def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
+    """Split loaded rows.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    loaded : Loaded
+        Its rows.
+    watched : bool
+        Whether a ranker stops early.
+
+    Raises
+    ------
+    ConfigError
+        If a part is missing.
     """
     source = config.data.path or config.data.loader
-    if config.data.loader == "letor" and config.data.path is not None and Path(config.data.path).is_dir():
-        return Parts(*_letor_folder(config.data), source)
-    from rankeval.model_selection.holdout import dev_test_split
+    if loaded.whole is not None:
+        from rankeval.model_selection.holdout import dev_test_split
 
-    split = dev_test_split(_load(config.data), test_size=config.split.test_size, salt=config.split.salt)
-    return Parts(split.dev, split.test, source)
-
-
-def import_object(path: str, *, key: str) -> Any:
-    """Import ``package.module.Name`` or ``module:name``.
-
-    Parameters
-    ----------
-    path : str
-        The import path in the experiment file.
-    key : str
-        The key that holds it, for errors.
-
-    Raises
-    ------
-    ConfigError
-        If the module or the name does not exist; the message names the extra that installs the module.
-    """
-    module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
-    if not module_path:
-        raise ConfigError(f"{key}: {path!r} is no import path; expected package.module.Name or module:name")
-    if "" not in sys.path and "." not in sys.path:
-        sys.path.append("")  # a loader of the user's own stands in the current directory, as with python -m
-    try:
-        module = import_module(module_path)
-    except ImportError as error:
-        missing = (error.name or module_path).partition(".")[0]
-        hint = f'; install it: pip install "rankeval-mlflow[{missing}]"' if missing in EXTRAS else ""
-        raise ConfigError(f"{key}: cannot import {path!r}: {error}{hint}") from error
-    if not hasattr(module, name):
-        raise ConfigError(f"{key}: the module {module_path!r} has no {name!r}")
-    return getattr(module, name)
-
-
-def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
-    """Make the estimator of a ranker, with the seed of the experiment unless the file sets one.
-
-    Parameters
-    ----------
-    config : RankerConfig
-        Its class and fixed parameters.
-    name : str
-        The ranker's name, for errors.
-    seed : int
-        The experiment's seed.
-
-    Raises
-    ------
-    ConfigError
-        If the class cannot be imported or refuses a parameter.
-    """
-    from sklearn.base import clone
-
-    cls = import_object(config.estimator, key=f"rankers.{name}.estimator")
-    _check_estimator(cls, config.estimator, f"rankers.{name}.estimator")
-    try:
-        estimator = cls(**config.params)
-        known = estimator.get_params()
-        if "random_state" in known and "random_state" not in config.params:
-            estimator.set_params(random_state=seed)
-        # Where the parameters are known beforehand (not CatBoost's), a misspelt one is found before an hour of search.
-        trial = clone(estimator)
-        trial.set_params(**{parameter: values[0] for parameter, values in config.grid.items()})
-    except (TypeError, ValueError, AttributeError) as error:
+        two = dev_test_split(loaded.whole, test_size=config.split.test_size, salt=config.split.salt)
+        return Parts(two.dev, two.test, source, notes=loaded.notes)
+    parts = dict(loaded.parts or {})
+    if "test" not in parts or len(parts) < 2:
         raise ConfigError(
-            f"rankers.{name}: {config.estimator} cannot be made: {' '.join(str(error).split())}"
-        ) from error
-    return estimator
-
-
-def _check_estimator(found: Any, path: str, key: str) -> None:
-    """Raise unless this is a class with fit and predict."""
-    if not isclass(found):
-        raise ConfigError(f"{key}: expected a class with fit and predict, found {path!r}, a {type(found).__name__}")
-    if lacking := [method for method in ("fit", "predict") if not callable(getattr(found, method, None))]:
-        raise ConfigError(f"{key}: expected a class with fit and predict; {path!r} has no {' and no '.join(lacking)}")
-
-
-def _check_loader(found: Any, path: str) -> None:
-    """Raise unless this is a function written in Python, outside of the standard library."""
-    if not (isfunction(found) or ismethod(found)):
-        raise ConfigError(f"data.loader: {path!r} is a {type(found).__name__}, expected a function of your own")
-    if (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
-        raise ConfigError(
-            f"data.loader: {path!r} belongs to Python's own library, where no function returns rankeval.RankingData"
+            f"data.path: {config.data.path} has {' and '.join(parts) or 'no parts'}; expected test and at least one of "
+            "train and vali"
         )
-    kinds = [parameter.kind for parameter in signature(found).parameters.values()]
-    if kinds and kinds[0] is Parameter.VAR_POSITIONAL:
-        raise ConfigError(f"data.loader: {path!r} takes any arguments; name the one for data.path: def load(path)")
+    test = parts.pop("test")
+    if len(parts) < 2:
+        return Parts(next(iter(parts.values())), test, source, notes=loaded.notes)
+    if watched and not config.split.join_validation:
+        note = "early stopping watches the validation part, and no ranker is trained on it"
+        return Parts(parts["train"], test, source, parts["vali"], (*loaded.notes, note))
+    note = "the dev part is the training and the validation part together"
+    return Parts(_joined(list(parts.values())), test, source, notes=(*loaded.notes, note))
 
 
 def data_digest(data: RankingData) -> str:
@@ -190,36 +195,54 @@ def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
     return columns
 
 
-def _load(config: DataConfig) -> RankingData:
-    from rankeval import datasets
+def _check_file(data: DataConfig) -> None:
+    if data.path is None or not Path(data.path).exists():
+        where = "" if Path(data.path or "").is_absolute() else f" in {str(Path.cwd())!r}"
+        raise ConfigError(f"data.path: there is no file {data.path!r}{where}")
+    if data.is_table and Path(data.path).is_dir():
+        raise ConfigError(f"data.path: {data.path!r} is a folder: name a file")
 
-    shipped = {"digits": datasets.load_digits_retrieval, "letor": datasets.load_letor}
-    if config.loader not in shipped and ":" not in config.loader and "." not in config.loader:
-        raise ConfigError(f'data.loader: {config.loader!r} is none of "digits", "letor" or "module:function"')
-    function = shipped.get(config.loader)
-    if function is None:
-        function = import_object(config.loader, key="data.loader")
-        _check_loader(function, config.loader)
-    loaded = _call(function, config)
+
+def _limits(data: DataConfig) -> Limits:
+    return limits_of(f"{name}={value}" for name, value in data.limits.items())
+
+
+def _load_table(config: ExperimentConfig) -> Loaded:
+    from rankeval.datasets.table import as_data, read_table, split_table
+
+    data, column = config.data, config.split.column
+    path = Path(str(data.path))
+    table, notes = read_table(
+        path,
+        qid=str(data.qid),
+        label=str(data.label),
+        docid=data.docid,
+        features=data.features,
+        part=column,
+        format=data.loader,
+        limits=_limits(data),
+    )
+    names = ", ".join(table.features)
+    notes = [
+        *notes,
+        f"{len(table.features)} features: {names if len(names) <= _LONGEST else f'{names[:_LONGEST]} ...'}",
+    ]
+    if column is None:
+        return Loaded(whole=as_data(table, path.name), notes=tuple(notes))
+    words = {"train": config.split.train, "vali": config.split.validation, "test": config.split.test}
+    parts, more = split_table(
+        table, words, others=config.split.others, where=f"{path}, column {column}", name=path.name
+    )
+    return Loaded(parts=parts, notes=(*notes, *more))
+
+
+def _load_bound(data: DataConfig, function: Callable[[], Any]) -> Loaded:
+    loaded = function()
+    if data.loader == "letor" and isinstance(loaded, dict):
+        return Loaded(parts=loaded)
     if not isinstance(loaded, RankingData):
-        raise ConfigError(
-            f"data.loader: {config.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
-        )
-    return loaded
-
-
-def _letor_folder(config: DataConfig) -> tuple[RankingData, RankingData]:
-    """Return the training and validation parts as one, and the test part."""
-    from rankeval.datasets import load_letor_parts
-
-    parts = _call(load_letor_parts, config)
-    if "test" not in parts or len(parts) < 2:
-        raise ConfigError(
-            f"data.path: {config.path} has {' and '.join(parts) or 'no parts'}; expected test and at least one of "
-            "train and vali"
-        )
-    dev = [data for part, data in parts.items() if part != "test"]
-    return (dev[0] if len(dev) == 1 else _joined(dev)), parts["test"]
+        raise ConfigError(f"data.loader: {data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData")
+    return Loaded(whole=loaded)
 
 
 def _joined(parts: list[RankingData]) -> RankingData:
@@ -228,6 +251,8 @@ def _joined(parts: list[RankingData]) -> RankingData:
         from scipy.sparse import vstack
 
         X = vstack(features, format="csr")
+    elif isinstance(features[0], pd.DataFrame):
+        X = pd.concat(features, ignore_index=True)
     else:
         X = np.vstack(features)
     docids = [part.docid for part in parts if part.docid is not None]
@@ -241,14 +266,15 @@ def _joined(parts: list[RankingData]) -> RankingData:
     )
 
 
-def _call(function: Any, config: DataConfig) -> Any:
-    positional = () if config.path is None else (config.path,)
-    arguments = dict(config.arguments)
-    if config.limits:
-        arguments["limits"] = limits_of(f"{name}={value}" for name, value in config.limits.items())
+def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
+    """Return the function with the arguments of the file, if it can be called like this."""
+    positional = () if data.path is None else (data.path,)
+    arguments = dict(data.arguments)
+    if data.limits:
+        arguments["limits"] = _limits(data)
     try:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:
-        hint = ": set data.path" if config.path is None and "path" in str(error) else ""
-        raise ConfigError(f"data: the loader {config.loader!r} cannot be called like this: {error}{hint}") from error
-    return function(*positional, **arguments)
+        hint = ": set data.path" if data.path is None and "path" in str(error) else ""
+        raise ConfigError(f"data: the loader {data.loader!r} cannot be called like this: {error}{hint}") from error
+    return partial(function, *positional, **arguments)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,17 +22,21 @@ from numpy.typing import NDArray
 
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import RankevalWarning, TrackingError
+from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached
+from rankeval.experiment.checks import Checked, check_experiment
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, open_test
-from rankeval.experiment.loading import Parts, load_parts, make_estimator
+from rankeval.experiment.loading import Parts, split
+from rankeval.experiment.tracked import track
 from rankeval.experiment.tuning import TunedCandidate, tune
 from rankeval.io.opening import write_atomically
-from rankeval.measures import measure
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, report_for_experiment
-from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
+from rankeval.tracking import LoggedData, TrackedRun
+
+if TYPE_CHECKING:
+    from rankeval.model_selection.ranker import QueryRanker
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of steps done, the number of all steps, and the present step in words."""
@@ -165,21 +169,19 @@ def run_experiment(
     """
     config = _checked(config)
     steps = _Steps(progress, len(config.rankers) + 4)
-    for spec in config.all_measures:
-        measure(spec)
-    estimators = {name: make_estimator(ranker, name=name, seed=config.seed) for name, ranker in config.rankers.items()}
+    checked = check_experiment(config)
     steps.next("loading data")
-    parts = load_parts(config)
+    parts = _parts(config, checked)
     part = guard_test_part(config, parts.test)
     data = parts.logged()
     tuned = {}
-    for name, estimator in estimators.items():
+    for name, ranker in checked.rankers.items():
         steps.next(f"tuning {name}")
-        tuned[name] = _tuned(name, estimator, config, parts, data)
+        tuned[name] = _tuned(name, ranker, config, parts, data)
     steps.next("opening the test part")
     scores = {name: one.scores for name, (one, _, _) in tuned.items()}
     opened = open_test(config, part, scores)
-    facts = _facts(config, opened, data, tuned)
+    facts = _facts(config, opened, parts, data, tuned)
     steps.next("writing the report")
     artifacts = _artifacts(facts, parts.test, scores)
     for path, content in artifacts.items():
@@ -187,7 +189,7 @@ def run_experiment(
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, [content])
     steps.next("logging")
-    tracked, tracking_error = _track(config, facts, artifacts)
+    tracked, tracking_error = track(config, facts, artifacts)
     if tracking_error:
         warnings.warn(f"{NOT_LOGGED}{tracking_error}", RankevalWarning, stacklevel=2)
     steps.next("done")
@@ -214,16 +216,36 @@ def _checked(config: ExperimentConfig | Mapping[str, Any] | str | Path) -> Exper
     return check_config(config) if isinstance(config, Mapping) else load_config(config)
 
 
+def _parts(config: ExperimentConfig, checked: Checked) -> Parts:
+    """Load the data and split it; the validation part is kept apart if a ranker stops early."""
+    from rankeval.model_selection.ranker import stops_early
+
+    stopping = [name for name, ranker in checked.rankers.items() if stops_early(ranker)]
+    parts = split(config, checked.load(), watched=bool(stopping))
+    for name in stopping if parts.validation is not None else ():
+        if checked.rankers[name].validation_fraction is not None:
+            raise ConfigError(
+                f"rankers.{name}.validation_fraction: the data has a validation part, on which training stops: leave "
+                "it out, or set split.join_validation: true"
+            )
+    return parts
+
+
 def _tuned(
-    name: str, estimator: Any, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, LoggedData]
+    name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, ...]
 ) -> tuple[TunedCandidate, bool, str]:
     """Return the tuned candidate, whether it came from the cache, and its digest."""
-    digest = candidate_digest(name, config, dev=data[0].digest, test=data[1].digest)
+    from rankeval.model_selection.ranker import stops_early
+
+    digests = {one.role: one.digest for one in data}
+    if not stops_early(ranker):
+        digests.pop("validation", None)
+    digest = candidate_digest(name, config, **digests)
     folder = config.directory / "kept" / digest[:20]
     cached = read_cached(folder, name=name)
     if cached is not None:
         return cached, True, digest
-    tuned = tune(estimator, config.rankers[name].grid, parts.dev, parts.test, config=config)
+    tuned = tune(ranker, name, parts, config=config)
     write_cached(folder, tuned)
     return tuned, False, digest
 
@@ -231,13 +253,14 @@ def _tuned(
 def _facts(
     config: ExperimentConfig,
     opened: Opened,
+    parts: Parts,
     data: tuple[LoggedData, ...],
     tuned: Mapping[str, tuple[TunedCandidate, bool, str]],
 ) -> ExperimentFacts:
     candidates = tuple(
         Candidate(
             name=name,
-            estimator=config.rankers[name].estimator,
+            estimator=config.rankers[name].title,
             params={**config.rankers[name].params, **one.params},
             search=one.search,
             dev=one.dev.renamed(name),
@@ -245,6 +268,7 @@ def _facts(
             seconds=one.seconds,
             reused=reused,
             digest=digest,
+            n_iterations=one.n_iterations,
         )
         for name, (one, reused, digest) in tuned.items()
     )
@@ -257,8 +281,9 @@ def _facts(
         secondary=_secondary(config, opened.evaluations),
         guard=opened.guard,
         data=data,
+        notes=parts.notes,
         config=config.to_yaml(),
-        versions=versions([ranker.estimator for ranker in config.rankers.values()]),
+        versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
     )
 
 
@@ -295,72 +320,3 @@ def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
-
-
-def _track(
-    config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]
-) -> tuple[TrackedRun | None, str | None]:
-    """Log the experiment; return the run, or the message of a server that refused."""
-    if config.tracking is None:
-        return None, None
-    make_tracker, _ = find_tracker(config.tracking.host)
-    try:
-        experiment = config.tracking.experiment or config.name
-        return make_tracker().log(
-            _record(config, facts, artifacts), experiment=experiment, uri=config.tracking.uri
-        ), None
-    except TrackingError as error:
-        return None, str(error)
-    except Exception as error:  # noqa: BLE001 - a host must not hide the result of a test part that was opened
-        return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
-
-
-def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:
-    guard = facts.guard
-    return RunRecord(
-        name=config.name,
-        params={
-            "primary": facts.primary,
-            "baseline": facts.baseline,
-            "convention": config.convention,
-            "cv.n_splits": config.cv.n_splits,
-            "cv.seed": config.cv.seed,
-            "seed": config.seed,
-            "comparison.test": facts.comparison.test,
-            "comparison.correction": facts.comparison.correction,
-        },
-        tags={
-            "rankeval.kind": "experiment",
-            "rankeval.standing": guard.standing,
-            "rankeval.headline": headline(facts),
-            "rankeval.guard.ledger": guard.ledger or guard.reason,
-            "rankeval.guard.head": guard.head,
-            "rankeval.guard.plan": guard.plan,
-            "rankeval.guard.looks": str(guard.looks),
-        },
-        comparison=facts.comparison,
-        data=facts.data,
-        artifacts={path: content for path, content in artifacts.items() if not path.startswith("predictions/")},
-        children=tuple(_child(each, facts, artifacts) for each in facts.candidates),
-    )
-
-
-def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:
-    path = f"predictions/{candidate.name}.parquet"
-    return RunRecord(
-        name=candidate.name,
-        params={"estimator": candidate.estimator, **{key: _plain(value) for key, value in candidate.params.items()}},
-        metrics={"tuning_seconds": candidate.seconds},
-        tags={
-            "rankeval.kind": "candidate",
-            "rankeval.digest": candidate.digest,
-            "rankeval.trained": "no: cached by an earlier run" if candidate.reused else "yes",
-        },
-        evaluations={"dev": candidate.dev, "test": candidate.test},
-        data=facts.data,
-        artifacts={path: artifacts[path], "search.csv": candidate.search.to_csv(index=False).encode()},
-    )
-
-
-def _plain(value: Any) -> str | float | bool | None:
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

@@ -11,7 +11,7 @@ from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
-from rankeval.render.tables import Table, number, signed
+from rankeval.render.tables import DASH, Table, number, signed
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Candidate:
         True if the result came from the cache.
     digest : str
         SHA-256 of everything that determines the result.
+    n_iterations : int, optional
+        The iterations that it uses, if it stopped early.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Candidate:
     seconds: float
     reused: bool
     digest: str
+    n_iterations: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,13 @@ class ExperimentFacts:
     guard : GuardFacts
         Ledger, looks and standing.
     data : tuple of LoggedData
-        Dev and test part with their digests.
+        The parts with their digests: dev, validation if early stopping watched one, test.
     config : str
         The experiment file with all defaults, as YAML.
     versions : mapping of str to str
         Versions of Python and the libraries that the results depend on.
+    notes : tuple of str
+        What a reader should know of the data.
     """
 
     name: str
@@ -137,6 +142,7 @@ class ExperimentFacts:
     data: tuple[LoggedData, ...]
     config: str
     versions: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def n_trained(self) -> int:
@@ -200,16 +206,17 @@ def p_words(value: float) -> str:
 
 
 def experiment_text(facts: ExperimentFacts) -> str:
-    """Write the result of an experiment for a terminal: headline, rankers, comparison, standing.
+    """Write the result of an experiment for a terminal: headline, rankers, comparison, standing, notes on the data.
 
     Parameters
     ----------
     facts : ExperimentFacts
         The experiment.
     """
-    return "\n\n".join(
-        [headline(facts), Table(candidate_frame(facts)).to_text(), str(facts.comparison), standing(facts)]
-    )
+    said = [headline(facts), Table(candidate_frame(facts)).to_text(), str(facts.comparison), standing(facts)]
+    if facts.notes:
+        said.append("\n".join(f"Data: {note}." for note in facts.notes))
+    return "\n\n".join(said)
 
 
 def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
@@ -222,11 +229,13 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
     """
     import pandas as pd
 
+    stopped = any(each.n_iterations is not None for each in facts.candidates)
     return pd.DataFrame(
         {
             "ranker": each.name + (" (baseline)" if each.name == facts.baseline else ""),
             f"dev {facts.primary}": float(each.dev.aggregate()[facts.primary]),
             **{f"test {label}": float(value) for label, value in each.test.aggregate().items()},
+            **({"iterations": DASH if each.n_iterations is None else str(each.n_iterations)} if stopped else {}),
             "training": "cached" if each.reused else f"{each.seconds:.1f} s",
         }
         for each in facts.candidates

@@ -84,7 +84,7 @@ def test_an_experiment_logs_to_it_at_its_own_default_address():
     [("dairy", "tracking: unknown host 'dairy'; did you mean 'diary'"), ("mute", "the host 'mute' logs no runs")],
 )
 def test_a_host_that_cannot_log_is_refused_before_data_is_loaded(host, message, monkeypatch):
-    monkeypatch.setattr("rankeval.experiment.recipe.load_parts", None)
+    monkeypatch.setattr("rankeval.experiment.checks.find_loader", None)
     with pytest.raises(ConfigError, match=message):
         run_experiment({**load_config("quickstart").model_dump(mode="json"), "tracking": {"host": host}})
 

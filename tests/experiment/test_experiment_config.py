@@ -57,7 +57,7 @@ def test_a_ranker_set_to_null_is_left_out():
         (["rankers.ridge.gird={}"], "unknown key 'rankers.ridge.gird'; did you mean 'grid'"),
         (["trakcing=off"], "unknown key 'trakcing'; did you mean 'tracking'"),
         (["guard.projct=x"], "unknown key 'guard.projct'; did you mean 'project'"),
-        (["split.test_size=2"], r"split.test_size: input should be less than 1, found 2"),
+        (["split.test_size=2"], r"split.test_size: expected a number below 1, found 2"),
         (["rankers.ridge=null"], "rankers holds 1: a comparison needs at least two"),
         (["guard.baseline=none-such"], "guard.baseline 'none-such' is none of the rankers: ridge, boosted-trees"),
         (["rankers.ridge.grid.alpha=[]"], "alpha has no value to try"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.linear_model import Ridge
 
 from rankeval.experiment import check_config
+from rankeval.experiment.estimators import make_ranker
 from rankeval.experiment.loading import load_parts
 from rankeval.experiment.tuning import tune
 
@@ -18,14 +18,17 @@ def test_the_better_point_is_kept_and_its_mean_shown(measure, tmp_path, monkeypa
         {
             "name": "small",
             "data": {"loader": "digits", "arguments": {"n_queries": 30, "n_candidates": 15}},
-            "rankers": {name: {"estimator": "sklearn.linear_model.Ridge"} for name in ("one", "other")},
+            "rankers": {
+                name: {"estimator": "sklearn.linear_model.Ridge", "grid": {"alpha": [0.1, 1e9]}}
+                for name in ("one", "other")
+            },
             "measures": [measure, "AP"],
             "cv": {"n_splits": 3},
             "tracking": "off",
         }
     )
     parts = load_parts(config)
-    tuned = tune(Ridge(), {"alpha": [0.1, 1e9]}, parts.dev, parts.test, config=config)
+    tuned = tune(make_ranker(config, "one"), "one", parts, config=config)
     means = tuned.search[f"mean {measure}"]
     best = means.idxmin() if measure == "ARP" else means.idxmax()
     assert (means > 0).all()

@@ -1,0 +1,74 @@
+"""Find all that can be wrong with an experiment before any data is loaded.
+
+The model has checked keys, values, the host and the names of measures. What is checked here imports scikit-learn and
+the libraries of the rankers: estimators, parameters, measures, the comparison, the loader, the tracker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rankeval._registry import chosen
+from rankeval.errors import ConfigError, InvalidInput
+from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.estimators import make_ranker
+from rankeval.experiment.final_look import unguarded
+from rankeval.experiment.loading import Loaded, find_loader
+
+if TYPE_CHECKING:
+    from rankeval.model_selection.ranker import QueryRanker
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """The rankers of an experiment, not fitted, and the function that loads its data, not called."""
+
+    rankers: Mapping[str, QueryRanker]
+    load: Callable[[], Loaded]
+
+
+def check_experiment(config: ExperimentConfig) -> Checked:
+    """Check an experiment without reading its data.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+
+    Raises
+    ------
+    ConfigError
+        If a measure cannot be computed from rows, a ranker cannot be made, the comparison is unknown or not one that a
+        plan freezes, the loader cannot be called, or there is no such file.
+    """
+    from rankeval.model_selection.checks import check_measures
+
+    try:
+        check_measures(config.all_measures, config.convention)
+    except InvalidInput as error:
+        raise ConfigError(f"measures: {error}") from error
+    _check_comparison(config)
+    return Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
+
+
+def _check_comparison(config: ExperimentConfig) -> None:
+    from rankeval.significance import CORRECTIONS, TESTS
+
+    asked = config.comparison
+    try:
+        chosen("test", asked.test, TESTS)
+        correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+    except InvalidInput as error:
+        raise ConfigError(f"comparison: {error}") from error
+    if correction.all_pairs_only:
+        raise ConfigError(
+            f"comparison.correction: {asked.correction} compares all pairs, and an experiment compares with its "
+            "baseline: choose another one"
+        )
+    if not unguarded(config) and not asked.as_frozen:
+        raise ConfigError(
+            f"comparison: found test {asked.test!r} with correction {asked.correction!r}; the guard's plans freeze "
+            "randomization with max_t: leave both keys out, or switch the guard off (guard: off)"
+        )

@@ -1,0 +1,148 @@
+"""Make the rankers of an experiment: import classes, set parameters, and find all that is wrong with them.
+
+Nothing is fitted here. A misspelt parameter is found before any data is loaded where the class knows its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankeval.errors import ConfigError, InvalidInput
+from rankeval.experiment.candidates import RankerConfig, StepConfig
+from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.imports import check_class, import_object
+
+if TYPE_CHECKING:
+    from rankeval.model_selection.ranker import QueryRanker
+
+
+def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
+    """Make the estimator or the Pipeline of a ranker, with the seed of the experiment unless the file sets one.
+
+    Parameters
+    ----------
+    config : RankerConfig
+        Its classes and parameters.
+    name : str
+        The ranker's name, for errors.
+    seed : int
+        The experiment's seed.
+
+    Raises
+    ------
+    ConfigError
+        If a class cannot be imported or refuses a parameter.
+    """
+    from sklearn.base import clone
+
+    key = f"rankers.{name}"
+    if config.estimator is not None:
+        step = StepConfig(estimator=config.estimator, params=config.params)
+        estimator = _made(step, ("fit", "predict"), key, seed)
+    else:
+        estimator = _pipeline(config.steps or [], key, seed)
+        _set(estimator, config.params, key)
+    # Where the parameters are known beforehand (not CatBoost's), a misspelt one is found before an hour of search.
+    _set(clone(estimator), first_values(config), key)
+    return estimator
+
+
+def first_values(config: RankerConfig) -> dict[str, Any]:
+    """Return a value for each parameter that is searched.
+
+    Parameters
+    ----------
+    config : RankerConfig
+        A ranker with a grid, a search or none of them.
+    """
+    searched: Mapping[str, Any] = config.search.distributions if config.search is not None else config.grid
+    return {
+        name: values[0] if isinstance(values, list) else next(iter(values.values()))[0]
+        for name, values in searched.items()
+    }
+
+
+def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> Any:
+    cls = import_object(step.estimator, key=f"{key}.estimator")
+    check_class(cls, step.estimator, f"{key}.estimator", methods)
+    try:
+        estimator = cls(**step.params)
+        known = estimator.get_params()
+        if "random_state" in known and "random_state" not in step.params:
+            estimator.set_params(random_state=seed)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{key}: {step.estimator} cannot be made: {' '.join(str(error).split())}") from error
+    return estimator
+
+
+def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
+    """Make a Pipeline; steps without a name are named as by `make_pipeline`."""
+    from sklearn.pipeline import Pipeline, make_pipeline
+
+    made = []
+    for place, step in enumerate(steps):
+        methods = ("fit", "predict") if place == len(steps) - 1 else ("fit", "transform")
+        made.append(_made(step, methods, f"{key}.steps.{place}", seed))
+    usual = [name for name, _ in make_pipeline(*made).steps]
+    names = [step.name or name for step, name in zip(steps, usual, strict=True)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{key}.steps: two steps are called {name!r}: give them different names")
+        if "__" in name or name in {"steps", "memory", "verbose", "transform_input"}:
+            raise ConfigError(f"{key}.steps: scikit-learn takes no step called {name!r}: choose another name")
+    return Pipeline(list(zip(names, made, strict=True)))
+
+
+def _set(estimator: Any, params: Mapping[str, Any], key: str) -> None:
+    try:
+        estimator.set_params(**params)
+    except (TypeError, ValueError, AttributeError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"{key}: {type(estimator).__name__} cannot be made: {said}") from error
+
+
+def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
+    """Make a ranker of an experiment as a QueryRanker, which stops early if the file says so.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    name : str
+        The ranker.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be made, or an option of early stopping does not fit it.
+    """
+    from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.checks import check_measures
+    from rankeval.model_selection.nesting import last_of
+    from rankeval.model_selection.ranker import QueryRanker, stops_early
+
+    own, key = config.rankers[name], f"rankers.{name}"
+    estimator = make_estimator(own, name=name, seed=config.seed)
+    if own.early_stopping_rounds is not None and not library(last_of(estimator)):
+        raise ConfigError(
+            f"{key}.early_stopping_rounds: only LightGBM, XGBoost and CatBoost can stop early, found {own.title}: "
+            "leave it out"
+        )
+    watched = own.eval_measure or config.all_measures[0]
+    ranker = QueryRanker(
+        estimator,
+        validation_fraction=own.validation_fraction,
+        early_stopping_rounds=own.early_stopping_rounds,
+        eval_measure=watched,
+        eval_convention=config.convention,
+    )
+    try:
+        check_measures(watched, config.convention)
+        stops = stops_early(ranker)
+    except InvalidInput as error:
+        raise ConfigError(f"{key}: {error}") from error
+    for option in () if stops else ("validation_fraction", "eval_measure"):
+        if getattr(own, option) is not None:
+            raise ConfigError(f"{key}.{option} belongs to early stopping: give early_stopping_rounds too")
+    return ranker

@@ -1,0 +1,178 @@
+"""The sections of an experiment file, but for the rankers, as pydantic models.
+
+The models are the only list of keys: defaults, checks, near misses in errors (`wording`) and the reference of keys
+(`keys`) come from them. So each field has a description, and each section a docstring that a user reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from rankeval.io.limits import limits_of
+from rankeval.io.table_source import FORMATS
+from rankeval.tracking import find_tracker
+
+
+class Section(BaseModel):
+    """A mapping of an experiment file, with these keys and no others."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataConfig(Section):
+    """The source of the rows. The keys from qid to features belong to the loaders parquet, csv and tsv."""
+
+    loader: str = Field(
+        description='"parquet", "csv" or "tsv": a table with named columns; "letor": a file or a folder of '
+        'learning-to-rank rows; "digits": images of scikit-learn; or a function of your own as "module:function", '
+        "which is called and returns rankeval.RankingData"
+    )
+    path: str | None = Field(default=None, description="file or folder that the loader reads")
+    qid: str | None = Field(default=None, description="column of the query; a table needs it")
+    label: str | None = Field(default=None, description="column of the relevance; a table needs it")
+    docid: str | None = Field(default=None, description="column of the document")
+    features: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="columns of the features; if not given, all other columns of numbers that are not called like an "
+        "id or a label, and the report names those left out",
+    )
+    arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
+    limits: dict[str, int] = Field(
+        default_factory=dict, description="limits to raise for large files: expansion, line, feature, ..."
+    )
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the loader reads a table with named columns."""
+        return self.loader in FORMATS
+
+    @field_validator("limits")
+    @classmethod
+    def _exist(cls, limits: dict[str, int]) -> dict[str, int]:
+        limits_of(f"{name}={value}" for name, value in limits.items())
+        return limits
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> DataConfig:
+        columns = ("qid", "label", "docid", "features")
+        given = [name for name in columns if getattr(self, name) is not None]
+        if given and not self.is_table:
+            raise ValueError(
+                f"{', '.join(given)} name columns of a table, and the loader is {self.loader!r}; tables are read by "
+                f"{', '.join(FORMATS)}"
+            )
+        if self.is_table:
+            missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
+            if missing:
+                raise ValueError(f"the loader {self.loader!r} needs {' and '.join(missing)}")
+            if self.arguments:
+                raise ValueError(f"the loader {self.loader!r} takes no arguments: its keys are path, qid, label, ...")
+        return self
+
+
+class SplitConfig(Section):
+    """The test part: by a column of the table, or a share of the queries. A folder of LETOR has parts of its own."""
+
+    test_size: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.3, description="share of the queries in the test part, chosen by a hash of their ids"
+    )
+    salt: str = Field(default="", description="another text gives another test part")
+    column: str | None = Field(default=None, description="column of the table that holds the part of each row")
+    train: Any = Field(
+        default=None, description="its value, or list of values, for the training part; if not given: train"
+    )
+    validation: Any = Field(
+        default=None, description="likewise for the validation part; if not given: vali, valid, validation, val, dev"
+    )
+    test: Any = Field(default=None, description="likewise for the test part; if not given: test")
+    others: Literal["error", "drop"] = Field(default="error", description="what happens to rows with any other value")
+    join_validation: bool = Field(
+        default=False,
+        description="true: the validation part always belongs to the training rows. false: if a ranker stops early, it "
+        "watches the validation part, and no ranker is trained on it",
+    )
+
+    @field_validator("train", "validation", "test", mode="before")
+    @classmethod
+    def _as_text(cls, given: Any) -> Any:
+        """Return values of the column as texts, as they are compared."""
+        if given is None:
+            return None
+        values = given if isinstance(given, list) else [given]
+        if not values or any(isinstance(value, (Mapping, list)) or value is None for value in values):
+            raise ValueError(f"expected a value of the column or a list of values, found {given!r}")
+        return [str(value) for value in values]
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SplitConfig:
+        fields = type(self).model_fields
+        by_column = ["train", "validation", "test", "others"]
+        given = [name for name in fields if getattr(self, name) != fields[name].default]
+        if self.column is None and (alone := [name for name in by_column if name in given]):
+            raise ValueError(f"{', '.join(alone)} need column, the column of the table that holds the parts")
+        if self.column is not None and (unread := [name for name in ("test_size", "salt") if name in given]):
+            raise ValueError(f"the parts come from column, so leave {' and '.join(unread)} out")
+        return self
+
+
+class CvConfig(Section):
+    """Cross-validation on the dev part, in folds of whole queries."""
+
+    n_splits: Annotated[int, Field(ge=2)] = Field(default=5, description="number of folds")
+    seed: int = Field(default=0, description="seed of the shuffle of queries")
+
+
+class GuardConfig(Section):
+    """The guard, whose ledger counts the looks at the test part. `guard: off` switches it off."""
+
+    project: str | None = Field(default=None, description="project of the guard; if not given, the experiment's name")
+    ledger: str | None = Field(default=None, description="SQLAlchemy URL; if not given, found from the project's root")
+    baseline: str | None = Field(
+        default=None, description="the ranker that the others are compared with; if not given, the first one"
+    )
+
+
+class ComparisonConfig(Section):
+    """The significance test. The guard's plans freeze the defaults; others need `guard: off`."""
+
+    test: str = Field(default="randomization", description="a test, such as t; `rankeval compare --help` lists them")
+    correction: str = Field(default="max_t", description="a correction for many comparisons, such as holm")
+    confidence_level: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.95, description="level of the intervals")
+
+    @property
+    def as_frozen(self) -> bool:
+        """Whether a plan can freeze this test."""
+        return (self.test, self.correction) == ("randomization", "max_t")
+
+
+class TrackingConfig(Section):
+    """The host that logs the runs. `tracking: off` logs nothing."""
+
+    host: str = Field(default="mlflow", description="an installed host; `rankeval doctor` lists them")
+    uri: str | None = Field(
+        default=None,
+        description="its address; if not given, the host's own default; null: as the host itself is set up",
+    )
+    experiment: str | None = Field(default=None, description="if not given, the experiment's name")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_host(cls, given: Any) -> Any:
+        """Find the host now: a misspelt name must not be noticed after the test part was opened."""
+        if not isinstance(given, Mapping):
+            return given
+        name = given.get("host", cls.model_fields["host"].default)
+        if not isinstance(name, str):
+            return given
+        _, default_uri = find_tracker(name)
+        return {"uri": default_uri, **given}
+
+
+class OutputConfig(Section):
+    """The folder for predictions, report and cached results."""
+
+    directory: str | None = Field(default=None, description="if not given, rankeval-out/ and the experiment's name")
