@@ -272,3 +272,27 @@ def get_convention(spec: str | Convention) -> Convention:
             f"convention is {spec!r}; expected the name of a preset, such as 'rankeval', or a Convention"
         )
     return PRESETS[chosen("convention", spec, PRESETS)]
+
+
+def rules_of_call(spec: str | Convention, single: Mapping[str, str | None], *, rows: bool = True) -> Convention:
+    """Return a convention with the single rules that a call changes.
+
+    Parameters
+    ----------
+    spec : str or Convention
+        The name of a preset, or a convention.
+    single : mapping of str to str or None
+        ``ties``, ``missing``, ``no_relevant``, ``judgments``; a rule given as None stays as the convention says.
+    rows : bool, default=True
+        Whether the data are rows, which have no other judgments.
+
+    Raises
+    ------
+    UnknownName
+        If no preset has that name, or a rule no such value.
+    InvalidInput
+        If rows are to be scored by the judgments of a collection.
+    """
+    if rows and single.get("judgments") == "qrels":
+        raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
+    return get_convention(spec).with_rules(**single)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import unknown
-from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import InvalidInput, warn
+from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.errors import warn
 from rankeval.evaluation.facts import QueryFacts, judgments_digest
 from rankeval.evaluation.given import Given
 from rankeval.evaluation.result import Evaluation
@@ -102,11 +102,9 @@ def evaluate(
     >>> ev.per_query["RR"].tolist()
     [1.0, 0.5]
     """
-    rules = get_convention(convention).with_rules(
-        ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
-    )
-    if judgments == "qrels" and (qid is not None or group is not None):
-        raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
+    rows = qid is not None or group is not None
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    rules = rules_of_call(convention, single, rows=rows)
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     given = Given.of(truth, ranking, qid=qid, group=group, docid=docid)
     joined = given.refuse_or_join(rules, action="evaluate")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import check_number, shown
-from rankeval.collection.convention import Convention, get_convention
+from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
@@ -108,6 +108,10 @@ def learning_curve(
     cv: Any = 5,
     sizes: Sequence[float] = (0.1, 0.325, 0.55, 0.775, 1.0),
     convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
     n_jobs: int | None = None,
     rng: int = 0,
     progress: Progress | bool | None = None,
@@ -139,7 +143,7 @@ def learning_curve(
     InvalidInput
         If a size is out of range, or `cross_validate` would refuse an argument.
     UnknownName
-        If a measure or the convention does not exist.
+        If a measure, the convention or a rule does not exist.
     GuardRefusal
         If the data is registered test content. Nothing is fitted then.
 
@@ -154,7 +158,9 @@ def learning_curve(
 
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
-    asked, ranker = check_measures(measures, convention), as_ranker(estimator)
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    rules = rules_of_call(convention, single)
+    asked, ranker = check_measures(measures, rules), as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="learning_curve")
     validation = fixed_validation([ranker], eval_set, eval_qid, action="learning_curve")
     task = Task.of(data, groups, sample_weight, validation)
@@ -168,7 +174,7 @@ def learning_curve(
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
-    scoring = FoldScoring.of(task, asked, get_convention(convention))
+    scoring = FoldScoring.of(task, asked, rules)
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
     table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])

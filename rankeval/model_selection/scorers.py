@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import chosen, unknown
-from rankeval.collection.convention import Convention, get_convention
+from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
@@ -48,6 +48,10 @@ def make_scorer(
     measures: str | Measure | Sequence[str | Measure],
     *,
     convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
     qid: Any = None,
     y: Any = None,
     response_method: str | Sequence[str] = "predict",
@@ -73,6 +77,8 @@ def make_scorer(
         ``validation_curve`` and ``HalvingGridSearchCV`` take one measure; `rankeval.learning_curve` takes several.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
+    ties, missing, no_relevant, judgments : str, optional
+        Single rules that replace those of the convention, as in `evaluate`.
     qid : Series or array-like of shape (n_rows,), optional
         Ids bound to the scorer. A Series is looked up by the index labels of y or X, so it works in folds too.
     y : Series or array-like of shape (n_rows,), optional
@@ -93,7 +99,7 @@ def make_scorer(
     Raises
     ------
     UnknownName
-        If a measure, the convention or the response method does not exist.
+        If a measure, the convention, a rule or the response method does not exist.
     InvalidInput
         If a measure cannot be computed from rows with labels, such as ERR without ``max_rel``.
 
@@ -106,7 +112,18 @@ def make_scorer(
     >>> scorer(Ridge().fit(X, y), X, y, qid=qid)
     {'RR': 0.75, 'P@1': 0.5}
     """
-    return QueryScorer(measures, convention=convention, qid=qid, y=y, response_method=response_method, name=name)
+    return QueryScorer(
+        measures,
+        convention=convention,
+        ties=ties,
+        missing=missing,
+        no_relevant=no_relevant,
+        judgments=judgments,
+        qid=qid,
+        y=y,
+        response_method=response_method,
+        name=name,
+    )
 
 
 def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.float64]:
@@ -160,7 +177,7 @@ class QueryScorer:
 
     Parameters
     ----------
-    measures, convention, qid, y, response_method, name
+    measures, convention, ties, missing, no_relevant, judgments, qid, y, response_method, name
         As in `make_scorer`.
     """
 
@@ -169,17 +186,23 @@ class QueryScorer:
         measures: str | Measure | Sequence[str | Measure],
         *,
         convention: str | Convention = "rankeval",
+        ties: str | None = None,
+        missing: str | None = None,
+        no_relevant: str | None = None,
+        judgments: str | None = None,
         qid: Any = None,
         y: Any = None,
         response_method: str | Sequence[str] = "predict",
         name: str | None = None,
     ) -> None:
-        self._asked = check_measures(measures, convention)
+        single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+        self.convention = rules_of_call(convention, single)
+        self._asked = check_measures(measures, self.convention)
         if isinstance(measures, (str, Measure)):
             measures = measures if len(self._asked) == 1 else (measures,)
         self.measures: str | Measure | tuple[str | Measure, ...]
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
-        self.convention = convention
+        self._given = {"convention": convention, **single}
         alone = isinstance(response_method, str) or not isinstance(response_method, Iterable)
         self.response_method: Any = response_method if alone else tuple(response_method)
         self.name = name
@@ -267,7 +290,7 @@ class QueryScorer:
         labels = columns.labels(columns.as_column(y), "y")
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
-        joined = Given(labels, predicted, ids, documents).join(get_convention(self.convention))
+        joined = Given(labels, predicted, ids, documents).join(self.convention)
         weights = None if sample_weight is None else np.asarray(sample_weight)  # by row, whatever its index
         return score(joined, self._asked, weights=query_weights(weights, joined), name=self.name)
 
@@ -326,7 +349,7 @@ class QueryScorer:
 
     def _key(self) -> tuple[Any, ...]:
         many = isinstance(self.measures, tuple)
-        return many, tuple(self._asked), get_convention(self.convention), self._methods, self.name
+        return many, tuple(self._asked), self.convention, self._methods, self.name
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QueryScorer):
@@ -341,8 +364,8 @@ class QueryScorer:
     def __repr__(self) -> str:
         measures = list(self.measures) if isinstance(self.measures, tuple) else self.measures
         shown = [repr([str(one) for one in measures] if isinstance(measures, list) else str(measures))]
-        if self.convention != "rankeval":
-            shown.append(f"convention={self.convention!r}")
+        left_out = {"convention": "rankeval"}
+        shown += [f"{rule}={value!r}" for rule, value in self._given.items() if value != left_out.get(rule)]
         if self._bound is not None:
             shown.append(f"qid=<{len(self._bound.ids)} bound ids>")
         if self.response_method != "predict":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from rankeval.collection.convention import Convention, get_convention
+from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
@@ -144,6 +144,10 @@ def optuna_objective(
     measure: str | Measure = "nDCG@10",
     cv: Any = 5,
     convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
 ) -> OptunaObjective:
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
 
@@ -160,10 +164,12 @@ def optuna_objective(
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
         ``optuna.distributions`` or lists of choices.
-    X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, cv, convention
+    X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
+    convention, ties, missing, no_relevant, judgments
+        As in `cross_validate`.
 
     Returns
     -------
@@ -178,7 +184,7 @@ def optuna_objective(
         If the space is neither a function nor a mapping, there are several measures, or `cross_validate` would refuse
         an argument.
     UnknownName
-        If the measure or the convention does not exist.
+        If the measure, the convention or a rule does not exist.
     GuardRefusal
         If the data is registered test content.
 
@@ -201,13 +207,15 @@ def optuna_objective(
         )
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
-    found = check_measures(measure, convention)
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    rules = rules_of_call(convention, single)
+    found = check_measures(measure, rules)
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")
     ranker = as_ranker(estimator)
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
     task = Task.of(data, groups, sample_weight, fixed_validation([ranker], eval_set, eval_qid, action="optimise"))
-    scoring = FoldScoring.of(task, found, get_convention(convention))
+    scoring = FoldScoring.of(task, found, rules)
     return OptunaObjective(estimator, space, task, query_folds(cv, task), scoring)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from rankeval._checks import shown
-from rankeval.collection.convention import Convention, get_convention
+from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.collection.data import RankingData
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
@@ -47,6 +47,10 @@ def cross_validate(
     measures: str | Measure | Sequence[str | Measure] = ...,
     cv: Any = 5,
     convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
     n_jobs: int | None = None,
     name: str | None = None,
     progress: Progress | bool | None = None,
@@ -70,6 +74,10 @@ def cross_validate(
     measures: str | Measure | Sequence[str | Measure] = ...,
     cv: Any = 5,
     convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
     n_jobs: int | None = None,
     name: str | None = None,
     progress: Progress | bool | None = None,
@@ -92,6 +100,10 @@ def cross_validate(
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
     cv: Any = 5,
     convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
     n_jobs: int | None = None,
     name: str | None = None,
     progress: Progress | bool | None = None,
@@ -133,6 +145,8 @@ def cross_validate(
         Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the row numbers of each split.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
+    ties, missing, no_relevant, judgments : str, optional
+        Single rules that replace those of the convention, as in `evaluate`.
     n_jobs : int, optional
         Number of folds fitted at once, as for joblib.
     name : str, optional
@@ -154,7 +168,7 @@ def cross_validate(
     InvalidInput
         If a split has rows of one query on both sides, there is no split, or a measure cannot be computed from rows.
     UnknownName
-        If a measure or the convention does not exist.
+        If a measure, the convention or a rule does not exist.
     ValueError
         If scikit-learn's splitter refuses the number of queries.
     GuardRefusal
@@ -168,13 +182,15 @@ def cross_validate(
     """
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid, **beside)
-    asked = check_measures(measures, convention)
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    rules = rules_of_call(convention, single)
+    asked = check_measures(measures, rules)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="cross_validate")
     task = Task.of(data, groups, sample_weight, fixed_validation(rankers, eval_set, eval_qid, action="cross_validate"))
     folds = query_folds(cv, task)
-    scoring = FoldScoring.of(task, asked, get_convention(convention))
+    scoring = FoldScoring.of(task, asked, rules)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
     splits = tuple(Split.of(data.qid[train], data.qid[test]) for train, test in folds)

@@ -1,0 +1,114 @@
+"""Single rules of a convention mean in scikit-learn's world what they mean in evaluate."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeRegressor
+
+import rankeval as rk
+from rankeval.errors import InvalidInput, UnknownName
+
+CV = rk.QueryKFold(3)
+STUMP = DecisionTreeRegressor(max_depth=2)  # four scores, so that nearly all rows are tied
+RULES = [
+    {"ties": "best"},
+    {"ties": "worst"},
+    {"ties": "stable"},
+    {"no_relevant": "skip"},
+    {"no_relevant": "one", "ties": "best"},
+    {"judgments": "rows", "missing": "zero"},
+]
+
+
+@pytest.fixture
+def barren(ltr):
+    """Return the data with some queries that have no relevant document."""
+    ltr.y[np.isin(ltr.qid, ["q1", "q5", "q20"])] = 0
+    ltr.y_indexed = ltr.y_indexed * 0 + ltr.y
+    return ltr
+
+
+def by_hand(data, rules):
+    """Return the value of each fold, by evaluate."""
+    found = []
+    for train, test in CV.split(data.X, data.y, qid=data.qid):
+        score = STUMP.fit(data.X[train], data.y[train]).predict(data.X[test])
+        found.append(rk.evaluate(data.y[test], score, qid=data.qid[test], measures="AP", **rules).mean()["AP"])
+    return found
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_scorer_and_cross_validation_score_as_evaluate(rules, barren):
+    scorer = rk.make_scorer("AP", **rules)
+    expected = by_hand(barren, rules)
+    found = cross_val_score(STUMP, barren.X, barren.y_indexed, cv=CV, scoring=scorer)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    told = {"qid": barren.qid, "measures": "AP", "cv": CV, **rules}
+    own = rk.cross_validate(STUMP, barren.X, barren.y, **told)
+    np.testing.assert_allclose(own.folds["AP"], expected, rtol=1e-12)
+    plain = rk.evaluate(barren.y, own.predictions, qid=barren.qid, measures="AP", **rules)
+    assert own.evaluation.convention == plain.convention
+    curve = rk.learning_curve(STUMP, barren.X, barren.y, sizes=[1.0], **told)
+    np.testing.assert_allclose(curve.table["AP"], expected, rtol=1e-12)
+    del told["measures"]
+    objective = rk.optuna_objective(STUMP, {"max_depth": [2]}, barren.X, barren.y, measure="AP", **told)
+    assert objective(Trial()) == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+class Trial:
+    """As much of a trial of Optuna as the objective asks for."""
+
+    def suggest_categorical(self, _name, choices):
+        return choices[0]
+
+    def report(self, value, step): ...
+
+    def should_prune(self):
+        return False
+
+    def set_user_attr(self, name, value): ...
+
+
+def test_a_rule_replaces_that_of_a_preset(barren):
+    rules = {"convention": "trec_eval-10", "ties": "stable"}
+    scorer = rk.make_scorer("AP", **rules)
+    assert scorer.convention.ties == "stable"
+    assert scorer.convention.name == "trec_eval-10+"
+    found = cross_val_score(STUMP, barren.X, barren.y_indexed, cv=CV, scoring=scorer)
+    np.testing.assert_allclose(found, by_hand(barren, rules), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_a_scorer_with_rules_prints_as_it_is_made(rules):
+    scorer = rk.make_scorer(["AP", "RR"], **rules)
+    assert eval(repr(scorer), {"make_scorer": rk.make_scorer}) == scorer  # noqa: S307 - our own text
+    assert pickle.loads(pickle.dumps(scorer)) == clone(scorer) == scorer
+    assert scorer != rk.make_scorer(["AP", "RR"])
+    assert repr(rk.make_scorer("AP", ties="best")) == "make_scorer('AP', ties='best')"
+
+
+@pytest.mark.parametrize(
+    ("rules", "error", "says"),
+    [
+        ({"ties": "bets"}, UnknownName, "did you mean 'best'"),
+        ({"judgments": "qrels"}, InvalidInput, "arrays hold the ranked rows only"),
+        ({"no_relevant": "none"}, UnknownName, "no_relevant"),
+        ({"ties": "best", "measure": "Bpref"}, InvalidInput, "not monotone"),
+    ],
+)
+def test_a_wrong_rule_is_an_error_before_anything_is_fitted(rules, error, says, ltr):
+    measure = rules.pop("measure", "AP")
+    calls = (
+        lambda: rk.make_scorer(measure, **rules),
+        lambda: rk.cross_validate(None, ltr.X, ltr.y, qid=ltr.qid, measures=measure, **rules),
+        lambda: rk.learning_curve(None, ltr.X, ltr.y, qid=ltr.qid, measures=measure, **rules),
+        lambda: rk.optuna_objective(None, {}, ltr.X, ltr.y, qid=ltr.qid, measure=measure, **rules),
+    )
+    for call in calls:
+        with pytest.raises(error, match=says):
+            call()
