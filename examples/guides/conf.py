@@ -125,6 +125,7 @@ CONTENTS = """
 
 self
 cross_validation
+early_stopping
 looking
 explaining
 serving

@@ -4,7 +4,7 @@ Each library wants the queries in its own form::
 
     LightGBM    group      sizes of consecutive queries
     XGBoost     qid        ids in non-decreasing order; one weight per query
-    CatBoost    group_id   ids in blocks
+    CatBoost    group_id   ids in blocks; a weight per row for two of its losses, one per query for all
     others      -          no queries
 
 The module of a class tells its library, so no library is imported that the caller has not imported.
@@ -22,12 +22,12 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from rankeval.errors import InvalidInput
-from rankeval.model_selection.query_ids import per_query
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
 
 
 def library(estimator: Any) -> str:
@@ -123,6 +123,19 @@ def _row_weight(rows: TrainingRows, takes: set[str], estimator: Any) -> dict[str
     return {"sample_weight": rows.weight}
 
 
+def _query_weight(rows: TrainingRows, estimator: Any, otherwise: str) -> NDArray[np.float64] | None:
+    """Return the weight of each row's query for a library that takes no other."""
+    if rows.weight is None:
+        return None
+    odd = differing(rows.weight, rows.codes)
+    if len(odd):
+        raise InvalidInput(
+            f"sample_weight differs within query {rows.ids[odd[0]]!r}, and {type(estimator).__name__} takes one weight "
+            f"a query: repeat it on the query's rows. {otherwise}, LGBMRanker and regressors take a weight a row"
+        )
+    return rows.weight
+
+
 def _fit_plainly(estimator: Any, rows: TrainingRows, _watch: EarlyStopping | None, takes: set[str]) -> None:
     told: dict[str, Any] = {"qid": rows.ids} if "qid" in takes else {}
     if "group" in takes and not told:
@@ -179,8 +192,9 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
     told: dict[str, Any] = {}
     if "qid" in takes:
         told["qid"] = rows.codes
-        if rows.weight is not None:
-            told["sample_weight"] = per_query(rows.weight, rows.codes, "sample_weight")[rows.codes[rows.starts]]
+        weight = _query_weight(rows, estimator, "XGBRegressor")
+        if weight is not None:
+            told["sample_weight"] = weight[rows.starts]
     else:
         told |= _row_weight(rows, takes, estimator)
     if watch is None or watch.held_out is None:
@@ -246,9 +260,11 @@ def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     told: dict[str, Any] = {}
     if "group_id" in takes:
         told["group_id"] = rows.codes
-        if rows.weight is not None:
-            per_query(rows.weight, rows.codes, "sample_weight")
-            told["group_weight"] = rows.weight
+        loss = str(estimator.get_params().get("loss_function")).partition(":")[0]
+        if rows.weight is not None and loss in _WEIGHS_ROWS and len(differing(rows.weight, rows.codes)):
+            told["sample_weight"] = rows.weight
+        elif rows.weight is not None:
+            told["group_weight"] = _query_weight(rows, estimator, "Its losses QueryRMSE and QuerySoftMax")
     else:
         told |= _row_weight(rows, takes, estimator)
     if watch is None or watch.held_out is None:
@@ -270,6 +286,9 @@ def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
 
 _TOLD = frozenset({"group", "qid", "group_id"})
 """Parameters of ``fit`` that take the queries."""
+
+_WEIGHS_ROWS = frozenset({"QueryRMSE", "QuerySoftMax"})
+"""Losses of CatBoostRanker whose formula has a weight per row; the others ignore it or take it for the leaves only."""
 
 _OWN_ROUNDS = {
     "lightgbm": ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import joblib
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
+from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
+from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.ranker import QueryRanker, stops_early, takes_weight, what_was_chosen
-from rankeval.model_selection.rows import row_groups, row_weights
+from rankeval.model_selection.rows import differing, row_groups, row_weights
 from rankeval.model_selection.splitters import Rows
 from rankeval.significance.columns import FOLD
 
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
+BY_ROW = "sample_weight differs within queries: it weighted rows in fitting, and the means are not weighted"
+"""The note of a cross-validation whose rankers were fitted with weights by row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rows to be split into folds, and perhaps the group and the weight of each row's query.
+    """Rows to be split into folds, and perhaps the group and the weight of each row.
 
     Attributes
     ----------
@@ -40,7 +46,7 @@ class Task:
     groups : ndarray of shape (n_rows,), optional
         Units coarser than queries, which no split cuts.
     weight : ndarray of shape (n_rows,), optional
-        Weights of queries.
+        Weights of rows, or of their queries.
     validation : RankingData, optional
         A validation part on which every fit that can stops early.
     """
@@ -53,7 +59,12 @@ class Task:
     @classmethod
     def of(cls, data: RankingData, groups: Any, sample_weight: Any, validation: RankingData | None = None) -> Task:
         """Check groups and weights, and return the task."""
-        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, data.qid, len(data)), validation)
+        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, len(data)), validation)
+
+    @cached_property
+    def by_row(self) -> bool:
+        """Whether weights differ within a query, so that they weigh rows in fitting, and queries nowhere."""
+        return self.weight is not None and len(differing(self.weight, encode(self.data.qid)[0])) > 0
 
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows, with weights if it takes them."""
@@ -63,6 +74,11 @@ class Task:
             told["groups"] = self.groups[rows]
         if self.weight is not None and takes_weight(ranker):
             told["sample_weight"] = self.weight[rows]
+        elif self.by_row:
+            raise InvalidInput(
+                f"sample_weight differs within a query, so it can only weigh rows in fitting, and {ranker!r} takes no "
+                "weights: leave it out"
+            )
         if self.validation is not None and stops_early(ranker):
             told["eval_set"] = self.validation
         fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
@@ -92,7 +108,7 @@ class FoldScoring:
         """Group the rows of a task."""
         data = task.data
         given = Given(data.y, np.zeros(len(data)), data.qid, data.docid)
-        return cls(given.join(convention), asked, task.weight)
+        return cls(given.join(convention), asked, None if task.by_row else task.weight)
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
 from rankeval.model_selection.splitters import QueryKFold, QuerySplit
 
 
@@ -145,7 +145,8 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         estimator.set_params(cv=_by_query(params["cv"]))
     told: dict[str, Any] = {"qid": rows.ids}
     if rows.weight is not None:
-        _ask_for_weights(params.get("estimator"))
+        by_query = not len(differing(rows.weight, rows.codes))
+        _ask_for_weights(params.get("estimator"), score=by_query)
         told["sample_weight"] = rows.weight
     if rows.groups is not None and _consumes(estimator, "groups"):
         told["groups"] = rows.groups
@@ -154,8 +155,8 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         return estimator.fit(rows.X, rows.y, **told)
 
 
-def _ask_for_weights(estimator: Any) -> None:
-    """If weights are unrequested, route them to the last step, as outside of a search."""
+def _ask_for_weights(estimator: Any, *, score: bool) -> None:
+    """If weights are unrequested, route them to the last step, as outside of a search; to `score` too if asked."""
     steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
     with config_context(enable_metadata_routing=True):
         for step in steps:
@@ -163,7 +164,9 @@ def _ask_for_weights(estimator: Any) -> None:
             for method in ("fit", "score"):
                 asked = getattr(getattr(requests, method, None), "requests", {})
                 if asked.get("sample_weight", False) is None:
-                    getattr(step, f"set_{method}_request")(sample_weight=step is steps[-1])
+                    getattr(step, f"set_{method}_request")(
+                        sample_weight=step is steps[-1] and (score or method == "fit")
+                    )
 
 
 def _by_query(cv: Any) -> Any:

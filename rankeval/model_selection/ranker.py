@@ -142,7 +142,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
             To route it, call ``set_fit_request(groups=True)``.
         sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row's query, constant within the query.
+            The weight of each row, or of its query. If weights differ within a query, LGBMRanker, regressors and
+            classifiers use them by row. XGBRanker, and CatBoostRanker with most losses, take one weight a query.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
             A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
             it. A search passes it to every fit as it is.
@@ -165,8 +166,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         MissingQueryIds
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
-            If there is no estimator, an option does not fit it, or weights are negative or differ within a query. Also
-            if ``eval_set`` has other columns than X, or nothing says when to stop on it.
+            If there is no estimator, an option does not fit it, weights are negative, or they differ within a query
+            and the library takes none by row. Also if ``eval_set`` has other columns than X, or nothing says when to
+            stop on it.
         GuardRefusal
             If X and y, or those of ``eval_set``, are registered test content.
         """
@@ -180,7 +182,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
         ids = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
-        weights = row_weights(sample_weight, ids, len(labels))
+        weights = row_weights(sample_weight, len(labels))
         ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
@@ -263,8 +265,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight
+        X, y, qid, group
             As in `fit`.
+        sample_weight : array-like of shape (n_rows,), optional
+            The weight of each row's query, constant within the query.
 
         Raises
         ------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +68,8 @@ class CrossValidation:
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
         The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
+    notes : tuple of str
+        Sentences for a reader of the numbers, such as that weights by row do not weigh the means.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class CrossValidation:
     estimators: tuple[QueryRanker, ...] | None = None
     splits: tuple[Split, ...] = ()
     best_params: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def fit_seconds(self) -> float:
@@ -138,10 +142,14 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
-        return f"CrossValidation({len(self.folds)} folds, {self.evaluation.n_queries} queries out of fold: {values})"
+        said = "".join(f"; {note}" for note in self.notes)
+        return (
+            f"CrossValidation({len(self.folds)} folds, {self.evaluation.n_queries} queries out of fold: {values}{said})"
+        )
 
     def _repr_html_(self) -> str:
-        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}{notes}"
 
 
 @dataclass(frozen=True, eq=False)

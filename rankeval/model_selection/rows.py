@@ -21,7 +21,7 @@ from rankeval.model_selection.splitters import ascending
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Features, labels and query of each row, and perhaps its query's weight and group.
+    """Features, labels and query of each row, and perhaps its weight and group.
 
     ``validation`` has the rows of a validation part, for an estimator inside that stops early by itself.
     """
@@ -88,22 +88,20 @@ def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     return place[codes]
 
 
-def row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDArray[np.float64] | None:
+def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     """Check weights, and return them by row.
 
     Parameters
     ----------
     sample_weight : array-like of shape (n_rows,) or None
-        The weight of each row's query.
-    ids : ndarray of shape (n_rows,) or None
-        The query of each row; None for a single query, whose rows may differ in weight.
+        The weight of each row.
     rows : int
         The number of rows.
 
     Raises
     ------
     InvalidInput
-        If there is not one weight a row, one is negative or not finite, all are 0, or those of a query differ.
+        If there is not one weight a row, one is negative or not finite, or all are 0.
     """
     if sample_weight is None:
         return None
@@ -116,9 +114,21 @@ def row_weights(sample_weight: Any, ids: NDArray[Any] | None, rows: int) -> NDAr
         raise InvalidInput(f"sample_weight is {weights[row]} in row {row}: give finite weights, none below 0")
     if not weights.any():
         raise InvalidInput("sample_weight is zero in every row: nothing would be learnt")
-    if ids is not None:
-        per_query(weights, encode(ids)[0], "sample_weight")
     return weights
+
+
+def differing(weights: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the rows whose weight is not that of their query's first row; none if weights are those of queries.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        The weight of each row.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    """
+    queries, first = np.unique(codes, return_index=True)
+    return np.flatnonzero(weights != weights[first[np.searchsorted(queries, codes)]])
 
 
 def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:

@@ -25,6 +25,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.io import columns
+from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
@@ -242,7 +243,8 @@ class QueryScorer:
         docid : array-like of shape (n_rows,), optional
             The document of each row, or a pandas index level named "docid"; only ``ties="docid"`` reads it.
         sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row's query, constant within the query.
+            The weight of each row's query, constant within the query. If weights are by row, for fitting only, call
+            ``set_score_request(sample_weight=False)``.
 
         Raises
         ------
@@ -291,8 +293,7 @@ class QueryScorer:
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents).join(self.convention)
-        weights = None if sample_weight is None else np.asarray(sample_weight)  # by row, whatever its index
-        return score(joined, self._asked, weights=query_weights(weights, joined), name=self.name)
+        return score(joined, self._asked, weights=_of_queries(sample_weight, joined), name=self.name)
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any]:
         """Return the query of each row, or stop the search around this call."""
@@ -374,6 +375,18 @@ class QueryScorer:
             shown.append(f"name={self.name!r}")
         renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
         return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
+
+
+def _of_queries(sample_weight: Any, joined: Joined) -> NDArray[np.float64] | None:
+    """Return one weight a query; a scorer has no use for others."""
+    weights = None if sample_weight is None else np.asarray(sample_weight)  # by row, whatever its index
+    try:
+        return query_weights(weights, joined)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"sample_weight: {error}. Weights by row are for fitting: keep them from this scorer by "
+            "scorer.set_score_request(sample_weight=False), or leave them out of this call"
+        ) from None
 
 
 def _as_fitted(estimator: Any, X: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,7 +15,7 @@ from rankeval.collection.data import RankingData
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode, partly_in
 from rankeval.model_selection.ranker import QueryRanker, as_ranker, stops_early
@@ -133,7 +134,7 @@ def cross_validate(
         search, and when queries are held out for early stopping.
     sample_weight : array-like of shape (n_rows,), optional
         The weight of each row's query: in the aggregate of every measure, and in fitting if the estimator takes
-        weights.
+        weights. Weights that differ within a query are used by row in fitting only; ``.notes`` of the result says so.
     eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
         A validation part beside the data, the same for every fit. Rankers that stop early stop on it; the others do not
         use it.
@@ -198,6 +199,8 @@ def cross_validate(
     for place, system in enumerate(named):
         own = done[place * len(folds) : (place + 1) * len(folds)]
         results[system] = _collect(scoring, folds, own, splits, system, keep=return_estimators)
+    if task.by_row:
+        results = {system: replace(result, notes=(BY_ROW,)) for system, result in results.items()}
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]

@@ -1,0 +1,155 @@
+"""Weights by row: used in fitting by the libraries that take them, refused by the others, never by a mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from catboost import CatBoostRanker, CatBoostRegressor, Pool
+from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from xgboost import XGBRanker, XGBRegressor
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+from rankeval.model_selection.fitting import BY_ROW
+
+CATBOOST = {"iterations": 12, "thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
+LGBM = {"n_estimators": 12, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
+
+
+@pytest.fixture
+def weight(ltr):
+    """Return a weight per row, and one per query, repeated on its rows."""
+    rng = np.random.default_rng(2)
+    return rng.uniform(0.1, 9.0, len(ltr.y))
+
+
+def of_queries(ltr):
+    return 1.0 + np.array([int(query[1:]) % 3 for query in ltr.qid])
+
+
+def blocks(ltr):
+    order = np.argsort(ltr.qid, kind="stable")
+    return order, *np.unique(ltr.qid[order], return_inverse=True, return_counts=True)[1:]
+
+
+@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg"])
+def test_lightgbm_learns_from_weights_by_row_what_it_learns_by_hand(objective, ltr, weight):
+    own = LGBMRanker(objective=objective, random_state=0, **LGBM)
+    order, _, sizes = blocks(ltr)
+    by_hand = LGBMRanker(objective=objective, random_state=0, **LGBM)
+    by_hand.fit(ltr.X[order], ltr.y[order], group=sizes, sample_weight=weight[order])
+    found = rk.QueryRanker(own).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    np.testing.assert_array_equal(found.predict(ltr.X), by_hand.predict(ltr.X))
+    mean = np.array([weight[ltr.qid == query].mean() for query in ltr.qid])
+    by_mean = rk.QueryRanker(own).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=mean)
+    assert (found.predict(ltr.X) != by_mean.predict(ltr.X)).any()
+
+
+@pytest.mark.parametrize("loss", ["QueryRMSE", "QuerySoftMax"])
+@pytest.mark.parametrize("by_row", [True, False])
+def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, ltr, weight):
+    weight = weight if by_row else of_queries(ltr)
+    order, codes, _ = blocks(ltr)
+    pool = Pool(ltr.X[order], ltr.y[order], group_id=codes)
+    (pool.set_weight if by_row else pool.set_group_weight)(weight[order])
+    by_hand = CatBoostRanker(loss_function=loss, **CATBOOST).fit(pool)
+    found = rk.QueryRanker(CatBoostRanker(loss_function=loss, **CATBOOST))
+    found.fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    np.testing.assert_array_equal(found.predict(ltr.X), by_hand.predict(ltr.X))
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (XGBRanker(n_estimators=5, n_jobs=1), "XGBRanker takes one weight a query: .* XGBRegressor, LGBMRanker"),
+        (CatBoostRanker(**CATBOOST), "CatBoostRanker takes one weight a query: .* QueryRMSE"),
+        (CatBoostRanker(loss_function="LambdaMart:metric=NDCG", **CATBOOST), "CatBoostRanker takes one weight"),
+    ],
+    ids=["xgboost", "catboost", "lambdamart"],
+)
+def test_a_library_without_weights_by_row_says_what_to_use(ranker, message, ltr, weight):
+    with pytest.raises(InvalidInput, match=f"sample_weight differs within query .*{message}"):
+        rk.QueryRanker(ranker).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    rk.QueryRanker(ranker).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=of_queries(ltr))
+
+
+@pytest.mark.parametrize("stopping", [None, 3])
+def test_xgboost_weighs_queries_as_by_hand(stopping, ltr):
+    """Also if queries are held out, so that their numbers have gaps."""
+    weight = of_queries(ltr)
+    ranker = rk.QueryRanker(XGBRanker(n_estimators=12, n_jobs=1), early_stopping_rounds=stopping)
+    ranker.fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    order, codes, _ = blocks(ltr)
+    if stopping is None:
+        by_hand = XGBRanker(n_estimators=12, n_jobs=1)
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
+        by_hand.fit(ltr.X[order], ltr.y[order], qid=codes, sample_weight=weight[order][first])
+        np.testing.assert_array_equal(ranker.predict(ltr.X), by_hand.predict(ltr.X))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LGBMRegressor(**LGBM),
+        XGBRegressor(n_estimators=12, n_jobs=1),
+        CatBoostRegressor(**CATBOOST),
+        Ridge(),
+        LGBMClassifier(**LGBM),
+        make_pipeline(StandardScaler(), LGBMRegressor(**LGBM)),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_pointwise_models_take_weights_by_row(estimator, ltr, weight):
+    found = rk.QueryRanker(estimator).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    last = {"lgbmregressor__sample_weight": weight} if hasattr(estimator, "steps") else {"sample_weight": weight}
+    by_hand = estimator.fit(ltr.X, ltr.y, **last)
+    predicted = by_hand.predict_proba(ltr.X) @ by_hand.classes_ if hasattr(by_hand, "predict_proba") else None
+    np.testing.assert_array_equal(found.predict(ltr.X), by_hand.predict(ltr.X) if predicted is None else predicted)
+
+
+def test_cross_validation_uses_weights_by_row_in_fitting_only_and_says_so(ltr, weight):
+    cv, told = rk.QueryKFold(3), {"qid": ltr.qid, "measures": "nDCG@10"}
+    found = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, cv=cv, sample_weight=weight, **told)
+    plain = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, cv=cv, **told)
+    assert (found.predictions != plain.predictions).any()
+    unweighted = rk.evaluate(ltr.y, found.predictions, qid=ltr.qid, measures="nDCG@10").aggregate()
+    assert found.evaluation.aggregate().tolist() == unweighted.tolist()
+    assert found.evaluation.weights is None
+    assert found.notes == (BY_ROW,)
+    assert BY_ROW in repr(found)
+    assert BY_ROW in found._repr_html_()
+    by_query = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, cv=cv, sample_weight=of_queries(ltr), **told)
+    assert by_query.evaluation.weights is not None
+    assert by_query.notes == ()
+    with pytest.raises(InvalidInput, match="takes no weights: leave it out"):
+        rk.cross_validate(KNeighborsRegressor(), ltr.X, ltr.y, cv=cv, sample_weight=weight, **told)
+
+
+def test_a_search_inside_is_fitted_with_them_and_scored_without(ltr, weight):
+    """Without a scorer of its own; a scorer that asks for weights says how to keep them away."""
+    grid, told = {"estimator__num_leaves": [4, 31]}, {"qid": ltr.qid, "sample_weight": weight}
+    search = rk.QueryRanker(GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, cv=3, error_score="raise"))
+    search.fit(ltr.X, ltr.y, **told)
+    best = search.estimator_.best_params_["estimator__num_leaves"]
+    again = rk.QueryRanker(LGBMRanker(num_leaves=best, **LGBM)).fit(ltr.X, ltr.y, **told)
+    np.testing.assert_array_equal(search.predict(ltr.X), again.predict(ltr.X))
+    own = rk.make_scorer("AP")
+    with pytest.raises(InvalidInput, match=r"set_score_request\(sample_weight=False\)"):
+        rk.QueryRanker(
+            GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, scoring=own, cv=3, error_score="raise")
+        ).fit(ltr.X, ltr.y, **told)
+    own.set_score_request(sample_weight=False)
+    rk.QueryRanker(GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, scoring=own, cv=3, error_score="raise")).fit(
+        ltr.X, ltr.y, **told
+    )
+
+
+def test_a_score_refuses_weights_by_row(ltr, weight):
+    ranker = rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    with pytest.raises(InvalidInput, match=r"several within one query.*leave them out of this call"):
+        ranker.score(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
