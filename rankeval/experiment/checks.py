@@ -16,6 +16,7 @@ from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.estimators import make_ranker
 from rankeval.experiment.final_look import unguarded
 from rankeval.experiment.loading import Loaded, find_loader
+from rankeval.tracking import find_tracker
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
@@ -41,7 +42,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     ------
     ConfigError
         If a measure cannot be computed from rows, a ranker cannot be made, the comparison is unknown or not one that a
-        plan freezes, the loader cannot be called, or there is no such file.
+        plan freezes, the tracker cannot be made, the loader cannot be called, or there is no such file.
     """
     from rankeval.model_selection.checks import check_measures
 
@@ -50,6 +51,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     except InvalidInput as error:
         raise ConfigError(f"measures: {error}") from error
     _check_comparison(config)
+    _check_tracker(config)
     return Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
 
 
@@ -72,3 +74,16 @@ def _check_comparison(config: ExperimentConfig) -> None:
             f"comparison: found test {asked.test!r} with correction {asked.correction!r}; the guard's plans freeze "
             "randomization with max_t: leave both keys out, or switch the guard off (guard: off)"
         )
+
+
+def _check_tracker(config: ExperimentConfig) -> None:
+    """Make the tracker once: what it cannot import must not be missed after the test part was opened."""
+    if config.tracking is None:
+        return
+    make_tracker, _ = find_tracker(config.tracking.host)
+    try:
+        make_tracker()
+    except Exception as error:
+        raise ConfigError(
+            f"tracking: the host {config.tracking.host!r} makes no tracker: {type(error).__name__}: {error}"
+        ) from error

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rankeval.errors import InvalidInput
 from rankeval.io.limits import limits_of
 from rankeval.io.table_source import FORMATS
 from rankeval.tracking import find_tracker
@@ -168,7 +169,12 @@ class TrackingConfig(Section):
         name = given.get("host", cls.model_fields["host"].default)
         if not isinstance(name, str):
             return given
-        _, default_uri = find_tracker(name)
+        try:
+            _, default_uri = find_tracker(name)
+        except InvalidInput:
+            raise
+        except Exception as error:
+            raise ValueError(f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
         return {"uri": default_uri, **given}
 
 

@@ -61,8 +61,8 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> str:
 def _said(problem: Any) -> str:
     kind = problem["type"]
     if kind == "value_error":
-        message: str = problem["msg"].removeprefix("Value error, ")
-        return message[:1].lower() + message[1:] if message[1:2].islower() else message
+        said: str = problem["msg"].removeprefix("Value error, ")
+        return said
     if kind in _EXPECTED:
         return f"expected {_EXPECTED[kind].format(**problem.get('ctx', {}))}, found {problem['input']!r}"
     message = problem["msg"]

@@ -18,6 +18,7 @@ from rankeval.experiment import check_config, run_experiment
 from rankeval.experiment.cache import candidate_digest
 from rankeval.experiment.loading import data_digest, load_parts
 
+RIDGE = {"estimator": "sklearn.linear_model.Ridge"}
 SMALL = {
     "name": "small",
     "data": {"loader": "digits", "arguments": {"n_queries": 60, "n_candidates": 15}},
@@ -94,6 +95,9 @@ def test_a_grid_changed_after_the_opening_trains_that_ranker_alone_and_is_explor
         {"data": {"loader": "digits", "arguments": {"n_queries": 61, "n_candidates": 15}}},
         {"split": {"salt": "other"}},
         {"seed": 1},
+        {"rankers": {**SMALL["rankers"], "ridge": {"steps": ["sklearn.linear_model.Ridge"], "params": {}}}},
+        {"rankers": {**SMALL["rankers"], "ridge": {**RIDGE, "search": {"distributions": {"alpha": [0.1, 10.0]}}}}},
+        {"rankers": {**SMALL["rankers"], "ridge": {**RIDGE, "early_stopping_rounds": 3}}},
     ],
 )
 def test_whatever_bears_on_a_result_changes_what_it_is_kept_under(changes):
@@ -196,6 +200,22 @@ def test_a_letor_folder_without_a_test_part_says_what_it_has(tmp_path):
     (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
     with pytest.raises(ConfigError, match="has train; expected test and at least one of train and vali"):
         load_parts(small(data={"loader": "letor", "path": str(tmp_path)}))
+
+
+def test_the_validation_part_of_letor_is_watched_if_a_ranker_stops_early(tmp_path):
+    for place, part in enumerate(("train", "vali", "test")):
+        rows = [f"{row % 2} qid:{place}{row // 4} 1:{row % 3} 2:{row}" for row in range(40)]
+        (tmp_path / f"{part}.txt").write_text("\n".join(rows))
+    config = small(data={"loader": "letor", "path": str(tmp_path)})
+    parts = load_parts(config, watched=True)
+    assert [part.name.rpartition("/")[2] for part in (parts.dev, parts.validation, parts.test)] == [
+        "train",
+        "vali",
+        "test",
+    ]
+    assert [one.role for one in parts.logged()] == ["dev", "validation", "test"]
+    together = load_parts(config)
+    assert (together.dev.n_queries, together.validation) == (20, None)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,33 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
     assert not (tmp_path / "elsewhere.db").exists()
 
 
+def test_the_validation_part_and_the_iterations_are_logged(tmp_path):
+    for place, part in enumerate(("train", "vali", "test")):
+        rows = [f"{row % 2} qid:{place}{row // 4} 1:{row % 3} 2:{row}" for row in range(40)]
+        (tmp_path / f"{part}.txt").write_text("\n".join(rows))
+    booster = {"estimator": "lightgbm.LGBMRanker", "params": {"n_estimators": 5, "n_jobs": 1, "verbose": -1}}
+    config = {
+        "name": "early",
+        "data": {"loader": "letor", "path": str(tmp_path)},
+        "rankers": {
+            "ridge": {"estimator": "sklearn.linear_model.Ridge"},
+            "boosted": {**booster, "early_stopping_rounds": 2},
+        },
+        "cv": {"n_splits": 2},
+        "tracking": {"uri": f"sqlite:///{tmp_path}/mlflow.db"},
+    }
+    result = run_experiment(config)
+    _, runs = logged(result)
+    digests = {one.role: one.digest for one in result.facts.data}
+    assert set(digests) == {"dev", "validation", "test"}
+    for run in runs:
+        tags = [{tag.key: tag.value for tag in entry.tags} for entry in run.inputs.dataset_inputs]
+        assert {tag["rankeval.role"]: tag["rankeval.digest"] for tag in tags} == digests
+    _, ridge, boosted = runs
+    assert boosted.data.metrics["n_iterations"] == result.facts.candidates[1].n_iterations
+    assert "n_iterations" not in ridge.data.metrics
+
+
 def test_a_server_that_is_down_leaves_all_else_done_and_says_how_to_send_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
