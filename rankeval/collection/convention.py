@@ -293,6 +293,7 @@ def rules_of_call(spec: str | Convention, single: Mapping[str, str | None], *, r
     InvalidInput
         If rows are to be scored by the judgments of a collection.
     """
+    rules = get_convention(spec).with_rules(**single)
     if rows and single.get("judgments") == "qrels":
         raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
-    return get_convention(spec).with_rules(**single)
+    return rules

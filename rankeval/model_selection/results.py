@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from rankeval.comparison import Comparison
     from rankeval.model_selection.ranker import QueryRanker
 
-QUESTIONS = ("algorithms", "models")
+QUESTIONS = {
+    "algorithms": "which estimator gives better rankers on data like these?",
+    "models": "which of the fitted models ranks better?",
+}
+"""The questions that two cross-validations can answer, each by a test of its own."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class CrossValidation:
         """Seconds of fitting, all folds together."""
         return float(self.folds["fit_seconds"].sum())
 
-    def compare(self, other: CrossValidation, *, question: str, **options: Any) -> Comparison:
+    def compare(self, other: CrossValidation, *, question: str | None = None, **options: Any) -> Comparison:
         """Compare another estimator with this one, which is the baseline.
 
         Parameters
@@ -101,10 +105,10 @@ class CrossValidation:
         other : CrossValidation
             The result of another estimator, on the same data under the same convention.
         question : {"algorithms", "models"}
-            "algorithms": which estimator gives better rankers on data like these? The test is the corrected resampled t
-            over folds, which must be the same; ten repeats are recommended (`RepeatedQueryKFold`). "models": which of
-            the fitted models ranks better? The test is paired, over the held-out queries: exact for one hold-out,
-            approximate for pooled folds.
+            Which one is asked changes the answer, so there is no default. "algorithms": which estimator gives better
+            rankers on data like these? The test is the corrected resampled t over folds, which must be the same; ten
+            repeats are recommended (`RepeatedQueryKFold`). "models": which of the fitted models ranks better? The test
+            is paired, over the held-out queries: exact for one hold-out, approximate for pooled folds.
         **options
             ``measures``, ``correction``, ``family``, ``confidence_level``, ``alternative`` as in `rankeval.compare`;
             for "models" also its other options.
@@ -117,7 +121,7 @@ class CrossValidation:
         Raises
         ------
         InvalidInput
-            If folds differ, there are fewer than two, or ``other`` is no CrossValidation.
+            If no question is asked, folds differ, there are fewer than two, or ``other`` is no CrossValidation.
         ConventionMismatch
             If conventions or judgments of the evaluations differ.
         UnknownName
@@ -201,7 +205,7 @@ class CrossValidations(Mapping[str, CrossValidation]):
 
         return pd.concat({name: result.folds for name, result in self.results.items()}, names=["system"])
 
-    def compare(self, *, question: str, baseline: str | None = None, **options: Any) -> Comparison:
+    def compare(self, *, question: str | None = None, baseline: str | None = None, **options: Any) -> Comparison:
         """Compare all with a baseline, or with each other.
 
         Parameters
@@ -225,6 +229,9 @@ class CrossValidations(Mapping[str, CrossValidation]):
         """
         from rankeval.comparison.folds import compare_algorithms, compare_models
 
+        if question is None:
+            asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())
+            raise InvalidInput(f"compare needs the question to answer: give {asked}")
         if chosen("question", question, QUESTIONS) == "models":
             n_folds = max(len(result.folds) for result in self.results.values())
             return compare_models(self.evaluations, n_folds=n_folds, baseline=baseline, **options)

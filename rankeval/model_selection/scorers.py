@@ -197,7 +197,7 @@ class QueryScorer:
         name: str | None = None,
     ) -> None:
         single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-        self.convention = rules_of_call(convention, single)
+        self.convention: Convention = rules_of_call(convention, single)
         self._asked = check_measures(measures, self.convention)
         if isinstance(measures, (str, Measure)):
             measures = measures if len(self._asked) == 1 else (measures,)

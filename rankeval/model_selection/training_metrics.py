@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,18 @@ from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.query_ids import from_sizes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingMetric:
     """Measures for a training loop; see `lightgbm_feval` and `xgboost_metric`."""
 
     measures: tuple[Measure, ...]
     convention: Convention
+    _maker: ClassVar[str]
+
+    def __repr__(self) -> str:
+        names = [str(one) for one in self.measures]
+        rules = "" if self.convention == get_convention("rankeval") else f", convention={self.convention.name!r}"
+        return f"{self._maker}({(names[0] if len(names) == 1 else names)!r}{rules})"
 
     @property
     def maximize(self) -> bool:
@@ -57,6 +63,8 @@ class LightGBMFeval(TrainingMetric):
     LightGBM counts the parameters: its scikit-learn classes give all four of them to a function of four.
     """
 
+    _maker = "lightgbm_feval"
+
     def __call__(
         self, score: Any, dataset: Any, weight: Any = None, group: Any = None
     ) -> list[tuple[str, float, bool]]:
@@ -77,7 +85,7 @@ class LightGBMFeval(TrainingMetric):
 class XGBoostMetric(TrainingMetric):
     """Called by XGBoost as ``custom_metric(scores, matrix)``."""
 
-    __name__ = "xgboost_metric"
+    _maker = __name__ = "xgboost_metric"
     """XGBoost's scikit-learn classes ask for it before they call."""
 
     def __call__(self, score: Any, matrix: Any, **_told: Any) -> list[tuple[str, float]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -163,7 +164,7 @@ def optuna_objective(
         Anything that `QueryRanker` takes, or a QueryRanker.
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
-        ``optuna.distributions`` or lists of choices.
+        ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values, ``IntDistribution(3, 15)`` is a range.
     X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
@@ -181,8 +182,8 @@ def optuna_objective(
     QueryIdError
         If the query of each row is not known.
     InvalidInput
-        If the space is neither a function nor a mapping, there are several measures, or `cross_validate` would refuse
-        an argument.
+        If the space is neither a function nor a mapping, a parameter has neither a distribution nor choices or has a
+        bare pair of numbers, there are several measures, or `cross_validate` would refuse an argument.
     UnknownName
         If the measure, the convention or a rule does not exist.
     GuardRefusal
@@ -200,11 +201,7 @@ def optuna_objective(
     >>> len(study.trials), objective.ranker(study.best_trial)
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
-    if not callable(space) and not isinstance(space, Mapping):
-        raise InvalidInput(
-            f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
-            "optuna.distributions or lists of choices"
-        )
+    space = _checked(space)
     beside = {"groups": groups, "sample_weight": sample_weight}
     data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
@@ -219,8 +216,44 @@ def optuna_objective(
     return OptunaObjective(estimator, space, task, query_folds(cv, task), scoring)
 
 
-def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(space: Any) -> Space:
+    """Return a space that is a function as it is, and the distributions of one that is a mapping."""
+    if callable(space):
+        function: Space = space
+        return function
+    if not isinstance(space, Mapping):
+        raise InvalidInput(
+            f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
+            "optuna.distributions or lists of choices"
+        )
+    return {name: _distribution(name, wanted) for name, wanted in space.items()}
+
+
+def _distribution(name: str, wanted: Any) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(wanted, (FloatDistribution, IntDistribution, CategoricalDistribution)):
+        return wanted
+    if isinstance(wanted, tuple) and len(wanted) == 2 and all(map(_is_number, wanted)):
+        kind = "IntDistribution" if all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
+        raise InvalidInput(
+            f"space[{name!r}] is {wanted!r}, which may mean two values or a range: give the list {list(wanted)!r} for "
+            f"the two values, or optuna.distributions.{kind}{wanted!r} for the range"
+        )
+    if isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted):
+        return CategoricalDistribution(list(wanted))
+    raise InvalidInput(
+        f"space[{name!r}] is {wanted!r}; give an optuna.distributions.FloatDistribution, IntDistribution or "
+        "CategoricalDistribution, or a list of choices"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
+    from optuna.distributions import FloatDistribution, IntDistribution
 
     params: dict[str, Any] = {}
     for name, wanted in space.items():
@@ -228,15 +261,8 @@ def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
             params[name] = trial.suggest_float(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
         elif isinstance(wanted, IntDistribution):
             params[name] = trial.suggest_int(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
-        elif isinstance(wanted, CategoricalDistribution):
-            params[name] = trial.suggest_categorical(name, wanted.choices)
-        elif isinstance(wanted, Sequence) and not isinstance(wanted, str):
-            params[name] = trial.suggest_categorical(name, list(wanted))
         else:
-            raise InvalidInput(
-                f"space[{name!r}] is {wanted!r}; give an optuna.distributions.FloatDistribution, IntDistribution or "
-                "CategoricalDistribution, or a list of choices"
-            )
+            params[name] = trial.suggest_categorical(name, wanted.choices)
     return params
 
 

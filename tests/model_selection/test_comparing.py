@@ -139,8 +139,12 @@ def test_unnamed_estimators_are_told_apart(ltr):
 
 
 def test_the_question_must_be_asked(rivals):
-    with pytest.raises(TypeError, match="question"):
+    """The answers differ, so neither is the default."""
+    says = r"give question='algorithms' \(which estimator .*\) or question='models' \(which of the fitted models .*\)"
+    with pytest.raises(InvalidInput, match=says):
         rivals["last"].compare(rivals["first"])
+    with pytest.raises(InvalidInput, match=says):
+        rivals.compare(baseline="last")
     with pytest.raises(UnknownName, match="algorithms"):
         rivals["last"].compare(rivals["first"], question="algorithm")
 

@@ -154,3 +154,12 @@ def test_xgboosts_scikit_learn_classes_say_no_queries(blocks):
     ranker = XGBRanker(n_estimators=2, n_jobs=1, eval_metric=rk.xgboost_metric("AP"))
     with pytest.raises(InvalidInput, match=r"xgboost.train and xgboost.cv.*QueryRanker"):
         ranker.fit(X, y, qid=codes, eval_set=[(X, y)], eval_qid=[codes], verbose=False)
+
+
+@pytest.mark.parametrize("make", [rk.lightgbm_feval, rk.xgboost_metric])
+def test_a_metric_prints_as_it_is_made(make):
+    names = {"lightgbm_feval": rk.lightgbm_feval, "xgboost_metric": rk.xgboost_metric}
+    for metric in (make("nDCG@10"), make(["AP", "P(rel=2)@5"]), make("map", convention="trec_eval-10")):
+        assert eval(repr(metric), names) == metric  # noqa: S307 - our own text
+    assert repr(make("AP", convention=rk.Convention("mine", ties="best"))).endswith("('AP', convention='mine')")
+    assert repr(make("nDCG@10")) == f"{make.__name__}('nDCG@10')"

@@ -195,6 +195,34 @@ def test_the_measure_is_read_under_the_convention(ltr):
         objective(ltr, measure="11pt_avg")
 
 
+@pytest.mark.parametrize(
+    ("pair", "remedies"),
+    [
+        ((3, 15), r"the list \[3, 15\] for the two values, or optuna.distributions.IntDistribution\(3, 15\)"),
+        ((0.1, 1), r"the list \[0.1, 1\] for the two values, or optuna.distributions.FloatDistribution\(0.1, 1\)"),
+    ],
+)
+def test_a_bare_pair_of_numbers_is_refused_with_both_meanings(pair, remedies, ltr):
+    """Before a study is made; each remedy works."""
+    with pytest.raises(InvalidInput, match=rf"may mean two values or a range: give {remedies}"):
+        objective(ltr, space={"alpha": pair})
+    study = new_study()
+    study.optimize(objective(ltr, space={"alpha": list(pair)}), n_trials=6)
+    assert {trial.params["alpha"] for trial in study.trials} == set(pair)
+    kind = IntDistribution if isinstance(pair[0], int) else FloatDistribution
+    study = new_study()
+    study.optimize(objective(ltr, space={"alpha": kind(*pair)}), n_trials=6)
+    assert len({trial.params["alpha"] for trial in study.trials}) > 2
+
+
+def test_tuples_of_anything_else_are_choices(ltr):
+    for choices in ((True, False), ("svd", "lsqr"), (1.0, 2.0, 3.0), (1.0,)):
+        name = {bool: "fit_intercept", str: "solver", float: "alpha"}[type(choices[0])]
+        study = new_study()
+        study.optimize(objective(ltr, space={name: choices}), n_trials=1)
+        assert study.best_params[name] in choices
+
+
 def test_bad_use(ltr):
     with pytest.raises(InvalidInput, match="give one measure for the study to optimise"):
         objective(ltr, measure=["AP", "RR"])
@@ -204,8 +232,9 @@ def test_bad_use(ltr):
         optuna.create_study().optimize(objective(ltr), n_trials=1)
     with pytest.raises(InvalidInput, match="space is 3"):
         objective(ltr, space=3)
-    with pytest.raises(InvalidInput, match=r"space\['alpha'\] is 'high'"):
-        new_study().optimize(objective(ltr, space={"alpha": "high"}), n_trials=1)
+    for wanted in ("high", 1.0, [], np.array([1.0, 2.0])):
+        with pytest.raises(InvalidInput, match=r"space\['alpha'\] is .*list of choices"):
+            objective(ltr, space={"alpha": wanted})
     with pytest.raises(UnknownName):
         objective(ltr, measure="nDGC")
     with pytest.raises(QueryIdError, match="optuna_objective needs the query id"):
