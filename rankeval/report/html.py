@@ -1,43 +1,32 @@
-"""Write a result as one HTML file that holds its styles and figures and has no script.
+"""Write a result as one HTML file that holds its styles and figures, and one script for the table of queries.
 
-MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names and ids come from files of strangers.
-So the page is static, the template engine escapes every value, and figures are embedded images. The words of a report
-come from `summaries`, its layout from ``templates/``.
+MLflow shows artifacts in a sandboxed frame that cannot fetch or store anything, and names and ids come from files of
+strangers. So the template engine escapes every value, figures are embedded images, and the page's policy allows the one
+script by its hash: nothing else can run, whatever a name holds. Without the script the page loses nothing but rows
+(`queries`). The words of a report come from `summaries`, its layout from ``templates/``.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval.evaluation import Evaluation
+from rankeval.measures import greater_is_better
 from rankeval.render import plots
 from rankeval.render.tables import DASH, MINUS, number, p_value, signed
 from rankeval.report import summaries
+from rankeval.report.queries import Column, QueryTable, Table, query_table, script, script_hash
 from rankeval.report.summaries import Candidate, ExperimentFacts, count
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-N_WORST = 10
-"""Number of lowest-scoring queries to show."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for the template: headers, and rows of text."""
-
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    n_text: int = 1
-    """Number of text columns from the left; the template aligns the others as numbers."""
 
 
 def report_for_experiment(facts: ExperimentFacts) -> str:
@@ -66,6 +55,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         secondary=_secondary(facts.secondary),
         queries=_image(comparison.plot(system=best, measure=facts.primary)),
         best=best,
+        table_of_queries=_differences_of_queries(facts, best),
         searches=[(each.name, _search(each)) for each in facts.candidates],
         card=Table(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
@@ -94,8 +84,8 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) ->
         role=role,
         evaluation=evaluation,
         means=_means(evaluation),
-        curves=_image(_sorted_scores(evaluation)),
-        worst=_worst(evaluation),
+        curves=_image(plots.sorted_scores(evaluation.per_query)),
+        table_of_queries=_scores_of_queries(evaluation),
         card=Table(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
     )
@@ -116,7 +106,7 @@ def _environment() -> Environment:
 
 
 def _render(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(**values)
+    return _environment().get_template(template).render(script=script(), script_hash=script_hash(), **values)
 
 
 def _image(figure: Figure) -> str:
@@ -201,13 +191,25 @@ def _means(evaluation: Evaluation) -> Table:
     return Table(["Measure", "value", "95% interval"], rows)
 
 
-def _worst(evaluation: Evaluation) -> Table:
-    first = evaluation.measure_names[0]
-    greater = evaluation.measures[0].family.greater_is_better
-    worst = evaluation.per_query.sort_values(first, ascending=greater, kind="stable").head(N_WORST)
-    rows = [[str(qid), *map(number, row)] for qid, row in zip(worst.index, worst.to_numpy(), strict=True)]
-    return Table(["Query", *evaluation.measure_names], rows)
+def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
+    """Return every measure and count of the queries, the worst by the first measure first."""
+    label = evaluation.measure_names[0]
+    columns = [
+        Column(name, "score", values) for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True)
+    ]
+    columns += [Column(name, "count", numbers) for name, numbers in evaluation.query_counts.items()]
+    falls = not evaluation.measures[0].family.greater_is_better
+    return query_table(evaluation.queries, columns, by=0, falls=falls, order=f"worst by {label} first")
 
 
-def _sorted_scores(evaluation: Evaluation) -> Figure:
-    return plots.sorted_scores(evaluation.per_query)
+def _differences_of_queries(facts: ExperimentFacts, best: str) -> QueryTable:
+    """Return the test queries with the primary score of every ranker, the largest losses of the best one first."""
+    import pandas as pd
+
+    scores = pd.DataFrame({each.name: each.test.per_query[facts.primary] for each in facts.candidates})
+    difference = (scores[best] - scores[facts.baseline]).to_numpy()
+    columns = [Column(f"{best} against {facts.baseline}", "difference", difference)]
+    columns += [Column(str(name), "score", scores[name].to_numpy()) for name in scores]
+    falls = not greater_is_better(facts.primary)
+    order = f"by {facts.primary}, the largest losses of {best} first"
+    return query_table(scores.index, columns, by=0, falls=falls, order=order)

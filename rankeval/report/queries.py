@@ -1,0 +1,142 @@
+r"""The table of queries in a report: some rows as HTML, all rows as data for the page's script.
+
+Without the script a reader sees the worst queries. The script (``templates/queries.js``) adds the others, a search by
+id, and sorting by a click on a header. It draws few rows at a time, so that a page of ten thousand queries opens at
+once. Data and first rows are made here of the same columns.
+
+The data stand in a ``script`` element, which ends at the first ``</script>`` whatever it holds. So every "<" in them is
+written as ``\u003c``; ids may come from strangers.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.render.tables import number, signed
+
+N_FIRST = 10
+"""Rows that need no script."""
+
+MOST_QUERIES = 10_000
+MOST_BYTES = 1_200_000
+"""A page holds no more than either allows; the best queries are left out first."""
+
+_DIGITS = 4
+"""Digits of a score behind the point, shown and sorted by: so equal rows look equal, and stand by id."""
+
+_WRITTEN: dict[str, Callable[[Any], str]] = {"score": number, "difference": signed, "count": str}
+_ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the template: headers, and rows of text."""
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_text: int = 1
+    """Number of text columns from the left; the template aligns the others as numbers."""
+
+
+@dataclass(frozen=True)
+class QueryTable:
+    """The table of queries for its template.
+
+    Attributes
+    ----------
+    said : str
+        What the table holds.
+    first : Table
+        The rows that need no script.
+    json : str
+        Kinds of the columns, the rows that the page holds by ascending id, and the order to begin with; safe in HTML.
+    """
+
+    said: str
+    first: Table
+    json: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: its header, its kind ("score", "difference" or "count"), a value for each query."""
+
+    header: str
+    kind: str
+    values: NDArray[Any]
+
+
+def query_table(queries: Iterable[Any], columns: Sequence[Column], *, by: int, falls: bool, order: str) -> QueryTable:
+    """Lay out the queries, those that are first by a column first.
+
+    Parameters
+    ----------
+    queries : iterable of ids
+        The queries, ascending.
+    columns : sequence of Column
+        The columns behind that of the ids.
+    by : int
+        The place of the column to sort by.
+    falls : bool
+        Whether its greatest values come first.
+    order : str
+        The order in words, such as "worst by AP first".
+    """
+    ids, values = list(map(str, queries)), [[_plain(value) for value in column.values.tolist()] for column in columns]
+    key = np.array(values[by], dtype=np.float64)  # None becomes nan, and stands last
+    places = np.argsort(-key if falls else key, kind="stable").tolist()
+    first = [
+        [ids[place], *(_WRITTEN[column.kind](column.values[place]) for column in columns)] for place in places[:N_FIRST]
+    ]
+    lines = [_dumped(row) for row in zip(ids, *values, strict=True)]
+    sizes = accumulate(len(lines[place]) for place in places[:MOST_QUERIES])
+    held = sorted(place for place, size in zip(places, sizes, strict=False) if size <= MOST_BYTES)
+    about = _dumped({"columns": ["id", *(column.kind for column in columns)], "order": [by + 1, falls]})
+    rows = ",\n".join(lines[place] for place in held)
+    return QueryTable(
+        _said(len(ids), len(held), order),
+        Table(["Query", *(column.header for column in columns)], first),
+        f'{about[:-1]},"rows":[\n{rows}]}}',
+    )
+
+
+def _said(n: int, held: int, order: str) -> str:
+    if held == n:
+        return f"All {n:,} queries, {order}." if n > 1 else "The only query."
+    return f"{held:,} of {n:,} queries, {order}. The other {n - held:,} are left out of this page."
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it, rounded as it is shown."""
+    if not isinstance(value, float):
+        return value
+    return round(value, _DIGITS) if math.isfinite(value) else None
+
+
+def _dumped(value: Any) -> str:
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    # In JSON these characters stand in texts only, where an escape means the same.
+    return text.translate(_ESCAPES)
+
+
+@cache
+def script() -> str:
+    """Return the script of the table."""
+    return files("rankeval.report").joinpath("templates", "queries.js").read_text(encoding="utf-8")
+
+
+def script_hash() -> str:
+    """Return the source that a Content-Security-Policy allows for the script, and for no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode('ascii')}'"
