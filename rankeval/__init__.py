@@ -50,10 +50,10 @@ _HOMES = {
     "guard": ("Guard",),
     "model_selection.scorers": ("make_scorer",),
     "model_selection.training_metrics": ("lightgbm_feval", "xgboost_metric"),
+    "model_selection.query_split": ("QuerySplit",),
     "model_selection.splitters": (
         "QueryKFold",
         "QueryShuffleSplit",
-        "QuerySplit",
         "QueryTimeSplit",
         "RepeatedQueryKFold",
         "StratifiedQueryKFold",

@@ -28,13 +28,13 @@ from rankeval.model_selection.curves import LearningCurve as LearningCurve
 from rankeval.model_selection.curves import learning_curve as learning_curve
 from rankeval.model_selection.holdout import dev_test_split as dev_test_split
 from rankeval.model_selection.predefined import PredefinedFolds as PredefinedFolds
+from rankeval.model_selection.query_split import QuerySplit as QuerySplit
 from rankeval.model_selection.ranker import QueryRanker as QueryRanker
 from rankeval.model_selection.results import CrossValidation as CrossValidation
 from rankeval.model_selection.results import CrossValidations as CrossValidations
 from rankeval.model_selection.scorers import make_scorer as make_scorer
 from rankeval.model_selection.splitters import QueryKFold as QueryKFold
 from rankeval.model_selection.splitters import QueryShuffleSplit as QueryShuffleSplit
-from rankeval.model_selection.splitters import QuerySplit as QuerySplit
 from rankeval.model_selection.splitters import QueryTimeSplit as QueryTimeSplit
 from rankeval.model_selection.splitters import RepeatedQueryKFold as RepeatedQueryKFold
 from rankeval.model_selection.splitters import StratifiedQueryKFold as StratifiedQueryKFold

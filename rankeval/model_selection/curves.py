@@ -16,9 +16,9 @@ from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
-from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import fixed_validation, query_folds
 from rankeval.significance.columns import FOLD
 from rankeval.significance.declarations import seed_of

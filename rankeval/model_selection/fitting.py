@@ -21,9 +21,9 @@ from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
 from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, stops_early, takes_weight, what_was_chosen
 from rankeval.model_selection.rows import differing, row_groups, row_weights
-from rankeval.model_selection.splitters import Rows
 from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:

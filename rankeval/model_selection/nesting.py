@@ -13,8 +13,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
+from rankeval.model_selection.query_split import QuerySplit
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
-from rankeval.model_selection.splitters import QueryKFold, QuerySplit
+from rankeval.model_selection.splitters import QueryKFold
 
 
 def last_of(estimator: Any) -> Any:

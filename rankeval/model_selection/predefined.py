@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.datasets import load_letor_parts
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.model_selection.splitters import QuerySplit
+from rankeval.model_selection.query_split import QuerySplit
 
 PARTS = ("train", "vali", "test")
 

@@ -131,6 +131,21 @@ def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return codes.astype(np.int64), ids[first]
 
 
+def ascending(units: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the places of distinct ids in ascending order.
+
+    Parameters
+    ----------
+    units : ndarray of shape (n_units,)
+        Ids of any type.
+    """
+    try:
+        return np.argsort(units, kind="stable")
+    except TypeError:
+        # Ids of several types have no order of their own; their spelling has.
+        return np.argsort(np.array([f"{type(unit).__name__} {unit}" for unit in units.tolist()]), kind="stable")
+
+
 def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
     """Say whether two columns of ids define the same grouping of rows."""
     if left is right or (left.dtype == right.dtype and np.array_equal(left, right)):

@@ -15,8 +15,7 @@ from rankeval.evaluation import Given, score
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
-from rankeval.model_selection.query_ids import encode, id_array, per_query
-from rankeval.model_selection.splitters import ascending
+from rankeval.model_selection.query_ids import ascending, encode, id_array, per_query
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Task
 from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
-from rankeval.model_selection.splitters import Rows
 from rankeval.model_selection.validation import fixed_validation, query_folds
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode, partly_in
+from rankeval.model_selection.query_split import QuerySplit, Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker, stops_early
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
-from rankeval.model_selection.splitters import QueryKFold, QuerySplit, Rows
+from rankeval.model_selection.splitters import QueryKFold
 from rankeval.model_selection.validation_part import validation_part
 from rankeval.significance.columns import FOLD
 

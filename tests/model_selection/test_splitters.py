@@ -24,10 +24,10 @@ from sklearn.model_selection import (
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
 from rankeval.model_selection import splitters
+from rankeval.model_selection.query_split import QuerySplit
 from rankeval.model_selection.splitters import (
     QueryKFold,
     QueryShuffleSplit,
-    QuerySplit,
     QueryTimeSplit,
     RepeatedQueryKFold,
     StratifiedQueryKFold,

@@ -1,0 +1,274 @@
+"""Split whole queries: any scikit-learn splitter, applied to the queries instead of the rows.
+
+::
+
+    rows     b a b      ids by row
+    queries  a b        the splitter sees one row per query, its id as X
+    folds    {a} {b}    by the splitter
+    rows     [1] [0 2]  every row goes with its query
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from rankeval._registry import unknown
+from rankeval.collection.rows import check_rows, index_of
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io.columns import as_column, labels
+from rankeval.model_selection.query_ids import ascending, encode, find, n_rows, per_query, require
+from rankeval.model_selection.stratification import Stratum, n_relevant, of_key, of_labels, strata, stratifies
+
+Rows = NDArray[np.intp]
+
+
+class QuerySplit:
+    """Applies a scikit-learn splitter to the distinct queries, so that no query has rows on both sides.
+
+    Queries come from ``qid=`` or ``groups=`` (routed if metadata routing is on), from a pandas index level or from a
+    column of X named "qid". If both ``qid`` and ``groups`` are given, groups of whole queries are split, such as all
+    queries of one author.
+
+    Parameters
+    ----------
+    splitter : object
+        Any scikit-learn splitter. It sees one row per query, the id as X, in the order of ``order``.
+    order : {"id", "row"}, default="id"
+        The order of the queries: by ascending id, so that folds do not depend on the order of rows, or by first row.
+    stratum : callable, optional
+        Function from the relevance of a query's rows to a number or a label, which stratified splitters balance. By
+        default the number of relevant rows. Neighbouring numbers are joined until each stratum has enough queries.
+    key : mapping, Series or array-like, optional
+        Values to balance instead, such as the language: by query, or of shape (n_rows,) and constant within a query.
+
+    Raises
+    ------
+    InvalidInput
+        If the splitter has no ``split``, ``stratum`` is no function or is given beside ``key``, or ``key`` holds no
+        values.
+    UnknownName
+        If there is no such order.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import LeaveOneOut
+    >>> cv = QuerySplit(LeaveOneOut())
+    >>> [test.tolist() for _, test in cv.split([[0], [1], [2]], qid=["b", "a", "b"])]
+    [[1], [0, 2]]
+    """
+
+    def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None) -> None:
+        if not hasattr(splitter, "split"):
+            raise InvalidInput(f"splitter is {splitter!r}, which has no split method: give a scikit-learn splitter")
+        if order not in {"id", "row"}:
+            raise unknown("order of queries", str(order), ("id", "row"))
+        if stratum is not None and (key is not None or not callable(stratum)):
+            found = "and key is given too" if callable(stratum) else f"is {stratum!r}"
+            raise InvalidInput(f"stratum {found}: give a function of a query's relevance, or key=, values by query")
+        if isinstance(key, str) or not (key is None or hasattr(key, "__len__")):
+            raise InvalidInput(f"key is {key!r}: give a mapping of query ids to values, or one value a row")
+        self.splitter = splitter
+        self.order = order
+        self.stratum = stratum
+        self.key = key
+        self._requests: dict[str, bool | str | None] = {"qid": True, "groups": True}
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None, *, qid: Any = None, group: Any = None
+    ) -> Iterator[tuple[Rows, Rows]]:
+        """Yield the training and the test rows of each split.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            The rows, in any order.
+        y : array-like of shape (n_rows,), optional
+            The relevance of each row, which stratified splitters need.
+        groups : array-like of shape (n_rows,), optional
+            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query.
+        qid : array-like of shape (n_rows,), optional
+            The query of each row.
+        group : array-like of int of shape (n_queries,), optional
+            Sizes of consecutive queries, instead of ``qid``.
+
+        Yields
+        ------
+        tuple of ndarray
+            Row numbers, of shape (n_train_rows,) and (n_test_rows,), ascending.
+
+        Raises
+        ------
+        QueryIdError
+            If the query of each row is not known, ``groups`` would cut a query, or indexes differ.
+        InvalidInput
+            If y is needed for strata and missing, or the splitter was made for rows.
+        ValueError
+            If scikit-learn's splitter refuses the number of queries, such as 5 folds of 3 queries.
+        """
+        by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
+        check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
+        codes, units = encode(self._units(X, y, groups, qid, group))
+        rank = ascending(units) if self.order == "id" else np.arange(len(units))
+        place = np.empty_like(rank)
+        place[rank] = np.arange(len(rank))
+        codes, units = place[codes], units[rank]
+        self._refuse_folds_of_rows(len(units))
+        for train, test in self._split_units(units, self._strata(y, codes, units)):
+            yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
+
+    def _refuse_folds_of_rows(self, n_units: int) -> None:
+        folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
+        if folds is not None and len(folds) != n_units:
+            raise InvalidInput(
+                f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {n_units} "
+                "queries: give one a query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
+            )
+
+    def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
+        """Return the unit of each row that must stay whole: its group, or else its query."""
+        if groups is None:
+            return require(X, y, who=type(self).__name__, qid=qid, group=group)
+        units = require(np.empty((n_rows(X), 0)), who=type(self).__name__, qid=groups)
+        ids = find(X, y, qid=qid, group=group)
+        if ids is not None:
+            try:
+                per_query(encode(units)[0], encode(ids)[0], "groups")
+            except InvalidInput as error:
+                raise QueryIdError(
+                    "groups puts rows of one query into two groups: give every row of a query the same group"
+                ) from error
+        return units
+
+    def _strata(self, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
+        """Return the strata for a stratified splitter; for any other, the requested values or None."""
+        balances = stratifies(self.splitter)
+        stratum = n_relevant if self.stratum is None and balances else self.stratum
+        if self.key is not None:
+            values = of_key(self.key, units, codes)
+        elif stratum is None:
+            return None
+        elif y is not None:
+            values = of_labels(labels(as_column(y), "y"), stratum, codes)
+        elif balances:
+            raise InvalidInput(f"{type(self).__name__} balances the relevance of queries: give y to split(), or key=")
+        else:
+            return None
+        return strata(values, self.splitter) if balances else np.asarray(values)
+
+    def _split_units(self, units: NDArray[Any], labels: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
+        groups = (np.arange(len(units)),) if _wants_groups(self.splitter) else ()
+        with warnings.catch_warnings():
+            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            return list(self.splitter.split(units.reshape(-1, 1), labels, *groups))
+
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None, group: Any = None
+    ) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups, qid, group : optional
+            As in `split`; only splitters that count the queries need them, such as ``LeaveOneOut``.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        QueryIdError
+            If ``groups`` would cut a query, or indexes differ.
+        ValueError
+            If the splitter counts the queries, and X is missing.
+        """
+        if X is None:
+            return int(self.splitter.get_n_splits())
+        if groups is None and find(X, y, qid=qid, group=group) is None:
+            return int(self.splitter.get_n_splits(X))
+        units = encode(self._units(X, y, groups, qid, group))[1]
+        return int(self.splitter.get_n_splits(units.reshape(-1, 1), None, np.arange(len(units))))
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return the metadata that scikit-learn routes to `split`: ``qid`` and ``groups``.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        request = MetadataRequest(owner=self)
+        for param, alias in self._requests.items():
+            request.split.add_request(param=param, alias=alias)
+        return request
+
+    def set_split_request(self, **requests: bool | str | None) -> QuerySplit:
+        """Change the routed names of the metadata, as in scikit-learn's splitters.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            For ``qid`` and ``groups``: True to request it, False to ignore it, None to refuse it, or its name in
+            ``params=``.
+
+        Returns
+        -------
+        QuerySplit
+            This splitter.
+
+        Raises
+        ------
+        UnknownName
+            For any other name.
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import KFold
+        >>> QuerySplit(KFold(2)).set_split_request(qid="query").get_metadata_routing()
+        {'split': {'qid': 'query', 'groups': True}}
+        """
+        for param in requests:
+            if param not in self._requests:
+                raise unknown("metadata of a splitter", param, self._requests)
+        self._requests.update(requests)
+        return self
+
+    def __repr__(self) -> str:
+        inner = " ".join(repr(self.splitter).split())  # scikit-learn breaks long lines
+        shown = [f"order={self.order!r}"] if self.order != "id" and type(self) is QuerySplit else []
+        if self.stratum is not None:
+            shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")
+        if self.key is not None:
+            shown.append(f"key={_spelled(self.key)}")
+        if type(self) is QuerySplit:
+            return f"QuerySplit({', '.join([inner, *shown])})"
+        options = inner[len(type(self.splitter).__name__) + 1 : -1]
+        return f"{type(self).__name__}({', '.join([options, *shown])})"
+
+
+def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
+    mask = np.zeros(n_units, dtype=bool)
+    mask[chosen] = True
+    return np.flatnonzero(mask[codes])
+
+
+def _spelled(key: Any) -> str:
+    """Return the text of a key for `repr`."""
+    if isinstance(key, Mapping):
+        plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
+        return repr(dict(plain))
+    if hasattr(getattr(key, "index", None), "get_indexer"):
+        return f"Series({key.tolist()!r}, index={key.index.tolist()!r})"
+    return repr(np.asarray(key).tolist())
+
+
+def _wants_groups(splitter: Any) -> bool:
+    if not hasattr(splitter, "get_metadata_routing"):
+        return False
+    return splitter.get_metadata_routing().split.requests.get("groups") is True
