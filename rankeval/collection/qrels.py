@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -69,17 +69,23 @@ class Qrels(Rows):
 
     @classmethod
     def _of(cls, columns: Columns) -> Qrels:
-        return cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup, columns.source)
+        made = cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup, columns.source)
+        if columns.value_name == "score" and made.relevance.dtype.kind == "f":
+            raise InvalidInput(
+                "the column 'score' would be the relevance, as in judgments of BEIR and ranx, but it holds fractions, "
+                "as rankings do: give the judgments, or say relevance='score' in Qrels.from_frame"
+            )
+        return made
 
     @classmethod
     def from_frame(
         cls,
         df: Any,
         *,
-        qid: str = "qid",
-        docid: str = "docid",
-        relevance: str = "relevance",
-        aspect: str | None = "aspect",
+        qid: str | None = None,
+        docid: str | None = None,
+        relevance: str | None = None,
+        aspect: str | Literal[False] | None = None,
     ) -> Qrels:
         """Return the judgments of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
@@ -87,12 +93,12 @@ class Qrels(Rows):
         ----------
         df : frame
             One row per judgment.
-        qid, docid, relevance : str
-            Names of its columns. If the frame has no column of the default name, usual names such as ``docno`` and
-            ``label`` are tried.
-        aspect : str, optional
-            Name of the column of aspects (subtopics, judges). By default the columns ``aspect`` and ``subgroup`` are
-            read if they exist. With None, neither is read.
+        qid, docid, relevance : str, optional
+            Names of its columns. By default a column has our name, or its usual name in another tool, such as
+            ``docno`` and ``label``. ``score`` is the relevance beside the ids' names of BEIR and ranx, if it is whole.
+        aspect : str or False, optional
+            Name of the column of aspects (subtopics, judges). By default the columns ``aspect`` (or ``subtopic_id``)
+            and ``subgroup`` are read if they exist. With False, neither is read.
 
         Raises
         ------
@@ -113,8 +119,9 @@ class Qrels(Rows):
 
         Parameters
         ----------
-        records : iterable of records, or dataset
-            A dataset with ``qrels_iter()``, or its records; a ``subtopic_id`` is the aspect.
+        records : iterable of records, dataset, or Qrels of ranx
+            Named tuples, other objects or mappings, such as those of ir_measures. A dataset of ir_datasets stands for
+            its ``qrels_iter()``. A ``subtopic_id`` is the aspect.
 
         Raises
         ------

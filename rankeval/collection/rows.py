@@ -163,7 +163,7 @@ class Rows:
 
         Parameters
         ----------
-        given : Qrels, Run, mapping, frame, path or records of ir_datasets
+        given : Qrels, Run, mapping, frame, path, records or dataset of ir_datasets, or object of ranx
             The rows. An object of this class is returned as it is.
 
         Raises

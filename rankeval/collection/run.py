@@ -63,7 +63,13 @@ class Run(Rows):
 
     @classmethod
     def from_frame(
-        cls, df: Any, *, qid: str = "qid", docid: str = "docid", score: str = "score", name: str | None = None
+        cls,
+        df: Any,
+        *,
+        qid: str | None = None,
+        docid: str | None = None,
+        score: str | None = None,
+        name: str | None = None,
     ) -> Run:
         """Return the ranking of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
@@ -71,9 +77,9 @@ class Run(Rows):
         ----------
         df : frame
             One row per retrieved document.
-        qid, docid, score : str
-            Names of its columns. If the frame has no column of the default name, usual names such as ``docno`` are
-            tried.
+        qid, docid, score : str, optional
+            Names of its columns. By default a column has our name, or its usual name in another tool, such as
+            ``docno``. A ``docid`` beside ``docno`` is PyTerrier's number in the index, and no id.
         name : str, optional
             The system's name.
 
@@ -96,10 +102,10 @@ class Run(Rows):
 
         Parameters
         ----------
-        records : iterable of records, or dataset
-            A dataset with ``scoreddocs_iter()``, or its records.
+        records : iterable of records, dataset, or Run of ranx
+            Named tuples, other objects or mappings. A dataset of ir_datasets stands for its ``scoreddocs_iter()``.
         name : str, optional
-            The system's name.
+            The system's name; by default the one of a Run of ranx.
 
         Raises
         ------
@@ -113,7 +119,8 @@ class Run(Rows):
         >>> Run.from_records([Scored("q1", "d1", 2.5), Scored("q1", "d2", 0.1)], name="bm25")
         Run('bm25', 2 rows, 1 queries)
         """
-        return cls._of(replace(frames.from_records(records, "score"), name=name))
+        columns = frames.from_records(records, "score")
+        return cls._of(replace(columns, name=name or columns.name))
 
     @classmethod
     def from_dict(cls, scores: Mapping[Any, Mapping[Any, Any]], *, name: str | None = None) -> Run:

@@ -39,6 +39,7 @@ class Columns:
     """Rows of (query, document, number) as a reader returns them, not yet checked.
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file for messages.
+    ``value_name`` is the name under which a table has the number, unless the caller named it.
     """
 
     qid: Any
@@ -48,6 +49,7 @@ class Columns:
     aspect: Any = None
     subgroup: Any = None
     source: Any = None
+    value_name: str | None = None
 
 
 def id_column(values: Any, name: str) -> pa.Array:

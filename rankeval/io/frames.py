@@ -1,29 +1,27 @@
 """Frames, dicts and records of any make as columns.
 
 Qrels and Run check the columns of dicts and records. Those of frames are checked here, so that an error has the name
-that the column has in the frame. Where our own name is asked for and is not there, the usual names of other tools
-stand in; if two of them could be meant, the caller must choose.
+that the column has in the frame. `rankeval.io.names` has the names that columns and records may have.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns, id_column, value_column
+from rankeval.io.names import NUMBER_IN_INDEX, SPELLINGS, columns_of, refuse_other_pairs
 
-# The names of our columns in other tools.
-SPELLINGS: dict[str, tuple[str, ...]] = {
-    "qid": ("qid", "query_id", "query-id", "q_id", "topic", "topic_id", "query"),
-    "docid": ("docid", "doc_id", "docno", "corpus-id", "corpus_id", "document_id", "did", "pid"),
-    "relevance": ("relevance", "rel", "label", "grade", "judgment", "judgement"),
-    "score": ("score", "similarity", "prediction", "sim"),
-}
+# What datasets of ir_datasets iterate over, and where objects of ranx hold their dict.
+_ITERATORS = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}
+_HOLDERS = {"relevance": "qrels", "score": "run"}
+_ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
 def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
@@ -62,37 +60,85 @@ def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
 
 
 def is_records(thing: Any) -> bool:
-    """Say whether `from_records` takes it: a dataset of ir_datasets, an iterator, or a list of records."""
+    """Say whether `from_records` takes it: records, an iterator, a dataset of ir_datasets, a Run or Qrels of ranx."""
     if isinstance(thing, (list, tuple)):
-        return bool(thing) and hasattr(thing[0], "query_id")
-    return hasattr(thing, "__next__") or hasattr(thing, "qrels_iter") or hasattr(thing, "scoreddocs_iter")
+        return bool(thing) and bool(_fields(thing[0]))
+    return _is_ranx(thing) or any(hasattr(thing, one) for one in ("__next__", *_ITERATORS.values())) or _is_part(thing)
 
 
 def from_records(thing: Any, value: str) -> Columns:
-    """Take records with query_id, doc_id and relevance or score, or a dataset of ir_datasets with such records."""
-    source = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}[value]
-    if hasattr(thing, "qrels_iter") or hasattr(thing, "scoreddocs_iter"):
-        if not hasattr(thing, source):
-            raise InvalidInput(f"the dataset has no {source}(): expected one with {value} of documents")
-        thing = getattr(thing, source)()
-    wanted = ("query_id", "doc_id", value)
+    """Take what `is_records` says; the records have a query, a document, and a relevance or a score.
+
+    Parameters
+    ----------
+    thing : records, dataset, or object of ranx
+        Records are named tuples, other objects or mappings, whose fields have the names that columns of frames may
+        have.
+    value : {"relevance", "score"}
+        The number of each record.
+    """
+    if _is_ranx(thing):
+        if not hasattr(thing, _HOLDERS[value]):
+            raise InvalidInput(f"expected {_HOLDERS[value].title()} of ranx, found its {type(thing).__name__}")
+        return replace(from_dict(thing.to_dict(), value), name=getattr(thing, "name", None))
+    if any(hasattr(thing, iterator) for iterator in _ITERATORS.values()):
+        if not hasattr(thing, _ITERATORS[value]):
+            raise InvalidInput(f"the dataset has no {_ITERATORS[value]}(): expected one with {value} of documents")
+        thing = getattr(thing, _ITERATORS[value])()
     rows = list(thing)
-    for at, row in enumerate(rows):
-        if not all(hasattr(row, part) for part in wanted):
-            raise InvalidInput(f"record {at} (counting from 0): expected {', '.join(wanted)}, found {row!r}"[:300])
-    qids, docids, values = ([getattr(row, part) for row in rows] for part in wanted)
-    by_aspect = bool(rows) and hasattr(rows[0], "subtopic_id")
-    return Columns(qids, docids, values, aspect=[row.subtopic_id for row in rows] if by_aspect else None)
+    if not rows:
+        return Columns([], [], [])
+    expected = f"expected query_id, doc_id, {value}"
+    parts = columns_of(
+        _fields(rows[0]),
+        value,
+        where=f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which",
+        advice="give records with these fields",
+    )
+    cells = {part: [_field(row, name, at, expected) for at, row in enumerate(rows)] for part, name in parts.items()}
+    return _columns(cells, parts, value, "record 0", "give records with one of them")
+
+
+def _columns(cells: dict[str, Any], parts: Mapping[str, str], value: str, where: str, advice: str) -> Columns:
+    """Return the columns of a table or of records, unless a name was taken for another thing than it is."""
+    if NUMBER_IN_INDEX in cells:
+        refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), where, advice)
+    cells.pop("name", None)
+    return Columns(value=cells.pop(value), value_name=parts[value], **cells)
+
+
+def _fields(record: Any) -> list[str]:
+    """Return the names of a record's fields, as far as we know such names."""
+    known = chain.from_iterable(SPELLINGS.values())
+    if isinstance(record, Mapping):
+        return [name for name in record if isinstance(name, str)]
+    return [name for name in known if hasattr(record, name)]
+
+
+def _field(record: Any, name: str, at: int, expected: str) -> Any:
+    try:
+        return record[name] if isinstance(record, Mapping) else getattr(record, name)
+    except (KeyError, AttributeError):
+        raise InvalidInput(f"record {at} (counting from 0): {expected}, found {record!r}"[:300]) from None
+
+
+def _is_ranx(thing: Any) -> bool:
+    return hasattr(thing, "get_doc_ids_and_scores") and hasattr(thing, "to_dict")
+
+
+def _is_part(thing: Any) -> bool:
+    """Say whether it is ``dataset.qrels`` or ``dataset.scoreddocs`` of ir_datasets."""
+    return "query_id" in getattr(getattr(thing, "type", None), "_fields", ()) and hasattr(thing, "__iter__")
 
 
 def from_frame(
     frame: Any,
     role: str,
     *,
-    qid: str = "qid",
-    docid: str = "docid",
+    qid: str | None = None,
+    docid: str | None = None,
     value: str | None = None,
-    aspect: str | None = "aspect",
+    aspect: str | Literal[False] | None = None,
 ) -> Columns:
     """Take columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream.
 
@@ -102,35 +148,26 @@ def from_frame(
         One row per (query, document).
     role : {"relevance", "score"}
         The part that the value is.
-    qid, docid, value : str
-        Names of the columns; the value is called as its role by default.
-    aspect : str, optional
-        For relevance: name of the column of aspects. Under its usual name it is optional; a column ``subgroup`` goes
-        with it.
+    qid, docid, value : str, optional
+        Names of the columns; by default usual names are looked for.
+    aspect : str or False, optional
+        For relevance: name of the column of aspects. By default it is read if there is one, and so is ``subgroup``.
+        With False, neither is read.
     """
     table = _table(frame)
-    parts = {"qid": _find(table, qid, "qid"), "docid": _find(table, docid, "docid")}
-    for part, wanted in (("aspect", aspect), ("subgroup", aspect and "subgroup")):
-        if role == "relevance" and wanted and (wanted != part or wanted in _names(table)):
-            parts[part] = _find(table, wanted, part)
-    ids = {part: id_column(_column(table, name), name) for part, name in parts.items()}
-    name = _find(table, value or role, role)
-    return Columns(value=value_column(_column(table, name), name, role), **ids)
+    asked = {"qid": qid, "docid": docid, role: value, "aspect": aspect, "subgroup": False if aspect is False else None}
+    parts = columns_of(_names(table), role, asked, advice=_ADVICE)
+    cells = {part: _column(table, name) for part, name in parts.items()}
+    for part in cells.keys() - {role, "name", NUMBER_IN_INDEX}:
+        cells[part] = id_column(cells[part], parts[part])
+    cells[role] = value_column(cells[role], parts[role], role)
+    columns = _columns(cells, parts, role, "the frame", _ADVICE)
+    return columns if value is None else replace(columns, value_name=None)  # the caller knows what it is
 
 
 def is_frame(thing: Any) -> bool:
     """Say whether `from_frame` takes it."""
     return _is_pandas(thing) or hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "collect_schema")
-
-
-def spelled(names: Iterable[str], part: str) -> list[str]:
-    """Return the names that may stand for a part, such as ``docno`` for ``docid``; our own name wins."""
-    held = set(names)
-    found = [name for name in SPELLINGS[part] if name in held]
-    if part == "relevance" and {"corpus-id", "score"} <= held:
-        # BEIR calls relevance so; elsewhere a score is a ranking's, and taking it would hide a mix-up.
-        found.append("score")
-    return found[:1] if found[:1] == [part] else found
 
 
 def _is_pandas(thing: Any) -> bool:
@@ -157,20 +194,6 @@ def _table(frame: Any) -> Any:
 
 def _names(table: Any) -> list[str]:
     return [str(name) for name in (table.column_names if isinstance(table, pa.Table) else table.columns)]
-
-
-def _find(table: Any, wanted: str, part: str) -> str:
-    """Return the column to take: the name asked for, else the one other spelling of it."""
-    names = _names(table)
-    if names.count(wanted) == 1:
-        return wanted
-    if wanted in names:
-        raise InvalidInput(f"the frame has {names.count(wanted)} columns {wanted!r}; name each column once")
-    found = spelled(names, part) if wanted == part else []
-    if len(found) == 1:
-        return found[0]
-    hint = f"columns {', '.join(map(repr, found))} could be it" if found else f"its columns are {names}"
-    raise InvalidInput(f"the frame has no column {wanted!r}: {hint}; say which by {part}=")
 
 
 def _column(table: Any, name: str) -> Any:

@@ -1,6 +1,6 @@
 """Tables with named columns: CSV, TSV, JSON lines and Parquet.
 
-The columns are found under our names or the usual ones of other tools (`frames.SPELLINGS`). Ids of CSV are text;
+The columns are found under our names or the usual ones of other tools (`names.SPELLINGS`). Ids of CSV are text;
 JSON lines and Parquet say whether an id is text or an integer. CSV is read by Python's own reader in strict mode,
 because Arrow's reads on after a stray quote, through other rows.
 """
@@ -23,38 +23,28 @@ from rankeval.errors import FileFormatError
 from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns
 from rankeval.io.formats import Format, OpenFile, add_format
-from rankeval.io.frames import spelled
+from rankeval.io.names import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.text import BOM, check_text
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
 _NUL = r"\x00"
+_ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
 _OBJECT = re.compile(rb"\{\s*[\"}]")
 
 
 def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
-    """Return part -> column: query, document and number, or which of them is missing; other parts if they are there."""
-    parts = {}
-    for part in ("qid", "docid", value):
-        found = spelled(names, part)
-        if len(found) != 1:
-            could = f"columns {', '.join(map(repr, found))} could be it" if found else f"found {list(names)}"
-            maker = "Run" if value == "score" else "Qrels"
-            raise FileFormatError(
-                f"{where}: expected columns called qid, docid and {value}, but there is no {part!r}: {could}; "
-                f"rename it, or read the file as a frame and say {part}= in {maker}.from_frame"
-            )
-        parts[part] = found[0]
-    further = {"aspect": "aspect", "subgroup": "subgroup"} if value == "relevance" else {"tag": "name", "run": "name"}
-    parts |= {part: name for name, part in further.items() if name in names}
-    for name in parts.values():
-        if names.count(name) > 1:
-            raise FileFormatError(f"{where}: the column {name!r} is there {names.count(name)} times: keep one")
-    return parts
+    """Return part -> column, as `columns_of` finds them."""
+    said = f"{where}: expected columns called qid, docid and {value}; the table"
+    return columns_of(names, value, where=said, advice=_ADVICE, error=FileFormatError)
 
 
-def _columns(cells: dict[str, Any], given: OpenFile, bad: str, place: Callable[[int], str]) -> Columns:
+def _columns(
+    cells: dict[str, Any], parts: dict[str, str], given: OpenFile, bad: str, place: Callable[[int], str]
+) -> Columns:
     """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
+    if NUMBER_IN_INDEX in cells:
+        refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), given.path, _ADVICE, FileFormatError)
     for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
         row = first_match(cells[part], bad)
         if row >= 0:
@@ -64,7 +54,8 @@ def _columns(cells: dict[str, Any], given: OpenFile, bad: str, place: Callable[[
             )
     # The first row names the system, as in TREC files.
     name = next(iter(cells.pop("name", ())), None)
-    return Columns(value=cells.pop(given.value), name=name if isinstance(name, str) and name else None, **cells)
+    name = name if isinstance(name, str) and name else None
+    return Columns(value=cells.pop(given.value), value_name=parts[given.value], name=name, **cells)
 
 
 def first_match(cells: Any, pattern: str) -> int:
@@ -124,7 +115,7 @@ def _read_csv(delimiter: str, given: OpenFile) -> Columns:
         lines.append(line)
         for column, place in taken:
             column.append(fields[place])
-    return _columns(cells, given, swallowed(delimiter), lambda row: f"line {lines[row]}")
+    return _columns(cells, parts, given, swallowed(delimiter), lambda row: f"line {lines[row]}")
 
 
 def _csv_lines(delimiter: str, data: bytes) -> list[int]:
@@ -164,7 +155,7 @@ def _read_jsonl(given: OpenFile) -> Columns:
         return Columns([], [], [])
     parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), given.value, given.path)
     cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
-    return _columns(cells, given, _NUL, lambda row: f"line {lines[row]}")
+    return _columns(cells, parts, given, _NUL, lambda row: f"line {lines[row]}")
 
 
 def _is_jsonl(start: bytes) -> bool:
@@ -191,7 +182,7 @@ def _read_parquet(given: OpenFile) -> Columns:
         cells["name"] = cells["name"].slice(0, 1).to_pylist()
     if pa.types.is_string(cells[given.value].type):
         cells[given.value] = cells[given.value].to_pylist()
-    return _columns(cells, given, _NUL, lambda row: f"row {row + 1}")
+    return _columns(cells, parts, given, _NUL, lambda row: f"row {row + 1}")
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:

@@ -153,12 +153,12 @@ BAD = {
     "csv without labels": (
         "qrels",
         "qid,docid,other\nq,d,1\n",
-        r"line 1: .*no 'relevance': found .*'other'",
+        r"line 1: .*no column 'relevance': .*'other'",
     ),
     "csv with a column twice": (
         "run",
         "qid,docid,score,score\nq,d,1,2\n",
-        r"line 1: .*'score' is there 2 times",
+        r"line 1: .*has 2 columns 'score'",
     ),
     "Latin-1 in csv": ("run", "qid,docid,score\nq,\xe4,1\n".encode("latin-1"), r"line 2: expected UTF-8 text"),
     "csv with a line break in a value": (
@@ -199,7 +199,7 @@ BAD = {
     "a list in jsonl": ("run", '{"qid":"q","docid":["a"],"score":1}\n', r"line 1, column docid: ids are text or int"),
     "a fraction as id": ("run", '{"qid":1.5,"docid":"a","score":1}\n', r"line 1, column qid: ids .*, found 1.5"),
     "a huge id": ("run", f'{{"qid":{2**64},"docid":"a","score":1}}\n', r"line 1, column qid: .*give it as text"),
-    "jsonl without a score": ("run", '{"qid":"q","docid":"a"}\n', r"no 'score': found .*Run.from_frame"),
+    "jsonl without a score": ("run", '{"qid":"q","docid":"a"}\n', r"no column 'score': .*Run.from_frame"),
     "NaN in Parquet": (
         "run",
         parquet(pa.table({"qid": ["q", "q"], "docid": ["a", "b"], "score": [1.0, float("nan")]})),
@@ -304,7 +304,9 @@ def test_a_table_needs_a_header(tmp_path: Path):
     """A file of one line without one is not empty."""
     path = tmp_path / "run.csv"
     path.write_text("q1,d1,1\n")
-    with pytest.raises(FileFormatError, match=r"line 1: expected columns called qid, .*found \['q1', 'd1', '1'\]"):
+    with pytest.raises(
+        FileFormatError, match=r"line 1: expected columns called qid, .*columns are \['q1', 'd1', '1'\]"
+    ):
         Run.read(path)
     path.write_text("")
     with pytest.raises(FileFormatError, match=r"run.csv is empty: expected rows with qid, docid and score"):

@@ -165,13 +165,14 @@ def test_subtopics_of_records_are_aspects():
 
 
 def test_aspects_are_a_column_of_a_frame_or_the_third_level_of_a_dict():
-    """Under its usual name the column is taken; any other is named; None leaves it."""
+    """Under a usual name the column is taken; any other is named; False leaves it."""
     frame = rk.Qrels.from_dict(BY_ASPECT).to_frame()
     assert frame.to_numpy().tolist() == [["q1", "a", 2, "x"], ["q1", "a", 0, "y"], ["q1", "b", 1, "y"]]
     same(as_qrels(frame).to_frame(), frame)
     named = rk.Qrels.from_frame(frame.rename(columns={"aspect": "subtopic"}), aspect="subtopic")
     same(named.to_frame(), frame)
-    assert rk.Qrels.from_frame(frame, aspect=None).aspect is None
+    same(as_qrels(frame.rename(columns={"aspect": "subtopic_id"})).to_frame(), frame)
+    assert rk.Qrels.from_frame(frame, aspect=False).aspect is None
     with pytest.raises(InvalidInput, match="no column 'theme'"):
         rk.Qrels.from_frame(frame, aspect="theme")
     with pytest.raises(InvalidInput, match="document 'b' of query 'q1' has a int"):
