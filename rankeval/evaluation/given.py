@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import QueryIdError
 from rankeval.io import columns
 from rankeval.io.frames import is_records
-from rankeval.io.ids import as_typed
-from rankeval.join.grouping import sizes_to_ids
+from rankeval.join.grouping import ids_of_rows
 from rankeval.join.joined import Joined, join_arrays
 from rankeval.ledger import discovery
 
@@ -71,7 +70,8 @@ class Given:
             If a file, frame or dict holds no judgments or no run.
         """
         if qid is not None or group is not None:
-            return cls(truth, ranking, _ids_of_rows(qid, group, ranking), docid)
+            ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, "y_score")))
+            return cls(truth, ranking, ids, docid)
         if not _is_collection(truth):
             raise QueryIdError(
                 "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
@@ -140,21 +140,3 @@ def _is_collection(truth: Any) -> bool:
     if hasattr(truth, "collect_schema"):  # polars warns if a lazy frame is asked for its columns
         return True
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
-
-
-def _ids_of_rows(qid: ArrayLike | None, group: ArrayLike | None, ranking: Any) -> Any:
-    """Return the query of each row, from ids or from the sizes of consecutive queries."""
-    if group is None:
-        return qid
-    n_rows = len(columns.scores(ranking, "y_score"))
-    sizes = sizes_to_ids(group, n_rows)
-    if qid is None:
-        return sizes
-    given = as_typed(qid)
-    if len(given) != n_rows or not _same_partition(given, sizes):
-        raise QueryIdError("qid= and group= cut the rows into different queries; give one of them")
-    return qid
-
-
-def _same_partition(ids: NDArray[Any], sizes: NDArray[Any]) -> bool:
-    return bool(((ids[1:] != ids[:-1]) == (sizes[1:] != sizes[:-1])).all())

@@ -17,6 +17,7 @@ from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.checks import Finding
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.io.ids import as_typed
+from rankeval.join.grouping import ids_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +81,13 @@ class RegisteredCollection:
 
 
 def load_collection(
-    X: Any, y: Any, *, qid: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any
+    X: Any, y: Any, *, qid: Any, group: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any
 ) -> LoadedCollection:
     """Check the data that was given to `Guard.register` or `Guard.status`.
 
     Parameters
     ----------
-    X, y, qid, docid
+    X, y, qid, group, docid
         Rows; X may be a RankingData, or judgments as Qrels.
     qrels : Qrels, mapping, frame or path
         Judgments, instead of rows.
@@ -97,26 +98,30 @@ def load_collection(
     ------
     InvalidInput
         If both are given, or neither, or a part is missing.
+    QueryIdError
+        If the group sizes are none of these rows, or disagree with the ids.
     """
     if isinstance(X, RankingData):
-        if y is not None or qid is not None:
+        if y is not None or qid is not None or group is not None:
             raise InvalidInput("a RankingData has its own y and qid: give it alone")
         X, y, qid, docid = X.X, X.y, X.qid, X.docid if docid is None else docid
     if isinstance(X, Qrels):
         X, qrels = None, X
     if qrels is not None:
-        if X is not None or y is not None or qid is not None:
-            raise InvalidInput("give rows (X, y, qid=) or judgments (qrels=), not both")
+        if any(part is not None for part in (X, y, qid, group)):
+            raise InvalidInput("give rows (X, y, and qid= or group=) or judgments (qrels=), not both")
         return LoadedCollection(qrels=as_qrels(qrels), queries=queries)
     if y is None:
         raise InvalidInput("y is missing: a test collection has a label for each row, or is given as qrels=")
-    if qid is None:
-        raise InvalidInput("qid= is missing: give the query of each row")
+    if qid is None and group is None:
+        raise InvalidInput("qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)")
     check_rows(X=X, y=y, qid=qid, docid=docid)
     index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")
     if not np.isfinite(labels).all():
         raise InvalidInput(f"y: row {int(np.argmin(np.isfinite(labels)))} has no finite label")
+    if group is not None:
+        qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.
     rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
     documents = None if docid is None else as_typed(docid, "docid")

@@ -92,6 +92,7 @@ class Guard:
         y: Any | None = None,
         *,
         qid: Any | None = None,
+        group: Any | None = None,
         docid: Any | None = None,
         qrels: Any | None = None,
         queries: Mapping[Any, str] | None = None,
@@ -110,6 +111,8 @@ class Guard:
             The features.
         y, qid, docid : array of shape (n_rows,)
             Labels, query ids and, optionally, document ids.
+        group : array of int of shape (n_queries,), optional
+            Sizes of consecutive queries, instead of ``qid``.
         qrels : Qrels, mapping, frame or path
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
@@ -124,12 +127,14 @@ class Guard:
         ------
         InvalidInput
             If the data is incomplete.
+        QueryIdError
+            If the group sizes do not add up to the rows, or disagree with the ids.
         LedgerError
             If the name is taken by other content, the content is registered by another name, or it was retired.
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
-        content = load_collection(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid)
+        content = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid)
         collection = steps.register(self._journal, name, content)
         self._collections[collection.digest] = collection
         return collection
@@ -323,6 +328,7 @@ class Guard:
         y: Any | None = None,
         *,
         qid: Any | None = None,
+        group: Any | None = None,
         docid: Any | None = None,
         qrels: Any | None = None,
         queries: Mapping[Any, str] | None = None,
@@ -331,7 +337,7 @@ class Guard:
 
         Parameters
         ----------
-        X, y, qid, docid, qrels, queries
+        X, y, qid, group, docid, qrels, queries
             The data, as in `register`; X may be left out.
 
         Returns
@@ -343,6 +349,8 @@ class Guard:
         ------
         InvalidInput
             If the data is incomplete.
+        QueryIdError
+            If the group sizes do not add up to the rows, or disagree with the ids.
 
         Examples
         --------
@@ -354,7 +362,7 @@ class Guard:
         >>> guard.status(test).refused, guard.status(other).refused
         (True, False)
         """
-        data = load_collection(X, y, qid=qid, qrels=qrels, queries=queries, docid=docid).prints
+        data = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid).prints
         records = self._journal.read()
         found = [match(one, data) for one in records.in_force()]
         return status_of(found, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import refuse_masked
-from rankeval.io.ids import comparable
+from rankeval.io.ids import as_typed, comparable
 from rankeval.join.flat import Ints, spread
 
 if TYPE_CHECKING:
@@ -80,6 +80,33 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
         raise QueryIdError(f"the sizes in group add up to {total}, but there are {n_rows} rows{hint}")
     return np.repeat(np.arange(len(counts)), counts)
+
+
+def ids_of_rows(qid: ArrayLike | None, group: ArrayLike, n_rows: int) -> Any:
+    """Return the query of each row: the ids if they are given, else the numbers of the queries.
+
+    Parameters
+    ----------
+    qid : array of shape (n_rows,), optional
+        The ids.
+    group : array of int of shape (n_queries,)
+        As in `sizes_to_ids`.
+    n_rows : int
+        Number of rows in the data.
+
+    Raises
+    ------
+    QueryIdError
+        If the sizes are none of these rows, or disagree with the ids.
+    """
+    sizes = sizes_to_ids(group, n_rows)
+    if qid is None:
+        return sizes
+    ids = as_typed(qid)
+    differ = len(ids) != n_rows or ((ids[1:] != ids[:-1]) != (sizes[1:] != sizes[:-1])).any()
+    if differ or len(np.unique(ids)) != len(np.unique(sizes)):
+        raise QueryIdError("qid= and group= cut the rows into different queries; give one of them")
+    return qid
 
 
 def group_rows(qid: ArrayLike) -> Grouping:
