@@ -1,4 +1,4 @@
-"""Checks of single numbers that arguments hold, and values as messages show them."""
+"""Checks of single numbers that arguments hold, and values and numbers of things as messages show them."""
 
 from __future__ import annotations
 
@@ -41,3 +41,17 @@ def shown(value: Any) -> str:
     except ValueError:  # Python writes no whole number of more than 4,300 digits
         text = f"a {type(value).__name__} of very many digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def count(n: int, thing: str) -> str:
+    """Write a number of things: ``1 query``, ``2 queries``.
+
+    Parameters
+    ----------
+    n : int
+        The number.
+    thing : str
+        The noun in the singular.
+    """
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{n:,} {thing if n == 1 else plural}"

@@ -31,7 +31,7 @@ def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
     return name
 
 
-def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownName:
+def unknown(kind: str, name: Any, known: Iterable[str], *, summary: str = "") -> UnknownName:
     """Make the error for an unknown name, with the nearest known ones.
 
     Parameters
@@ -42,13 +42,15 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownName:
         The name asked for.
     known : iterable of str
         All names.
+    summary : str
+        Said instead of all names if none is near and they are too many to read.
     """
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
     asked = str(name).lower()
     alike = difflib.get_close_matches(asked, lowered, n=3, cutoff=0.6)
     near = [lowered[match] for match in alike if _may_be_meant(asked, match)]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known are: {', '.join(names)}"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else summary or f"known are: {', '.join(names)}"
     shown = " ".join(repr(name).split())
     return UnknownName(f"unknown {kind} {shown if len(shown) < 200 else f'{shown[:197]}...'}; {hint}")
 

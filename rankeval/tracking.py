@@ -2,8 +2,8 @@
 
 A host writes runs to an experiment server, or adds commands to the command line, or both. It declares one `Host` under
 the entry-point group ``rankeval.hosts``; the name of the entry point is the host's name. Installed hosts appear in
-``rankeval --help``, ``rankeval doctor`` and the errors of experiment files. Nothing of a host is imported before it is
-asked for by name::
+``rankeval doctor`` and the errors of experiment files, and those with commands in ``rankeval --help``. Nothing else
+imports a host before it is asked for by name::
 
     [project.entry-points."rankeval.hosts"]      # the package's pyproject.toml
     diary = "diary.host:HOST"
@@ -144,6 +144,20 @@ def title_of(name: str) -> str:
         return host(name).title
     except Exception as error:  # noqa: BLE001 - the code of another package may raise anything
         return f"cannot be loaded: {type(error).__name__}: {error}"
+
+
+def may_have_commands(name: str) -> bool:
+    """Say whether an installed host has commands; True if it cannot be loaded, so that the help says why.
+
+    Parameters
+    ----------
+    name : str
+        One of `host_names`.
+    """
+    try:
+        return host(name).commands is not None
+    except Exception:  # noqa: BLE001 - as in `title_of`
+        return True
 
 
 def find_tracker(name: str) -> tuple[Callable[[], Tracker], str | None]:

@@ -12,6 +12,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
+from rankeval._checks import count
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.significance.power import detectable_difference
 
@@ -220,3 +221,21 @@ def test_ties_at_their_best_and_worst_are_tried():
     assert set(why.table["ties"]) == {"expected", "stable", "best", "worst"}
     bpref = rk.explain_difference(**rows, measure="Bpref", values=(1, 0))
     assert set(bpref.table["ties"]) == {"expected", "stable"}  # not monotone: no bound of it is known
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 queries"), (1, "1 query"), (2, "2 queries"), (1234, "1,234 queries")]
+)
+def test_numbers_of_things_are_written_as_they_are_said(number, said):
+    """One of them is no plural, wherever it is printed."""
+    assert count(number, "query") == said
+    assert count(number, "ranked row") == said.replace("queries", "ranked rows").replace("query", "ranked row")
+
+
+def test_one_query_is_one_query_in_what_is_printed():
+    """Of collections, evaluations and data."""
+    one = rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR")
+    said = [repr(one), repr(rk.Qrels.from_dict({"q": {"d": 1}})), repr(rk.Run.from_dict({"q": {"d": 1}}))]
+    said.append(repr(rk.datasets.make_ranking(1, 1, 1, rng=0)))
+    assert all("1 query" in text for text in said)
+    assert not [text for text in said if re.search(r"\b1 (queries|rows|judgments|features)", text)]

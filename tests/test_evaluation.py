@@ -41,10 +41,12 @@ def test_group_sizes_stand_for_ids():
     """group= cuts the rows as qid= would."""
     by_size = rk.evaluate([0, 1, 1], [2, 1, 1], group=[2, 1], measures="RR")
     assert by_size.scores.ravel().tolist() == [0.5, 1.0]
-    with pytest.raises(QueryIdError, match="add up to 4, but there are 3 rows"):
+    with pytest.raises(QueryIdError, match="add up to 4, but the data has 3 rows"):
         rk.evaluate([0, 1, 1], [2, 1, 1], group=[2, 2], measures="RR")
     with pytest.raises(QueryIdError, match="different queries"):
         rk.evaluate([0, 1, 1], [2, 1, 1], group=[2, 1], qid=[1, 2, 2], measures="RR")
+    with pytest.raises(QueryIdError, match="different queries"):  # a query that comes back is one query by qid=
+        rk.evaluate([0, 1, 1], [2, 1, 1], group=[1, 1, 1], qid=[1, 2, 1], measures="RR")
 
 
 def test_missing_and_barren_queries_count_as_zero_and_are_reported():

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rankeval._checks import count
 from rankeval.render.layouts import by_comparison
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.names import MAX_TAG
@@ -43,7 +44,7 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
         shown = {str(label): f"[{number(low)}, {number(high)}]" for label, low, high in ends}
         frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
     system = f"{evaluation.name}, " if evaluation.name else ""
-    queries = f"{evaluation.n_queries:,} {'query' if evaluation.n_queries == 1 else 'queries'}"
+    queries = count(evaluation.n_queries, "query")
     caption = f"{system}{role}: {queries}, convention {evaluation.convention.name}"
     return Table(frame, caption=caption, notes=tuple(evaluation.info.values())).to_markdown()
 

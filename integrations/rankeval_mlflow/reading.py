@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlflow.exceptions import MlflowException
 
+from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import TrackedRun
@@ -55,7 +56,8 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
     Raises
     ------
     InvalidInput
-        If the run does not exist, has no whole evaluation of this role, or has several and ``role`` is missing.
+        If ``run_id`` is none or the run does not exist, has no whole evaluation of this role, or has several and
+        ``role`` is missing.
     TrackingError
         If the store cannot be reached, or the artifact was altered.
 
@@ -70,6 +72,8 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
     """
     from rankeval.evaluation import Evaluation
 
+    if not isinstance(run_id, (str, TrackedRun)):
+        raise InvalidInput(f"run_id is {shown(run_id)}; expected a run's id or the result of log_evaluation")
     run_id = run_id if isinstance(run_id, str) else run_id.run_id
     with _asking(store(None), f"run {run_id}") as client:
         run = client.get_run(_run_id(client, run_id))
@@ -128,6 +132,8 @@ def compare_runs(
     """
     from rankeval.comparison import compare
 
+    if isinstance(runs, str) or not isinstance(runs, Iterable):
+        raise InvalidInput(f"runs is {shown(runs)}; expected the ids of several runs")
     loaded = {run: load_evaluation(run, role) for run in runs}
     names = [evaluation.name for evaluation in loaded.values()]
     called = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from rankeval._checks import count
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
 
@@ -39,7 +40,7 @@ class Overlap:
         return self.per_query.mean()
 
     def _repr_html_(self) -> str:
-        return str(self.mean().to_frame(f"mean over {len(self.per_query)} queries, p = {self.p}").to_html())
+        return str(self.mean().to_frame(f"mean over {count(len(self.per_query), 'query')}, p = {self.p}").to_html())
 
 
 def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:

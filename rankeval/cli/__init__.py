@@ -44,7 +44,7 @@ class _WithHosts(OwnAnswers):
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
-        return [*own, *(name for name in hosts.host_names() if name not in own)]
+        return [*own, *(name for name in hosts.host_names() if name not in own and hosts.may_have_commands(name))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import shown
+from rankeval._checks import count, shown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels, refuse_unbounded
@@ -65,7 +65,9 @@ class RankingData:
             column = labels(column, "y") if part == "y" else as_typed(column, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
-                raise InvalidInput(f"{part} has shape {column.shape}, but X has {n_rows} rows: give one {part} a row")
+                raise InvalidInput(
+                    f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}: give one {part} a row"
+                )
             if part == "y":
                 refuse_unbounded(column, part)
             else:
@@ -115,7 +117,8 @@ class RankingData:
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
-        return f"RankingData({label}{len(self)} rows, {self.n_queries} queries, {self.X.shape[1]} features)"
+        sizes = ((len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "feature"))
+        return f"RankingData({label}{', '.join(count(*one) for one in sizes)})"
 
 
 def take_rows(table: Any, rows: NDArray[Any]) -> Any:

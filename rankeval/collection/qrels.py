@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.collection.rows import Rows
 from rankeval.errors import InvalidInput
 from rankeval.io import frames
@@ -109,7 +110,7 @@ class Qrels(Rows):
         --------
         >>> import pandas as pd
         >>> Qrels.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "label": [2, 0]}))
-        Qrels(2 judgments, 1 queries, grades 0 to 2)
+        Qrels(2 judgments, 1 query, grades 0 to 2)
         """
         return cls._of(frames.from_frame(df, "relevance", qid=qid, docid=docid, value=relevance, aspect=aspect))
 
@@ -133,7 +134,7 @@ class Qrels(Rows):
         >>> from collections import namedtuple
         >>> Judgment = namedtuple("Judgment", ["query_id", "doc_id", "relevance"])
         >>> Qrels.from_records([Judgment("q1", "d1", 2), Judgment("q1", "d2", 0)])
-        Qrels(2 judgments, 1 queries, grades 0 to 2)
+        Qrels(2 judgments, 1 query, grades 0 to 2)
         """
         return cls._of(frames.from_records(records, "relevance"))
 
@@ -155,7 +156,7 @@ class Qrels(Rows):
 
     def __repr__(self) -> str:
         grades = f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
-        return f"Qrels({len(self)} judgments, {len(self.qid.unique())} queries{grades})"
+        return f"Qrels({count(len(self), 'judgment')}, {count(len(self.qid.unique()), 'query')}{grades})"
 
 
 def as_qrels(judgments: Any) -> Qrels:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
 from rankeval.io.columns import Columns, id_column, refuse_masked, value_column
@@ -102,7 +103,9 @@ class Rows:
         for name, column in columns.items():
             object.__setattr__(self, name, column)
             if len(column) != len(self.qid):
-                raise InvalidInput(f"{name} has {len(column)} rows, but qid has {len(self.qid)}: give one {name} a row")
+                raise InvalidInput(
+                    f"{name} has {count(len(column), 'row')}, but qid has {len(self.qid)}: give one {name} a row"
+                )
 
     @staticmethod
     def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -152,7 +155,7 @@ class Rows:
         >>> path = f"{tempfile.mkdtemp()}/bm25.run.gz"
         >>> rk.Run.from_dict({"q1": {"d1": 2.5, "d2": 0.1}}, name="bm25").write(path)
         >>> rk.Run.read(path)
-        Run('bm25', 2 rows, 1 queries)
+        Run('bm25', 2 rows, 1 query)
         """
         with formats.reading_rows(path, cls._value, format, limits) as columns:
             return cls._of(columns)

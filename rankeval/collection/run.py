@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.collection.rows import Rows
 from rankeval.io import frames
 from rankeval.io.columns import Columns, numbers_of, places_of
@@ -41,7 +42,7 @@ class Run(Rows):
     Examples
     --------
     >>> Run.from_dict({"q1": {"d1": 2.5, "d2": 0.1}}, name="bm25")
-    Run('bm25', 2 rows, 1 queries)
+    Run('bm25', 2 rows, 1 query)
     """
 
     qid: pa.Array
@@ -92,7 +93,7 @@ class Run(Rows):
         --------
         >>> import pandas as pd
         >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
-        Run(2 rows, 1 queries)
+        Run(2 rows, 1 query)
         """
         return cls._of(replace(frames.from_frame(df, "score", qid=qid, docid=docid, value=score), name=name))
 
@@ -117,7 +118,7 @@ class Run(Rows):
         >>> from collections import namedtuple
         >>> Scored = namedtuple("Scored", ["query_id", "doc_id", "score"])
         >>> Run.from_records([Scored("q1", "d1", 2.5), Scored("q1", "d2", 0.1)], name="bm25")
-        Run('bm25', 2 rows, 1 queries)
+        Run('bm25', 2 rows, 1 query)
         """
         columns = frames.from_records(records, "score")
         return cls._of(replace(columns, name=name or columns.name))
@@ -148,7 +149,7 @@ class Run(Rows):
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
-        return f"Run({label}{len(self)} rows, {len(self.qid.unique())} queries)"
+        return f"Run({label}{count(len(self), 'row')}, {count(len(self.qid.unique()), 'query')})"
 
 
 def as_run(ranking: Any) -> Run:

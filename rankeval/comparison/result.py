@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.comparison import saving
 from rankeval.comparison.scores import Scores, per_query_frame
@@ -85,12 +86,12 @@ class Comparison:
         test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
         words = test.words if test else self.test
         side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
-        family = f"{self.n_comparisons} comparison{'' if self.n_comparisons == 1 else 's'}"
+        family = f"{count(self.n_comparisons, 'comparison')}"
         family += " per measure" if self.family == "measure" else ""
         random = any(declared.is_random(n) for declared in (test, correction) if declared)
         resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
         return (
-            f"{words[0].upper()}{words[1:]}{side} over {n:,} queries; "
+            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}; "
             f"{correction.words if correction else self.correction} over {family}; "
             f"{100 * self.confidence_level:g} % intervals{resampled}"
         )
@@ -294,6 +295,6 @@ class Comparison:
         return plots.intervals(
             t.assign(label=label, group=t["measure"], clear=self._clear(), band=t["detectable_difference"]),
             xlabel=f"{against}, {100 * self.confidence_level:g} % intervals\n"
-            f"shaded: too small for {int(t['n_queries'].iloc[0]):,} queries to detect reliably",
+            f"shaded: too small for {count(int(t['n_queries'].iloc[0]), 'query')} to detect reliably",
             caption=self.caption,
         )

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.contamination.hashing import as_numbers, join, number_hashes, row_hashes, text_hashes
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
@@ -117,7 +118,9 @@ class Fingerprint:
         """
         scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
-            raise InvalidInput(f"score has {len(scores)} values for {len(self.codes)} rows: give one per row")
+            raise InvalidInput(
+                f"score has {count(len(scores), 'value')} for {count(len(self.codes), 'row')}: give one per row"
+            )
         level = tie_levels(self.codes, scores)
         return {
             kind: _per_query(join(self.rows[kind], level), self.codes, self.n_queries)
@@ -255,6 +258,8 @@ def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
     texts = {str(name): text for name, text in queries.items()}
     missing = [name for name in names.tolist() if str(name) not in texts]
     if missing:
-        raise InvalidInput(f"queries= has no text for {len(missing)} of {len(names)} queries, such as {missing[0]!r}")
+        raise InvalidInput(
+            f"queries= has no text for {len(missing)} of {count(len(names), 'query')}, such as {missing[0]!r}"
+        )
     normal = [" ".join(unicodedata.normalize("NFKC", texts[str(name)]).casefold().split()) for name in names.tolist()]
     return text_hashes(np.asarray(normal, dtype=object))

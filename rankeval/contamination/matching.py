@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_labels
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.register import RegisteredContent
@@ -58,12 +59,14 @@ class Match:
         """The evidence in words."""
         n_queries = self.registered.n_queries
         if self.n_matched:
-            return f"{self.n_matched} of its {self.registered.n_identifiable} identifiable queries are in the data"
+            return (
+                f"{self.n_matched} of its {count(self.registered.n_identifiable, 'identifiable query')} are in the data"
+            )
         if self.by_labels:
             chance = f"{self.chance:.0e}" if self.chance >= 1e-12 else "under 1e-12"
-            return f"the labels are those of {len(self.queries)} of its {n_queries} queries (chance {chance})"
+            return f"the labels are those of {len(self.queries)} of its {count(n_queries, 'query')} (chance {chance})"
         if self.same_labels:
-            return f"the labels equal those of its {n_queries} queries, which may be chance"
+            return f"the labels equal those of its {count(n_queries, 'query')}, which may be chance"
         return "none of its queries are in the data"
 
 

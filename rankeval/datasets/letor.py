@@ -57,7 +57,7 @@ def load_letor(
     >>> path = Path(tempfile.mkdtemp()) / "train.txt"
     >>> size = path.write_text("2 qid:1 1:0.5 2:3\n0 qid:1 1:0.2\n")
     >>> load_letor(path)
-    RankingData('train.txt', 2 rows, 1 queries, 2 features)
+    RankingData('train.txt', 2 rows, 1 query, 2 features)
     """
     return RankingData(**read_letor(path, name, sparse=sparse, limits=limits))
 

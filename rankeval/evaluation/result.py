@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_share
+from rankeval._checks import check_count, check_share, count
 from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.aggregation import aggregated, aggregated_errors, draws_note, half_widths
@@ -230,12 +230,12 @@ class Evaluation:
         said = []
         missing = self.rule_counts.get("missing", 0)
         if missing and self.convention.missing in COUNTED_AS:
-            said.append(f"{_queries(missing)} missing from the run: {COUNTED_AS[self.convention.missing]}")
-        said += [f"{_queries(len(ids))} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
+            said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
+        said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
         barren = self.rule_counts.get("no_relevant", 0)
         if barren and self.convention.no_relevant != "skip":
             value = {"zero": 0, "one": 1}[self.convention.no_relevant]
-            said.append(f"{_queries(barren)} without a relevant document: 0/0 counted as {value}")
+            said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
         return (*said, *self.info.values())
 
     def renamed(self, name: str | None) -> Evaluation:
@@ -531,7 +531,7 @@ class Evaluation:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())
         name = f"{self.name!r}, " if self.name else ""
         said = "; ".join((self.convention.name, *self.notes))
-        return f"Evaluation({name}{_queries(self.n_queries)}, {values}; {said})"
+        return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {said})"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -541,24 +541,21 @@ class Evaluation:
             for label, value in self.aggregate().items()
         )
         notes = [
-            _queries(self.n_queries),
+            count(self.n_queries, "query"),
             f"convention {self.convention.name}",
             f"{self.tied_share:.1%} of rows tied",
         ]
-        notes += [f"{label}: {_queries(number)} 0/0" for label, number in self.undefined.items() if number]
+        notes += [f"{label}: {count(number, 'query')} 0/0" for label, number in self.undefined.items() if number]
         notes += self.notes
         caption = escape("; ".join(notes))
         return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"
 
 
-def _queries(number: int) -> str:
-    return f"{number} query" if number == 1 else f"{number} queries"
-
-
 def _size(evaluation: Evaluation) -> str:
     """Say how many queries there are, and of how many they are a subset."""
     whole = evaluation.whole
-    return _queries(evaluation.n_queries) if whole is None else f"{evaluation.n_queries} of {_queries(whole.n_queries)}"
+    size = count((evaluation if whole is None else whole).n_queries, "query")
+    return size if whole is None else f"{evaluation.n_queries:,} of {size}"
 
 
 def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
 from rankeval.contamination.register import RegisteredContent
@@ -153,8 +154,9 @@ def few_identifiable_queries(registration: Registration) -> Iterator[str]:
     content = registration.content
     if 2 * content.n_identifiable < content.n_queries:
         yield (
-            f"only {content.n_identifiable} of {content.n_queries} queries can be told from others by their content. "
-            "The rest are not recognised when they are used: give docid=, or features with more distinct values"
+            f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be told from others by their "
+            "content. The rest are not recognised when they are used: give docid=, or features with more distinct "
+            "values"
         )
 
 
@@ -167,7 +169,8 @@ def queries_of_one_label(registration: Registration) -> Iterator[str]:
     labels = registration.labels[order]
     alike = int((np.maximum.reduceat(labels, first) == np.minimum.reduceat(labels, first)).sum())
     if alike:
-        yield f"{alike} of {data.n_queries} queries have one label only: every ranking of their rows scores the same"
+        some = f"{alike} of {count(data.n_queries, 'query')}"
+        yield f"{some} with one label only: every ranking of their rows scores the same"
 
 
 @guard_check("RG003", severity="warning")
@@ -189,8 +192,8 @@ def few_queries(registration: Registration) -> Iterator[str]:
     if n_queries < 50:  # 50 topics find a difference of .06 to .08 in nDCG
         # 2.8 = 1.96 + 0.84: the quantiles of a two-sided test at 5 % and of a power of 80 %.
         yield (
-            f"{n_queries} queries show large differences only: if differences have a standard deviation of .2, one of "
-            f"{2.8 * 0.2 / np.sqrt(n_queries):.2f} is found with a power of 80 %"
+            f"{count(n_queries, 'query')} can show large differences only: if differences have a standard deviation "
+            f"of .2, one of {2.8 * 0.2 / np.sqrt(n_queries):.2f} is found with a power of 80 %"
         )
 
 
@@ -199,4 +202,4 @@ def repeated_queries(registration: Registration) -> Iterator[str]:
     """Several queries have the same content: it counts more than once in every mean."""
     repeated = registration.data.n_queries - len(np.unique(registration.data.content))
     if repeated:
-        yield f"{repeated} queries repeat the content of another query, and count again in every mean"
+        yield f"{count(repeated, 'query')} with the content of another query: it counts again in every mean"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.rows import check_rows, index_of
@@ -70,7 +71,7 @@ class RegisteredCollection:
 
     def __repr__(self) -> str:
         return (
-            f"RegisteredCollection({self.name!r}, {self.n_queries} queries, {self.n_rows} rows, "
+            f"RegisteredCollection({self.name!r}, {count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}, "
             f"{self.n_identifiable} identifiable, digest {self.digest[:12]}, project {self.project!r}, "
             f"ledger {self.ledger} at {self.head[:12]})"
         )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.rows import check_rows
 from rankeval.collection.run import Run, as_run
@@ -98,7 +99,8 @@ class LoadedCollection:
         score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:
-            raise InvalidInput(f"{name!r} has {len(score)} scores for {n_rows} rows: give one per row, in their order")
+            found = f"{count(len(score), 'score')} for {count(n_rows, 'row')}"
+            raise InvalidInput(f"{name!r} has {found}: give one per row, in their order")
         if not np.isfinite(score).all():
             raise InvalidInput(
                 f"{name!r}: the score of row {int(np.argmin(np.isfinite(score)))} is not a finite number"

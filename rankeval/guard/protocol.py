@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
 from rankeval.errors import InvalidInput, LedgerError
@@ -262,6 +263,8 @@ class Guard:
         LedgerError
             As in `open`.
         """
+        if test is not None and not isinstance(test, RegisteredCollection):
+            raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return steps.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from rankeval._checks import shown
 from rankeval.contamination.register import KINDS, RegisteredContent, registered_contents
-from rankeval.errors import LedgerError
+from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.history import History
 from rankeval.guard.plan import Plan
@@ -110,9 +111,13 @@ class Records:
 
         Raises
         ------
+        InvalidInput
+            If it is neither.
         LedgerError
             If it is not registered.
         """
+        if not isinstance(test, (str, RegisteredCollection)):
+            raise InvalidInput(f"test is {shown(test)}; expected a registered collection or its name")
         name = test if isinstance(test, str) else test.name
         own = {one.name: one for one in self.contents if one.project == self.project}
         if name not in own or (isinstance(test, RegisteredCollection) and own[name].digest != test.digest):
@@ -139,9 +144,13 @@ class Records:
 
         Raises
         ------
+        InvalidInput
+            If it is no text.
         LedgerError
             If no plan or more than one begins so.
         """
+        if not isinstance(plan_id, str):
+            raise InvalidInput(f"plan is {shown(plan_id)}; expected a frozen plan or its id")
         found = [one for one in self.plans if one.startswith(plan_id)]
         if len(found) != 1 or not plan_id:
             raise LedgerError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankeval._checks import count
 from rankeval.errors import LedgerError
 from rankeval.guard.history import CONFIRMATORY, EXPLORATORY, History, OpeningStatus, inflation_of
 from rankeval.guard.loaded import LoadedCollection, Ranking
@@ -151,7 +152,7 @@ class ScoredPlan:
         notes = [self._standing(status, history, len(batch) - len(self.evaluations), n_batches)]
         if self.plan.secondary:
             notes.append(f"secondary, without adjusted p: {', '.join(self.plan.secondary)}")
-        looks = "1 look" if status.n_looks == 1 else f"{status.n_looks} looks"
+        looks = count(status.n_looks, "look")
         more = f" ({history.elsewhere} more by other projects)" if history.elsewhere else ""
         notes.append(
             f"{looks} of project {self.plan.project!r} at {self.plan.collection!r}{more}; plan {self.plan.id}; {where}"
@@ -204,7 +205,7 @@ class ScoredPlan:
         if status.status == CONFIRMATORY:
             note = f"confirmatory for {plan.measure}: frozen before the first opening, max-T over the batch"
             if n_others:
-                note += f" and {n_others} systems of other plans frozen by then"
+                note += f" and {count(n_others, 'system')} of other plans frozen by then"
             if n_batches > 1:
                 note += f", times {n_batches} for the plans that form batches of their own"
             return note

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import shown
 from rankeval.collection.convention import Convention
 from rankeval.contamination.matching import match
 from rankeval.contamination.register import RegisteredContent, registration
@@ -96,7 +97,7 @@ def freeze(
     if not isinstance(systems, Mapping) or len(systems) < 2:
         raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
     if not isinstance(test, RegisteredCollection):
-        raise InvalidInput(f"test is {test!r}; expected the result of guard.register")
+        raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
     loaded = test.loaded()
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)

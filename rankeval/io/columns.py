@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.errors import InvalidInput
 
 _WHOLE = 2**53  # float64 holds every whole number up to here
@@ -73,7 +74,9 @@ def id_column(values: Any, name: str) -> pa.Array:
         return pa.array([], pa.string())
     if array.null_count:
         row = pc.index(pc.is_null(array), True).as_py()
-        raise InvalidInput(f"column {name} has no id in row {row} (counting from 0), {array.null_count} rows in all")
+        raise InvalidInput(
+            f"column {name} has no id in row {row} (counting from 0), {count(array.null_count, 'row')} in all"
+        )
     if pa.types.is_integer(array.type):
         try:
             return array.cast(pa.int64())

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, UnknownName
 from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
-from rankeval.io.frames import SPELLINGS
 from rankeval.io.limits import Limits
+from rankeval.io.names import LAST, SPELLINGS
 from rankeval.io.opening import reading
 from rankeval.io.table_source import TableSource, open_table
 from rankeval.io.tables import first_match, swallowed
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
-_SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]}
+_SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])
 
 Numbers = NDArray[Any]
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import whole
 from rankeval.io.limits import Limits
@@ -106,7 +107,7 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
         )
     sizes = _sizes(beside, limits)
     if sum(sizes) != n_rows:
-        raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {n_rows} rows")
+        raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}")
     numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
     return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.errors import FileFormatError
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.text import number_of
@@ -173,6 +174,6 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
         is_row = (number for number, line in lines if line.partition(b"#")[0].strip() and not _DOCID.search(line))
         raise FileFormatError(
             f"{where}, line {next(is_row, 1)}: expected a '#docid = D' comment in all rows or in none, "
-            f"found {len(found)} in {n_rows} rows"
+            f"found {len(found)} in {count(n_rows, 'row')}"
         )
     return np.array(found) if found else None

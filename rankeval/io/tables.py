@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from rankeval._checks import count
 from rankeval.errors import FileFormatError
 from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns
@@ -109,7 +110,7 @@ def _read_csv(delimiter: str, given: OpenFile) -> Columns:
     for line, fields in records:
         if len(fields) != len(header):
             raise FileFormatError(
-                f"{given.path}, line {line}: expected {len(header)} columns ({', '.join(header)[:80]}), "
+                f"{given.path}, line {line}: expected {count(len(header), 'column')} ({', '.join(header)[:80]}), "
                 f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
             )
         lines.append(line)

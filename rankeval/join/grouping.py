@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import refuse_masked
 from rankeval.io.ids import as_typed, comparable
@@ -78,7 +79,7 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     total = sum(counts.tolist())  # Python's integers do not wrap
     if total != n_rows:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
-        raise QueryIdError(f"the sizes in group add up to {total}, but there are {n_rows} rows{hint}")
+        raise QueryIdError(f"the sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}")
     return np.repeat(np.arange(len(counts)), counts)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._checks import count
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
@@ -175,8 +176,8 @@ class Joined:
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
         if lowest < 0 and self.convention.negative == "error":
             raise InvalidInput(
-                f"relevance: found {int((labels < 0).sum())} labels below zero (down to {lowest}), which the "
-                f"convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
+                f"relevance: found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest}), which "
+                f"the convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
                 "negative='zero'"
             )
         if (

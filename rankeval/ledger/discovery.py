@@ -16,7 +16,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-from rankeval.errors import ConfigError, LedgerError
+from rankeval._checks import shown
+from rankeval.errors import ConfigError, InvalidInput, LedgerError
 
 VARIABLE = "RANKEVAL_LEDGER"
 FILE = "rankeval-ledger.db"
@@ -62,9 +63,13 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
 
     Raises
     ------
+    InvalidInput
+        If it is neither.
     LedgerError
         If nothing can be kept there.
     """
+    if not isinstance(spec, (str, os.PathLike)):
+        raise InvalidInput(f"ledger is {shown(spec)}; expected a path or an SQLAlchemy URL")
     text = os.fspath(spec)
     if text == "mlflow":  # a word that reads like a server, and would be the name of a file
         raise LedgerError("ledger='mlflow' is no ledger: give a path such as mlflow.db, or an SQLAlchemy URL")

@@ -259,7 +259,9 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
             raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool}); add the rest to that")
     plain = plain_aliases()
     ours = {known.lower() for known in FAMILIES}  # if a family and an alias are spelled alike, suggest the family
-    error = unknown("measure", written.head, [*FAMILIES, *(one for one in plain if one.lower() not in ours)])
+    known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]
+    summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
+    error = unknown("measure", written.head, known, summary=summary)
 
     def with_cutoff(quoted: re.Match[str]) -> str:
         takes = "cutoff" in FAMILIES[quoted[1]].defaults if quoted[1] in FAMILIES else quoted[1] not in plain

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval._registry import unknown
 from rankeval.datasets import load_letor_parts
 from rankeval.errors import InvalidInput, QueryIdError
@@ -100,8 +101,8 @@ class _ByIds:
             for side in fold:
                 if absent := side - known:
                     raise QueryIdError(
-                        f"fold {number} has {len(absent)} queries that the data lacks, such as {min(absent)!r}: give "
-                        "all of the data, such as train, vali and test of one fold together"
+                        f"fold {number} has {count(len(absent), 'query')} that the data lacks, such as "
+                        f"{min(absent)!r}: give all of the data, such as train, vali and test of one fold together"
                     )
             train, test = (np.flatnonzero([query in side for query in spelled]) for side in fold)
             yield train, test

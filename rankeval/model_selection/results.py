@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
@@ -147,9 +148,8 @@ class CrossValidation:
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
         said = "".join(f"; {note}" for note in self.notes)
-        return (
-            f"CrossValidation({len(self.folds)} folds, {self.evaluation.n_queries} queries out of fold: {values}{said})"
-        )
+        sizes = f"{count(len(self.folds), 'fold')}, {count(self.evaluation.n_queries, 'query')} out of fold"
+        return f"CrossValidation({sizes}: {values}{said})"
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)

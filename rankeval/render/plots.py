@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankeval._checks import count
 from rankeval.measures import greater_is_better
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     else:
         _name_extremes(axes, ordered)
     axes.set_xlim(-0.7, len(values) - 0.3)
-    axes.set_xlabel(f"{len(values):,} queries, from gain to loss", color=INK)
+    axes.set_xlabel(f"{count(len(values), 'query')}, from gain to loss", color=INK)
     axes.set_ylabel(f"difference in {measure}", color=INK)
     ties = len(values) - wins - losses
     axes.set_title(
@@ -188,7 +189,7 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
             axes.set_ylim(0, 1.03)
     for axes in panels[per_query.shape[1] :]:
         axes.remove()
-    figure.supxlabel(f"% of {len(per_query):,} queries, best first", fontsize=9, color=INK)
+    figure.supxlabel(f"% of {count(len(per_query), 'query')}, best first", fontsize=9, color=INK)
     return figure
 
 

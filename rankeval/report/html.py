@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from rankeval._checks import count
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
 from rankeval.render.tables import DASH, MINUS, number, p_value, signed
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, Table, query_table, script, script_hash
-from rankeval.report.summaries import Candidate, ExperimentFacts, count
+from rankeval.report.summaries import Candidate, ExperimentFacts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
@@ -177,7 +178,7 @@ def headline(facts: ExperimentFacts) -> str:
     evidence = (
         f"{signed(best['difference'])} {facts.primary} "
         f"[{level:.0%} interval {signed(best['ci_low'])} to {signed(best['ci_high'])}], "
-        f"on {best['n_queries']} test queries"
+        f"on {count(best['n_queries'], 'test query')}"
     )
     pair = f"{best['system']} against {facts.baseline}"
     if math.isnan(p_value):
@@ -258,20 +259,6 @@ def standing(facts: ExperimentFacts) -> str:
     if guard.standing != "confirmatory":
         warning = f"{guard.standing.upper()}: the test part had been opened before this comparison was frozen. "
     return f"{warning}This run: {trained}, {count(guard.looks_added, 'look')} added."
-
-
-def count(n: int, thing: str) -> str:
-    """Write a number of things: ``1 query``, ``2 queries``.
-
-    Parameters
-    ----------
-    n : int
-        The number.
-    thing : str
-        The noun in the singular.
-    """
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
-    return f"{n:,} {thing if n == 1 else plural}"
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:

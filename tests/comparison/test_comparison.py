@@ -399,3 +399,17 @@ def test_ids_in_a_column_pair_the_rows(to_frame):
     by_column = compare({"bm25": to_frame(bm25), "ltr": to_frame(ltr)}, baseline="bm25").table
     by_index = compare({"bm25": bm25.set_index("qid"), "ltr": ltr.set_index("qid")}, baseline="bm25").table
     pd.testing.assert_frame_equal(by_column, by_index)
+
+
+def test_scores_of_other_tools_are_compared():
+    """Dicts of pytrec_eval, and frames whose ids are in a column of ir_measures' name."""
+    systems = frames()
+    wanted = compare(systems).table
+    as_dicts = {name: frame.to_dict("index") for name, frame in systems.items()}
+    as_columns = {name: frame.rename_axis("query_id").reset_index() for name, frame in systems.items()}
+    pd.testing.assert_frame_equal(compare(as_dicts).table, wanted)
+    pd.testing.assert_frame_equal(compare(as_columns).table, wanted)
+    with pytest.raises(
+        InvalidInput, match=r"DataFrames of per-query scores or \{qid: \{measure: score\}\}, found dict"
+    ):
+        compare({"a": {"q1": 0.5}, "b": {"q1": 0.25}})

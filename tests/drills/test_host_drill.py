@@ -26,7 +26,14 @@ class Broken:
     def log(self, record, *, experiment, uri=None):
         raise OSError("no server")
 
-HOST = Host("Runs in a text file", tracker=Diary, default_uri="diary.txt")
+def commands():
+    import typer
+
+    app = typer.Typer()
+    app.command()(lambda: print("Dear diary"))
+    return app
+
+HOST = Host("Runs in a text file", tracker=Diary, commands=commands, default_uri="diary.txt")
 FAILS = Host("Fails in a way of its own", tracker=Broken)
 MUTE = Host("Nothing but a title")
 """
@@ -66,10 +73,25 @@ def said(capsys, monkeypatch, *arguments: str) -> str:
 
 
 def test_help_and_doctor_show_it_and_live_through_a_broken_one(capsys, monkeypatch):
-    assert "Runs in a text file" in said(capsys, monkeypatch, "--help")
+    helped = said(capsys, monkeypatch, "--help")
+    assert "Runs in a text file" in helped
+    assert "cannot be loaded: ModuleNotFoundError" in " ".join(helped.replace("\u2502", " ").split())
     doctor = said(capsys, monkeypatch, "doctor")
     assert "host diary       Runs in a text file" in doctor
     assert "host broken      cannot be loaded: ModuleNotFoundError" in doctor
+
+
+def test_only_hosts_with_commands_are_listed_under_commands(capsys, monkeypatch):
+    """A host that only logs has nothing to run, and says so if it is called all the same."""
+    helped = said(capsys, monkeypatch, "--help")
+    assert "Nothing but a title" not in helped
+    assert "Fails in a way of its own" not in helped
+    assert said(capsys, monkeypatch, "diary") == "Dear diary\n"
+    assert "host mute        Nothing but a title" in said(capsys, monkeypatch, "doctor")
+    monkeypatch.setattr(sys, "argv", ["rankeval", "mute"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err == "error: the host 'mute' has no commands\n"
 
 
 def test_an_experiment_logs_to_it_at_its_own_default_address():

@@ -68,7 +68,54 @@ def interrupt(guard, monkeypatch, act):
     monkeypatch.setattr(guard._ledger, "append", late)
 
 
+ODD = (None, 3, 1.5, b"x", [], {}, object())
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_odd_arguments_are_refused_by_name(guard, test, value):
+    """In one line of our own, whatever stands for a plan, a collection or a ledger."""
+    plan = guard.freeze(test, systems=systems(test.content, 0, 1), baseline="s0")
+    for act, name in (
+        (lambda: guard.open(value), "plan"),
+        (lambda: guard.plan(value), "plan"),
+        (lambda: guard.looks(value), "test"),
+        (lambda: guard.retire(value, reason="old"), "test"),
+        (lambda: guard.freeze(value, systems=systems(test.content, 0, 1)), "test"),
+    ):
+        with pytest.raises(InvalidInput, match=rf"^{name} is [^\n]*; expected [^\n]*$"):
+            act()
+    if value is not None:
+        with pytest.raises(InvalidInput, match=r"^test is [^\n]*; expected the result of guard\.register$"):
+            guard.open(plan, value)
+        with pytest.raises(InvalidInput, match=r"^ledger is [^\n]*; expected a path or an SQLAlchemy URL$"):
+            Guard("project", ledger=value)
+
+
 class TestRegister:
+    def test_sizes_of_consecutive_queries_stand_for_their_ids(self, guard, data, test):
+        """In register and status, as in evaluate; disagreeing sizes are refused before anything is recorded."""
+        sizes = [10] * 50
+        assert guard.register("test", data.X, data.y, group=sizes).digest == test.digest
+        assert guard.register("test", data.X, data.y, group=sizes, qid=data.qid).digest == test.digest
+        assert guard.status(data.X, data.y, group=sizes).refused
+        before = kinds(guard)
+        for wrong, said in (
+            ({"group": [10] * 49}, "add up to 490, but the data has 500 rows"),
+            ({"group": 10}, "sizes"),
+        ):
+            for act in (guard.status, lambda *rows, **ids: guard.register("other", *rows, **ids)):
+                with pytest.raises(InvalidInput, match=said):
+                    act(data.X, data.y, **wrong)
+        with pytest.raises(InvalidInput, match="cut the rows into different queries"):
+            guard.register("other", data.X, data.y, group=[5, 15] * 25, qid=data.qid)
+        with pytest.raises(InvalidInput, match=r"qid= or group=\) or judgments"):
+            guard.status(qrels={"q": {"d": 1}}, group=[1])
+        with pytest.raises(InvalidInput, match="RankingData has its own y and qid"):
+            guard.status(data, group=sizes)
+        with pytest.raises(InvalidInput, match=r"or the sizes of consecutive queries \(group=\)"):
+            guard.status(data.X, data.y)
+        assert kinds(guard) == before
+
     def test_a_collection_is_described_with_its_ledger_and_head(self, guard, test):
         assert (test.n_queries, test.n_rows, test.n_identifiable) == (50, 500, 50)
         assert test.head == guard.head
@@ -165,9 +212,9 @@ class TestRegister:
         with pytest.warns(RankevalWarning, match="RG003 'part': 20 of the 50 identifiable queries of 'test'"):
             found = guard.register("part", X, y, qid=qid).findings
         messages = {one.code: one.message for one in found}
-        assert messages["RG002"].startswith("1 of 21 queries have one label only")
-        assert messages["RG004"].startswith("21 queries show large differences only")
-        assert messages["RG005"].startswith("1 queries repeat")
+        assert messages["RG002"].startswith("1 of 21 queries with one label only")
+        assert messages["RG004"].startswith("21 queries can show large differences only")
+        assert messages["RG005"].startswith("1 query with the content of another")
 
 
 class TestFreeze:

@@ -185,7 +185,7 @@ def test_ids_that_floats_would_merge_stay_apart():
 
 def test_group_sizes_do_not_wrap():
     """2**63 - 1 twice and 4 add up to 2 in 64 bits."""
-    with pytest.raises(InvalidInput, match="add up to 18446744073709551618, but there are 2 rows"):
+    with pytest.raises(InvalidInput, match="add up to 18446744073709551618, but the data has 2 rows"):
         rk.evaluate([1, 0], [1, 2], group=[2**63 - 1, 2**63 - 1, 4])
 
 

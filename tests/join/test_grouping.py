@@ -192,8 +192,8 @@ def test_sizes_are_whole_numbers_of_any_type(sizes):
         ([[3]], "sizes of consecutive queries"),
         (3, "sizes of consecutive queries"),
         ([None, 3], "sizes of consecutive queries"),
-        ([7, 7, 8], "add up to 22, but there are 3 rows; these look like ids"),
-        ([2, 2], "add up to 4, but there are 3 rows$"),
+        ([7, 7, 8], "add up to 22, but the data has 3 rows; these look like ids"),
+        ([2, 2], "add up to 4, but the data has 3 rows$"),
     ],
 )
 @pytest.mark.filterwarnings("error")

@@ -296,3 +296,15 @@ def test_the_name_of_a_family_is_stronger_than_another_tool_s():
     finally:
         del FAMILIES["mrr"]
     assert str(measure("mrr@10")) == "RR@10"
+
+
+def test_a_name_that_is_near_to_none_does_not_list_all():
+    """A hundred names are no help; a near one is still suggested."""
+    with pytest.raises(UnknownName) as caught:
+        measure("xyzzy")
+    assert str(caught.value) == (
+        f"unknown measure 'xyzzy'; there are {len(FAMILIES)} families of measures: see rankeval measures, or "
+        "rankeval.list_measures()"
+    )
+    with pytest.raises(UnknownName, match=r"did you mean 'nDCG'"):
+        measure("nDCGG")

@@ -267,3 +267,14 @@ def test_what_logging_returned_can_be_loaded(small, assert_same):
 def test_a_frame_is_no_evaluation(small):
     with pytest.raises(InvalidInput, match="ev is a DataFrame; expected the Evaluation"):
         rkm.log_evaluation(small().per_query)
+
+
+@pytest.mark.parametrize("value", [None, 3, b"x", [], object()], ids=repr)
+def test_odd_runs_are_refused_by_name(value):
+    """In one line of our own, and before a store is asked."""
+    with pytest.raises(InvalidInput, match=r"^run_id is [^\n]*; expected a run's id"):
+        rkm.load_evaluation(value)
+    with pytest.raises(InvalidInput, match=r"^runs is 3; expected the ids of several runs$"):
+        rkm.compare_runs(3)
+    with pytest.raises(InvalidInput, match=r"^runs is 'abc'; expected the ids of several runs$"):
+        rkm.compare_runs("abc")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import rankeval as rk
+from rankeval._checks import count
 from rankeval.comparison import compare
 from rankeval.evaluation import evaluate
 from rankeval.report import (
@@ -23,7 +24,7 @@ from rankeval.report import (
     report_for_evaluation,
     report_for_experiment,
 )
-from rankeval.report.summaries import count, coverage_sentences, standing
+from rankeval.report.summaries import coverage_sentences, standing
 from rankeval.tracking import LoggedData
 
 EVIL = "<script>alert(1)</script>"
