@@ -42,7 +42,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     Examples
     --------
     >>> load_digits_retrieval()
-    RankingData('digits', 12000 rows, 300 queries, 35 features)
+    RankingData('digits', 12,000 rows, 300 queries, 35 features)
     """
     from sklearn.datasets import load_digits
 

@@ -245,7 +245,7 @@ def test_anything_else_is_refused_by_its_type(take, what):
 
 def test_columns_of_different_lengths_are_refused():
     """Both lengths are named."""
-    with pytest.raises(InvalidInput, match="score has 1 rows, but qid has 2"):
+    with pytest.raises(InvalidInput, match="score has 1 row, but qid has 2"):
         rk.Run(["q", "q"], ["a", "b"], [1.0])
 
 

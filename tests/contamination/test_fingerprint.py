@@ -175,7 +175,7 @@ def test_parts_that_do_not_fit_are_named():
         fingerprint(None, np.zeros((2, 2)), [0, 0])
     with pytest.raises(InvalidInput, match="X must be numbers"):
         fingerprint([["a"], ["b"]], None, [0, 0])
-    with pytest.raises(InvalidInput, match="score has 1 values for 2 rows"):
+    with pytest.raises(InvalidInput, match="score has 1 value for 2 rows"):
         fingerprint(None, [1, 2], [0, 0]).outputs([1.0])
 
 
