@@ -137,7 +137,7 @@ def load_table_parts(
     >>> path = Path(tempfile.mkdtemp()) / "clicks.csv"
     >>> size = path.write_text("query,clicks,bm25,year\na,1,7.5,2023\nb,0,2.5,2024\nb,1,4.0,2024\n")
     >>> load_table_parts(path, part="year", qid="query", label="clicks", train=2023, test=2024)["test"]
-    RankingData('clicks.csv/test', 2 rows, 1 queries, 1 features)
+    RankingData('clicks.csv/test', 2 rows, 1 query, 1 feature)
     """
     words = {"train": train, "vali": validation, "test": test}
     table, notes = read_table(
