@@ -25,27 +25,50 @@ else:
 """
 
 
+def fences(text):
+    """Yield line, words behind the backticks, and content of each block; then the content of a text right below it."""
+    found = list(re.finditer(r"^```(\w.*)\n((?:(?!```).*\n)*)```$", text, re.MULTILINE))
+    for match, below in zip(found, [*found, None][1:], strict=True):
+        adjacent = below is not None and below[1] == "text" and not text[match.end() : below.start()].strip()
+        yield text.count("\n", 0, match.start()) + 2, match[1], match[2], below[2] if adjacent else None
+
+
 def blocks(text):
     """Yield the line, the name of the error that must come or None, and the code of each block of Python."""
-    for match in re.finditer(r"^```python(?: fails (\w+))?\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield text.count("\n", 0, match.start()) + 2, match[1], match[2]
+    for line, words, code, _ in fences(text):
+        if match := re.fullmatch(r"python(?: fails (\w+))?", words):
+            yield line, match[1], code
 
 
 def program(text):
-    """Return one program of all blocks; those that must fail are guarded, and each begins with its line on stdout."""
-    parts = []
-    for line, error, code in blocks(text):
-        indented = "".join(f"    {row}\n" if row.strip() else "\n" for row in code.splitlines())
-        part = FAILS.format(block=indented, error=error, line=line) if error else code
+    """Return one program of all blocks that run; each begins with its line on stdout.
+
+    Python runs, and if it must fail it is guarded; ```yaml NAME.yaml``` is written to that file; ```bash runs``` is run
+    by a shell.
+    """
+    parts = ["import pathlib, subprocess\n"]
+    for line, words, code, _ in fences(text):
+        match words.split():
+            case ["python"]:
+                part = code
+            case ["python", "fails", error]:
+                indented = "".join(f"    {row}\n" if row.strip() else "\n" for row in code.splitlines())
+                part = FAILS.format(block=indented, error=error, line=line)
+            case ["yaml", name]:
+                part = f"pathlib.Path({name!r}).write_text({code!r})\n"
+            case ["bash", "runs"]:
+                part = f"subprocess.run({code!r}, shell=True, check=True)\n"
+            case _:
+                continue
         parts.append(f"print({f'{MARK} {line}'!r}, flush=True)\n{part}")
     return "\n".join(parts)
 
 
 def shown(text):
-    """Yield the line of each block of Python that has its output below it, a block of text, and this output."""
-    body = r"((?:(?!```).*\n)*)```\n"
-    for match in re.finditer(rf"^```python\n{body}\n```text\n{body}", text, re.MULTILINE):
-        yield text.count("\n", 0, match.start()) + 2, match[2]
+    """Yield the line of each block that runs and has its output below it, and this output."""
+    for line, words, _, output in fences(text):
+        if words in ("python", "bash runs") and output is not None:
+            yield line, output
 
 
 def printed(output):
@@ -63,10 +86,17 @@ def trimmed(text):
 def test_a_guide_runs_from_top_to_bottom(path, tmp_path):
     script, text = tmp_path / "guide.py", path.read_text(encoding="utf-8")
     script.write_text(program(text), encoding="utf-8")
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
+    environment = {**os.environ, "PATH": search, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300,
-        env={**os.environ, "RANKEVAL_LEDGER": "off"},
-    )  # fmt: skip
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+        timeout=300,
+        env=environment,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Warning" not in done.stderr
     failing = sum(error is not None for _, error, _ in blocks(text))
