@@ -131,7 +131,7 @@ def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
     evaluation = ranked("one")
     text = report_for_evaluation(evaluation)
     lowest = evaluation.per_query["nDCG@10"].idxmin()
-    assert f'<tbody>\n<tr><th scope="row">{lowest}</th>' in text
+    assert f'<tbody>\n<tr><th scope="row"><span>{lowest}</span></th>' in text
     assert evaluation.judgments_digest in text
     assert "expected" in text
     assert f"{evaluation.aggregate()['nDCG@10']:.4f}" in text

@@ -30,9 +30,15 @@
     const line = document.createElement("tr");
     rows[place].forEach((value, at) => {
       const cell = document.createElement(at === 0 ? "th" : "td");
-      if (at === 0) cell.scope = "row";
-      else cell.className = "number";
-      cell.textContent = shown(value, columns[at]);
+      const text = shown(value, columns[at]);
+      if (at === 0) {
+        cell.scope = "row";
+        cell.append(document.createElement("span"));
+        cell.firstChild.textContent = text;
+      } else {
+        cell.className = "number";
+        cell.textContent = text;
+      }
       line.append(cell);
     });
     return line;
