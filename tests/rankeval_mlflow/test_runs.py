@@ -278,3 +278,18 @@ def test_odd_runs_are_refused_by_name(value):
         rkm.compare_runs(3)
     with pytest.raises(InvalidInput, match=r"^runs is 'abc'; expected the ids of several runs$"):
         rkm.compare_runs("abc")
+
+
+def test_a_subset_comes_back_and_is_told_from_the_whole(small, assert_same, client):
+    """Loaded evaluations divide as the logged ones do, and the run of a subset says that it is one."""
+    evaluation = small()
+    part = evaluation.subset(evaluation.queries[:7])
+    whole_run, part_run = rkm.log_evaluation(evaluation).run_id, rkm.log_evaluation(part).run_id
+    assert_same(rkm.load_evaluation(part_run), part)
+    assert_same(rkm.load_evaluation(whole_run).subset(evaluation.queries[:7]), part)
+    tags = [client.get_run(run).data.tags for run in (whole_run, part_run)]
+    for digest in ("judgments", "ranking"):
+        assert tags[0][f"rankeval.dev.{digest}"] != tags[1][f"rankeval.dev.{digest}"]
+    assert "a subset: 7 of 20 queries" in tags[1]["mlflow.note.content"]
+    with pytest.raises(rk.errors.ConventionMismatch, match="one is a subset of the other's queries"):
+        rkm.compare_runs([whole_run, part_run])
