@@ -124,6 +124,7 @@ CONTENTS = """
 :hidden:
 
 self
+experiment_files
 cross_validation
 early_stopping
 looking

@@ -16,6 +16,7 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
+from rankeval.cli.experiment import run
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
@@ -23,11 +24,8 @@ from rankeval.cli.output import (
     Format,
     ListFormat,
     print_frame,
-    print_result,
     print_scores,
     print_trec,
-    say,
-    show_progress,
     show_warning,
 )
 from rankeval.cli.terminal import tell
@@ -133,33 +131,7 @@ def _options(
     """Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow."""
 
 
-@app.command()
-def run(
-    config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="An experiment file, or a shipped one by name: quickstart, letor.")
-    ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in --set cv.n_splits=10."),
-    ] = None,
-) -> None:
-    """Run an experiment: tune on dev, freeze, open the test part once, compare, report, log.
-
-    A config names functions and classes that are imported and called: it is as trusted as a script.
-    """
-    from rankeval.experiment.config import load_config
-
-    checked = load_config(config, settings or ())  # before the slow imports, to answer a misspelt key at once
-    from rankeval.experiment import run_experiment
-    from rankeval.experiment.recipe import NOT_LOGGED
-
-    with warnings.catch_warnings(), show_progress() as progress:
-        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
-        result = run_experiment(checked, progress=progress)
-    print_result(result)
-    if result.tracking_error:
-        say(f"error: {result.tracking_error}")
-        raise typer.Exit(2)
+app.command()(run)
 
 
 @app.command(cls=FormatsInHelp)

@@ -57,6 +57,13 @@ class ListFormat(StrEnum):
     markdown = "markdown"
 
 
+class KeysFormat(StrEnum):
+    """The forms of the reference of keys."""
+
+    text = "text"
+    markdown = "markdown"
+
+
 def say(message: str) -> None:
     """Print a line to stderr."""
     tell(message, to_stderr=True)

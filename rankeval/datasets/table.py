@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankeval._checks import count
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, warn
@@ -204,7 +205,7 @@ def split_table(
     if strangers:
         n_rows = sum(of_value[value] is None for value in values)
         shown = ", ".join("an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN])
-        found = f"{n_rows:,} rows in no part: {shown}{', ...' if len(strangers) > _SHOWN else ''}"
+        found = f"{count(n_rows, 'row')} in no part: {shown}{', ...' if len(strangers) > _SHOWN else ''}"
         if others == "error":
             known = ", ".join(part_of)
             raise InvalidInput(

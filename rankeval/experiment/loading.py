@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import ExperimentConfig
@@ -225,7 +226,7 @@ def _load_table(config: ExperimentConfig) -> Loaded:
     names = ", ".join(table.features)
     notes = [
         *notes,
-        f"{len(table.features)} features: {names if len(names) <= _LONGEST else f'{names[:_LONGEST]} ...'}",
+        f"{count(len(table.features), 'feature')}: {names if len(names) <= _LONGEST else f'{names[:_LONGEST]} ...'}",
     ]
     if column is None:
         return Loaded(whole=as_data(table, path.name), notes=tuple(notes))

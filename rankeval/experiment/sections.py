@@ -43,7 +43,7 @@ class DataConfig(Section):
     )
     arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
     limits: dict[str, int] = Field(
-        default_factory=dict, description="limits to raise for large files: expansion, line, feature, ..."
+        default_factory=dict, description="limits to raise for large files: expansion, stream, line, feature"
     )
 
     @property
@@ -83,13 +83,13 @@ class SplitConfig(Section):
     )
     salt: str = Field(default="", description="another text gives another test part")
     column: str | None = Field(default=None, description="column of the table that holds the part of each row")
-    train: Any = Field(
+    train: list[str] | None = Field(
         default=None, description="its value, or list of values, for the training part; if not given: train"
     )
-    validation: Any = Field(
+    validation: list[str] | None = Field(
         default=None, description="likewise for the validation part; if not given: vali, valid, validation, val, dev"
     )
-    test: Any = Field(default=None, description="likewise for the test part; if not given: test")
+    test: list[str] | None = Field(default=None, description="likewise for the test part; if not given: test")
     others: Literal["error", "drop"] = Field(default="error", description="what happens to rows with any other value")
     join_validation: bool = Field(
         default=False,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.evaluation import Evaluation
@@ -83,7 +84,9 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     started = time.perf_counter()
     dev = parts.dev
     if config.cv.n_splits > dev.n_queries:
-        raise ConfigError(f"cv.n_splits: found {config.cv.n_splits} folds for {dev.n_queries} queries of the dev part")
+        raise ConfigError(
+            f"cv.n_splits: found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
+        )
     folds = QueryKFold(config.cv.n_splits, shuffle=True, random_state=config.cv.seed)
     primary = config.all_measures[0]
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
