@@ -373,7 +373,11 @@ def test_catboost_with_lists_among_its_parameters_is_copied_wherever_it_stands(l
         assert (ranker.feature_importances_[:2] == 0).all()
         assert (ranker.feature_importances_[2:] > 0).any()
         cross_val_score(
-            make_pipeline("passthrough", rk.QueryRanker(estimator)), ltr.X, ltr.y_indexed, cv=2, error_score="raise"
+            make_pipeline("passthrough", rk.QueryRanker(estimator)),
+            ltr.X,
+            ltr.y_indexed,
+            cv=QueryKFold(2),
+            error_score="raise",
         )
     search = GridSearchCV(rk.QueryRanker(scaled), {"estimator__catboostranker__depth": [2, 3]}, cv=2)
     search = search.set_params(scoring=rk.make_scorer("AP"), error_score="raise")
