@@ -17,7 +17,6 @@ once in its life for each kind of search.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from types import FrameType
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput, QueryCutWarning
+from rankeval.model_selection.callers import callers, is_of
 from rankeval.model_selection.query_ids import Bound, encode, find, n_rows, partly_in, same_queries
 
 FOLD = {"X", "y", "train", "test"}
@@ -53,12 +53,12 @@ def warn_of_cuts(scorer: object, estimator: Any, ids: NDArray[Any], bound: Bound
     bound : Bound, optional
         The ids that it carries.
     """
-    stack = list(_frames())
-    fold = next((frame for frame in stack if _is_of(frame, "sklearn.") and set(frame.f_code.co_varnames) >= FOLD), None)
+    stack = list(callers())
+    fold = next((frame for frame in stack if is_of(frame, "sklearn.") and set(frame.f_code.co_varnames) >= FOLD), None)
     if fold is None:
         return
-    outermost = next(frame for frame in reversed(stack) if _is_of(frame, "sklearn.", "rankeval."))
-    in_worker = outermost.f_back is not None and _is_of(outermost.f_back, "joblib.")
+    outermost = next(frame for frame in reversed(stack) if is_of(frame, "sklearn.", "rankeval."))
+    in_worker = outermost.f_back is not None and is_of(outermost.f_back, "joblib.")
     kind = (repr(scorer), type(estimator).__name__, n_rows(fold.f_locals["X"]))
     if kind in _warned if in_worker else NOTE in outermost.f_locals:
         return
@@ -70,17 +70,6 @@ def warn_of_cuts(scorer: object, estimator: Any, ids: NDArray[Any], bound: Bound
     else:
         outermost.f_locals[NOTE] = True
     _warn(said, outermost.f_back or outermost)
-
-
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _is_of(frame: FrameType, *packages: str) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith(packages)
 
 
 def _cut(fold: Mapping[str, Any], ids: NDArray[Any], bound: Bound | None) -> str | None:

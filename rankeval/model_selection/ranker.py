@@ -23,12 +23,13 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting
+from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out
 from rankeval.model_selection.query_ids import find, n_rows, require, without_ids
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer, responses
-from rankeval.model_selection.stopping import in_search, stop
+from rankeval.model_selection.stopping import stop
 from rankeval.model_selection.validation_part import refuse_cut, validation_part
 
 

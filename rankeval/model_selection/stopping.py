@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from multiprocessing import current_process
-from types import FrameType
 from typing import NoReturn
 
 from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError
 from rankeval.model_selection.query_ids import UnusableQueryIdsError
-
-SEARCHES = "sklearn.model_selection"
-"""The package of scikit-learn's searches and validations."""
 
 
 def stop(message: str, cause: Exception | None = None) -> NoReturn:
@@ -33,13 +28,3 @@ def stop(message: str, cause: Exception | None = None) -> NoReturn:
         raise UnusableQueryIdsError(message) from cause
     conflict = isinstance(cause, QueryIdError) and not isinstance(cause, UnusableQueryIdsError)
     raise (ConflictingQueryIds if conflict else MissingQueryIds)(message) from cause
-
-
-def in_search() -> bool:
-    """Say whether scikit-learn's model selection is calling, in this process or as a worker of it."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
-    while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith(SEARCHES):
-            return True
-        frame = frame.f_back
-    return False

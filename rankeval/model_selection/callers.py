@@ -1,0 +1,36 @@
+"""The functions that led to a call: scikit-learn does not tell a scorer or an estimator that a search calls them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType
+
+SEARCHES = "sklearn.model_selection"
+"""The package of scikit-learn's searches and validations."""
+
+
+def callers() -> Iterator[FrameType]:
+    """Yield the frames of the calling functions, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def is_of(frame: FrameType, *packages: str) -> bool:
+    """Say whether a frame's module is in one of these packages.
+
+    Parameters
+    ----------
+    frame : frame
+        The frame of a function.
+    *packages : str
+        Beginnings of module names.
+    """
+    return str(frame.f_globals.get("__name__", "")).startswith(packages)
+
+
+def in_search() -> bool:
+    """Say whether scikit-learn's model selection is calling, in this process or as a worker of it."""
+    return any(is_of(frame, SEARCHES) for frame in callers())
