@@ -175,7 +175,9 @@ def page(full_name: str) -> str:
     options = ""
     if inspect.isclass(public):
         kind = "exception" if issubclass(public, BaseException) else "class"
-        options = "   :members:\n"
+        # Methods of our own base classes belong to the page; those of scikit-learn's have pages elsewhere.
+        foreign = [base.__name__ for base in public.__mro__ if not base.__module__.startswith("rankeval")]
+        options = f"   :members:\n   :inherited-members: {', '.join(foreign)}\n"
     elif callable(public):
         kind = "function"
     else:

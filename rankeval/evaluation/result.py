@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_share, count
-from rankeval.collection.convention import CHOICES, COUNTED_AS, Convention
+from rankeval._checks import check_count, count
+from rankeval.collection.convention import CHOICES
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.aggregation import aggregated, aggregated_errors, draws_note, half_widths
 from rankeval.evaluation.choosing import few, places_of
-from rankeval.evaluation.facts import QueryFacts, Whole, judgments_digest
+from rankeval.evaluation.facts import Whole, judgments_digest
 from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.scores import QueryScores
 from rankeval.evaluation.slicing import slices_of
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Ints
 from rankeval.measures import Measure
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(QueryScores):
     """The scores of one ranking, query by query, with the convention that made them.
 
     Attributes
@@ -72,171 +70,6 @@ class Evaluation:
     >>> ev.aggregate().to_dict()
     {'RR': 0.5, 'P@1': 0.0}
     """
-
-    queries: NDArray[Any]
-    measure_names: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    scores: Floats
-    convention: Convention
-    query_counts: Mapping[str, NDArray[np.int64]]
-    rule_counts: Mapping[str, int]
-    excluded: Mapping[str, tuple[Any, ...]]
-    undefined: Mapping[str, int]
-    judgments_digest: str
-    ranking_digest: str
-    facts: QueryFacts
-    weights: Floats | None = None
-    name: str | None = None
-    errors: Floats | None = None
-    whole: Whole | None = None
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries that count."""
-        return len(self.queries)
-
-    @property
-    def by_name(self) -> dict[str, Measure]:
-        """The measures by the names asked for."""
-        return dict(zip(self.measure_names, self.measures, strict=True))
-
-    @property
-    def per_query(self) -> pd.DataFrame:
-        """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.measure_names), copy=False
-        )
-
-    @property
-    def standard_errors(self) -> pd.DataFrame:
-        """The standard error of each score, shaped as ``per_query``; 0 for exact scores."""
-        errors = np.zeros_like(self.scores) if self.errors is None else self.errors
-        return replace(self, scores=errors).per_query
-
-    def aggregate_errors(self) -> pd.Series[float]:
-        """Return the standard error that drawn orders of tied rows leave in the values of `aggregate`.
-
-        Returns
-        -------
-        Series of shape (n_measures,)
-            Index of measure names; 0 if all scores are exact. `ci` covers the choice of queries instead.
-        """
-        return self._series(self._aggregate_errors())
-
-    def _aggregate_errors(self) -> dict[str, float]:
-        return aggregated_errors(self.by_name, self.scores, self.errors, self.weights)
-
-    def aggregate(self) -> pd.Series[float]:
-        """Return the aggregate of every measure over queries.
-
-        Returns
-        -------
-        Series of shape (n_measures,)
-            Index of measure names; the declared mean, sum or geometric mean, weighted if there are weights.
-        """
-        return self._series(self.aggregates())
-
-    def mean(self) -> pd.Series[float]:
-        """Return the aggregates of the measures whose aggregate is a mean.
-
-        Returns
-        -------
-        Series of shape (n_means,)
-            Index of measure names. Sums and geometric means are left out.
-        """
-        means = [name for name, one in self.by_name.items() if one.family.aggregate == "mean"]
-        return self.aggregate()[means]
-
-    def aggregates(self) -> dict[str, float]:
-        """Return `aggregate` as a dict of plain numbers.
-
-        Returns
-        -------
-        dict of str to float
-            Measure name -> aggregate.
-        """
-        return aggregated(self.by_name, self.scores, self.weights)
-
-    def _series(self, values: Mapping[str, float]) -> pd.Series[float]:
-        import pandas as pd
-
-        return pd.Series(values, name=self.name, dtype=np.float64)
-
-    def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
-        """Return a confidence interval for each measure that is a mean, by Student's t over queries.
-
-        Parameters
-        ----------
-        confidence_level : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        DataFrame of shape (n_means, 3)
-            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries. The
-            interval may go beyond the bounds of the measure.
-
-        Raises
-        ------
-        InvalidInput
-            If the level is not between 0 and 1, or the queries have weights.
-
-        Examples
-        --------
-        >>> import rankeval as rk
-        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
-        >>> ev.ci(0.95).round(2).values.tolist()
-        [[0.83, 0.12, 1.55]]
-        """
-        import pandas as pd
-
-        check_share("confidence_level", confidence_level)
-        if self.weights is not None:
-            raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
-        means = self.mean()
-        columns = [self.measure_names.index(label) for label in means.index]
-        half = half_widths(self.scores[:, columns], confidence_level)
-        return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
-
-    @property
-    def tied_share(self) -> float:
-        """Share of the retrieved rows with the score of another row of their query."""
-        return self._share("tied")
-
-    @property
-    def judged_share(self) -> float:
-        """Share of the retrieved rows that have a judgment."""
-        return self._share("judged")
-
-    def _share(self, count: str) -> float:
-        retrieved = int(self.query_counts["retrieved"].sum())
-        return float(self.query_counts[count].sum() / retrieved) if retrieved else 0.0
-
-    @property
-    def info(self) -> dict[str, str]:
-        """Further notes by subject: ties that were averaged over drawn orders, and that this is a subset."""
-        said = {}
-        if self.errors is not None:
-            said["ties"] = draws_note(self.by_name, self.facts.drawn, self._aggregate_errors())
-        if self.whole is not None:
-            said["subset"] = f"a subset: {_size(self)}"
-        return said
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for a reader of the numbers, about queries without a ranking and queries that were left out."""
-        said = []
-        missing = self.rule_counts.get("missing", 0)
-        if missing and self.convention.missing in COUNTED_AS:
-            said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
-        said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
-        barren = self.rule_counts.get("no_relevant", 0)
-        if barren and self.convention.no_relevant != "skip":
-            value = {"zero": 0, "one": 1}[self.convention.no_relevant]
-            said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
-        return (*said, *self.info.values())
 
     def renamed(self, name: str | None) -> Evaluation:
         """Return the evaluation under another system name.
@@ -286,7 +119,7 @@ class Evaluation:
             if label in mine_bound and mine_bound[label] != one:
                 differences.append(f"{label} means {mine_bound[label]} in one and {one} in the other")
         if self.judgments_digest != other.judgments_digest:
-            digests = [f"digest {each.judgments_digest[:12]} over {_size(each)}" for each in (self, other)]
+            digests = [f"digest {each.judgments_digest[:12]} over {each.size}" for each in (self, other)]
             differences.append(
                 f"the judgments differ ({digests[0]} in one, {digests[1]} in the other){self._remedy(other)}"
             )
@@ -418,7 +251,7 @@ class Evaluation:
             the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
             first (``pandas.cut``, ``pandas.qcut``).
         confidence_level : float, optional
-            Between 0 and 1: adds the limits of `ci` for each mean, every slice on its own. Many slices make it likely
+            Between 0 and 1: adds the limits of ``ci`` for each mean, every slice on its own. Many slices make it likely
             that one looks unusual by chance.
 
         Returns
@@ -549,13 +382,6 @@ class Evaluation:
         notes += self.notes
         caption = escape("; ".join(notes))
         return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"
-
-
-def _size(evaluation: Evaluation) -> str:
-    """Say how many queries there are, and of how many they are a subset."""
-    whole = evaluation.whole
-    size = count((evaluation if whole is None else whole).n_queries, "query")
-    return size if whole is None else f"{evaluation.n_queries:,} of {size}"
 
 
 def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:

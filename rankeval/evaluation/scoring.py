@@ -186,7 +186,7 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
         name=name,
         errors=_errors(drawn, scores.shape)[keep] if drawn else None,
     )
-    if not evaluation.n_queries:
+    if not len(evaluation.queries):
         reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in evaluation.excluded.items())
         warn(
             f"no query is left ({reasons}), so every mean is nan: the convention's rules missing= and no_relevant= say "

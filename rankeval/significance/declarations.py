@@ -150,7 +150,7 @@ class _Declaration:
 
     @property
     def resamples(self) -> bool:
-        """Whether `n_resamples` and `rng` have a part in the result."""
+        """Whether ``n_resamples`` and ``rng`` have a part in the result."""
         return self.random_beyond < math.inf
 
     def is_random(self, n_queries: int) -> bool:
