@@ -124,6 +124,7 @@ CONTENTS = """
 :hidden:
 
 self
+own_data
 experiment_files
 cross_validation
 early_stopping
