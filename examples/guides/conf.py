@@ -127,6 +127,7 @@ self
 own_data
 experiment_files
 cross_validation
+tuning
 early_stopping
 looking
 explaining
