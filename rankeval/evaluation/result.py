@@ -142,8 +142,9 @@ class Evaluation(QueryScores):
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
 
-        Nothing is scored again. Counts, notes and the digest of the judgments are those of the chosen queries, and
-        ``notes`` says that this is a subset. All queries give the evaluation itself.
+        Nothing is scored again: a rule that looks at all judgments (``unjudged="highest"``) looked at all of them.
+        Counts, notes and the digest of the judgments are those of the chosen queries, and ``notes`` says that this is a
+        subset. All queries give the evaluation itself.
 
         Parameters
         ----------
