@@ -125,10 +125,15 @@ def test_a_csv_may_be_packed_separated_by_tabs_and_longer_than_one_block():
             {"clicks": [1, None, 0, 2, 1, 0]},
             {},
             FileFormatError,
-            "row 1 has no number|line 3, column clicks: exp",
+            "row 1 has no number|line 3, column clicks: expected a label, a finite number, found ''",
         ),
         ({"clicks": list("abcdef")}, {}, FileFormatError, "clicks.*(expected numbers, found 'a'|line 2 has 'a')"),
-        ({"clicks": [1, float("inf"), 0, 2, 1, 0]}, {}, InvalidInput, "row 1 is inf"),
+        (
+            {"clicks": [1, float("inf"), 0, 2, 1, 0]},
+            {},
+            InvalidInput,
+            "row 1 is inf|line 3, column clicks: .* found 'inf'",
+        ),
     ],
 )
 def test_a_table_that_does_not_fit_says_which_column_and_what_to_do(write, change, names, error, said):

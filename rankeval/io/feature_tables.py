@@ -241,10 +241,13 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
         found = _parsed(column, source)
         if isinstance(found, str):
             raise FileFormatError(f"{source.path}: the label {name!r} is no column of numbers ({found})")
-        missing = np.isnan(found)
-        if missing.any():
-            place = source.place(int(np.argmax(missing)))
-            raise FileFormatError(f"{source.path}, {place}, column {name}: expected a label, found none")
+        finite = np.isfinite(found)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise FileFormatError(
+                f"{source.path}, {source.place(row)}, column {name}: expected a label, a finite number, found "
+                f"{column[row].as_py()[:40]!r}"
+            )
         return whole(found)
     label: NDArray[Any] = _named(source, lambda: whole(value_column(column, name)))
     return label

@@ -86,7 +86,8 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
 def _parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
     try:
         schema = pq.read_schema(file)
-    except (pa.ArrowException, OSError) as error:
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
 
     def columns(names: Sequence[str]) -> pa.Table:
@@ -96,7 +97,7 @@ def _parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
             raise FileFormatError(f"{path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
 
     _check_unique(schema.names, path)
-    return TableSource(path, dict(zip(schema.names, schema.types, strict=True)), columns, lambda row: f"row {row + 1}")
+    return TableSource(path, kinds, columns, lambda row: f"row {row + 1}")
 
 
 def _delimited(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from fuzz import plain_readers as plain
 
 import rankeval as rk
-from rankeval.datasets import load_letor
+from rankeval.datasets import load_letor, load_table
 from rankeval.experiment.cache import read_cached
 from rankeval.experiment.config import load_config
 from rankeval.ledger import discovery
@@ -32,6 +32,7 @@ LETOR = b"".join(b"%d qid:%d 1:0.5 3:%d.25 #docid = D%d\n" % (row % 3, row // 4,
 ROWS = b"".join(b"%d 1:0.5 3:%d\n" % (row % 3, row) for row in range(24))
 CSV_QRELS = b"qid,docid,relevance\n" + b"".join(b'q%d,"d%d",%d\n' % (row // 4, row, row % 3) for row in range(24))
 CSV_RUN = b"qid,docid,score,note\n" + b"".join(b"q%d,d%d,%d.5,x\n" % (row // 4, row, 90 - row) for row in range(24))
+CSV_TABLE = b"q,y,x,flag\n" + b"".join(b"q%d,%d,%d.25,true\n" % (row // 4, row % 3, row) for row in range(24))
 JSONL = b"".join(b'{"qid": "q%d", "docid": "d%d", "score": %d.5}\n' % (row // 4, row, row) for row in range(24))
 JSONL_QRELS = b"".join(b'{"qid": %d, "docid": %d, "relevance": %d}\n' % (row // 4, row, row % 3) for row in range(24))
 ZSCORES = b"".join(b"q%d %s 0.%d 0.1\n" % (row // 2, [b"map", b"P_5"][row % 2], row) for row in range(12))
@@ -91,6 +92,11 @@ def letor_rows(path: Path) -> Rows:
         cells = {names[column]: value for column, value in zip(row.indices, row.data, strict=True) if value}
         rows.append((float(data.y[at]), str(data.qid[at]), cells))
     return rows
+
+
+def table_rows(path: Path) -> Rows:
+    data = load_table(path, qid="q", label="y", features=["x", "flag"])
+    return list(zip(data.qid.tolist(), data.y.tolist(), data.X["x"], data.X["flag"], strict=True))
 
 
 def plain_letor(data: bytes) -> Rows:
@@ -217,7 +223,9 @@ def all_kinds(folder: Path) -> list[Kind]:
     """Return the kinds; the examples of some are made in a folder."""
     ledger = guarded(folder)
     ids = {"qid": [f"q{row // 4}" for row in range(24)], "docid": [f"d{row}" for row in range(24)]}
-    kept = json.dumps({"params": {"a": 1.5}, "search": {"columns": ["x"], "rows": [[1.0]]}, "seconds": 2.5}).encode()
+    search = {"columns": ["x"], "rows": [[1.0]]}
+    kept = json.dumps({"params": {"a": 1.5}, "search": search, "seconds": 2.5, "n_iterations": 7}).encode()
+    features = {"x": [row / 8 for row in range(24)], "flag": [row % 2 == 0 for row in range(24)]}
     csv_plain = partial(plain.table, delimiter=",", value="relevance")
     tsv_plain = partial(plain.table, delimiter="\t", value="score")
     rows_beside = (("rows.query", b"4\n4\n8\n8\n"),)
@@ -237,6 +245,9 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("qrels.jsonl", JSONL_QRELS, partial(qrels_rows, form="jsonl"), partial(plain.jsonl, value="relevance")),
         Kind("run.parquet", parquet_bytes(**ids, score=[float(row) for row in range(24)]),
              partial(run_rows, form="parquet"), partial(plain.parquet, value="score"), strict=False),
+        Kind("table.csv", CSV_TABLE, table_rows),
+        Kind("table.parquet", parquet_bytes(q=ids["qid"], y=[row % 3 for row in range(24)], **features), table_rows,
+             strict=False),
         Kind("run.gz", gzip.compress(RUN, mtime=0), partial(run_rows, form="trec"),
              partial(plain.packed, how="gzip", inner=plain.run)),
         Kind("qrels.zst", pa.Codec("zstd").compress(QRELS, asbytes=True), partial(qrels_rows, form="trec"),

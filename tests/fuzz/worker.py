@@ -92,7 +92,7 @@ def main(first: int, last: int, at: int) -> None:
             kind = kinds[number % len(kinds)]
             os.pwrite(at, b"%12d" % number, 0)
             content = mutated(kind.example, random.Random(f"{SEED}-{number}"))  # noqa: S311 - no secret
-            inside = folder / str(number % 50)
+            inside = folder / str(number % len(kinds))  # files of one kind are no neighbours of another's
             inside.mkdir(exist_ok=True)
             signal.alarm(SECONDS)
             found = complaint(kind, content, inside)
