@@ -22,7 +22,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
-from rankeval.model_selection import boosters, nesting
+from rankeval.model_selection import boosters, nesting, threads
 from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out
@@ -43,6 +43,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     `fit` takes the query of each row from ``qid=`` (routed by default), ``group=``, a pandas index level or a column
     named "qid", which is then no feature. LightGBM, XGBoost and CatBoost get the queries in their own ways, by
     ascending id; other estimators are fitted to the rows.
+
+    Up to a million cells (rows times features), LightGBM, XGBoost, OpenMP and BLAS take one thread, unless a parameter
+    such as ``n_jobs``, a variable such as OMP_NUM_THREADS or ``threadpool_limits`` says how many.
 
     Parameters
     ----------
@@ -192,7 +195,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
         rows = TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids))
         rows, watch = self._hold_out(rows, validation)
-        self.estimator_, self.n_iterations_ = nesting.fitted(boosters.cloned(self.estimator), rows, watch)
+        estimator = boosters.cloned(self.estimator)
+        with threads.few(estimator, features):
+            self.estimator_, self.n_iterations_ = nesting.fitted(estimator, rows, watch)
         self.validation_score_ = None if watch is None else watch.best
         return self
 
@@ -221,7 +226,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
         methods = [method for method in ("predict_proba", "decision_function") if hasattr(self.estimator_, "classes_")]
-        return responses(self.estimator_, features, [*methods, "predict"])
+        with threads.few(self.estimator_, features):
+            return responses(self.estimator_, features, [*methods, "predict"])
 
     # scikit-learn has no types, nor has its decorator.
     @available_if(_if_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
@@ -239,7 +245,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             Probabilities, in the order of ``classes_``.
         """
         check_is_fitted(self, "estimator_")
-        found: NDArray[np.float64] = self.estimator_.predict_proba(self._features(X, reset=False))
+        features = self._features(X, reset=False)
+        with threads.few(self.estimator_, features):
+            found: NDArray[np.float64] = self.estimator_.predict_proba(features)
         return found
 
     # As above.
@@ -258,7 +266,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             Confidences.
         """
         check_is_fitted(self, "estimator_")
-        found: NDArray[np.float64] = self.estimator_.decision_function(self._features(X, reset=False))
+        features = self._features(X, reset=False)
+        with threads.few(self.estimator_, features):
+            found: NDArray[np.float64] = self.estimator_.decision_function(features)
         return found
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:

@@ -1,0 +1,131 @@
+"""One thread for small data, unless told otherwise.
+
+Threads that wait for each other keep their cores busy. On small data they wait more than they work, and beside other
+processes they wait longest. `tests/benchmarks/bench_threads.py`, on two cores, all threads against one, 50 trees:
+
+    cells        LightGBM      XGBoost       CatBoost      HistGradientBoosting
+                 wall   CPU    wall   CPU    wall   CPU    wall   CPU
+       10,000    13.8   20     2.7    3.8    1.1    1.2    6.1    7.6
+      100,000     3.9    4     5.7    6.8    1.2    1.2    1.7    2.9
+    1,000,000     2.1    2     6.1    5.9    0.5    1.0    9.1    9.7
+
+(The machine had neighbours, as shared ones have.) CatBoost's threads sleep while they wait, so it is left alone. One
+thread takes at most 2.4 seconds for a million cells there, so little is lost where a second core is free.
+
+LightGBM and XGBoost read their own parameter, which is set for the time of a call. OpenMP and BLAS, as in
+HistGradientBoosting and Ridge, are limited by threadpoolctl.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from rankeval.model_selection import boosters, nesting
+
+SMALL = 1_000_000
+"""The greatest number of cells, rows times features, for which one thread is taken."""
+
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OMP_THREAD_LIMIT",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+"""Variables by which a user says how many threads to take; joblib sets some of them in its workers."""
+
+_PARAMS = {
+    "lightgbm": ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"),
+    "xgboost": ("n_jobs", "nthread"),
+}
+_BLAS_AT_MOST = 64  # OpenBLAS is built for so many threads, whatever the number of cores
+
+_limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
+_lock = Lock()
+_holders: dict[int, int] = {}  # calls at work, by id of the estimator: predictions may run in several threads of Python
+
+
+@contextmanager
+def few(estimator: Any, X: Any) -> Iterator[None]:
+    """Take one thread inside, if the data is small and nobody said how many to take.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator that works on X.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+    """
+    cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
+    if cells > SMALL or any(os.environ.get(name) for name in VARIABLES):
+        yield
+        return
+    with ExitStack() as stack:
+        if not _limited.get():
+            pools = _pools()
+            if _told(pools):
+                yield
+                return
+            stack.enter_context(pools.limit(limits=1))
+            stack.callback(_limited.reset, _limited.set(True))
+        stack.enter_context(_one_thread(nesting.last_of(estimator)))
+        yield
+
+
+def _pools() -> Any:
+    """Return the pools of the loaded libraries; looked for again only if modules were loaded, as it takes 2 ms."""
+    return _pools_of(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _pools_of(_n_modules: int) -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _told(pools: Any) -> bool:
+    """Say whether a pool has less threads than there are cores: an enclosing ``threadpool_limits`` wins."""
+    import joblib
+
+    cores = joblib.cpu_count()
+    most = {"openmp": cores, "blas": min(cores, _BLAS_AT_MOST)}
+    return any(pool.num_threads < most.get(pool.user_api, 0) for pool in pools.lib_controllers)
+
+
+@contextmanager
+def _one_thread(estimator: Any) -> Iterator[None]:
+    """Give LightGBM or XGBoost one thread, if its parameters do not say how many."""
+    library = boosters.library(estimator)
+    names = _PARAMS.get(library, ())
+    with _lock:
+        params = estimator.get_params() if names and id(estimator) not in _holders else {}
+        if not names or any(params.get(name) is not None for name in names):
+            names = ()
+        else:
+            _holders[id(estimator)] = _holders.get(id(estimator), 0) + 1
+            _set(estimator, library, 1)
+    try:
+        yield
+    finally:
+        if names:
+            with _lock:
+                _holders[id(estimator)] -= 1
+                if not _holders[id(estimator)]:
+                    del _holders[id(estimator)]
+                    _set(estimator, library, None)
+
+
+def _set(estimator: Any, library: str, threads: int | None) -> None:
+    estimator.n_jobs = threads
+    if library == "xgboost" and estimator.__sklearn_is_fitted__():
+        # Its trees keep the number that they were grown with, and predict with it.
+        estimator.get_booster().set_param({"nthread": threads or 0})
