@@ -103,6 +103,22 @@ def test_a_csv_may_be_packed_separated_by_tabs_and_longer_than_one_block():
     assert data.qid.tolist() == frame["q"].astype(str).tolist()
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_csv_without_quotes_is_read_as_one_with_them(end):
+    """Arrow reads the one and Python the other; blank lines, blanks and marks of the byte order count in neither."""
+    rows = ["q,y,x,note", "a,1, 0.1,", "", "ä,0,1e-3,x y", "b,2,,z", "b,0,-4,"]
+    Path("plain.csv").write_bytes(b"\xef\xbb\xbf" + end.join(rows).encode())
+    Path("quoted.csv").write_bytes(end.join([*rows[:-1], 'b,0,-4,""']).encode())
+    plain, quoted = (load_table(f"{name}.csv", qid="q", label="y", features=["x"]) for name in ("plain", "quoted"))
+    assert plain.qid.tolist() == quoted.qid.tolist() == ["a", "ä", "b", "b"]
+    assert plain.y.tolist() == quoted.y.tolist() == [1, 0, 2, 0]
+    np.testing.assert_array_equal(plain.X["x"], quoted.X["x"])
+    np.testing.assert_array_equal(plain.X["x"], [0.1, 1e-3, np.nan, -4])
+    for path in ("plain.csv", "quoted.csv"):
+        with pytest.raises(FileFormatError, match="line 4 has 'x y'"):
+            load_table(path, qid="q", label="y", features=["note"])
+
+
 @pytest.mark.parametrize("write", [parquet, csv])
 @pytest.mark.parametrize(
     ("change", "names", "error", "said"),

@@ -198,15 +198,25 @@ def _with_nan(column: pa.ChunkedArray) -> Numbers:
 
 def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
     """Return the numbers, or true and false, that texts stand for; or the first text that is none."""
-    cells = pc.utf8_trim_whitespace(column)
-    cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+    found = _cast(column, pa.float64())
+    if found is not None:
+        return found
+    trimmed = pc.utf8_trim_whitespace(column)
     for kind in (pa.float64(), pa.bool_()):
-        try:
-            return _with_nan(cells.cast(kind).cast(pa.float64()))
-        except pa.ArrowInvalid:
-            continue
-    row = next(row for row, cell in enumerate(cells.to_pylist()) if cell is not None and not _parses(cell))
+        found = _cast(trimmed, kind)
+        if found is not None:
+            return found
+    row = next(row for row, cell in enumerate(trimmed.to_pylist()) if cell and not _parses(cell))
     return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
+
+
+def _cast(cells: pa.ChunkedArray, kind: pa.DataType) -> Numbers | None:
+    """Return texts as numbers, NaN for empty ones; None if one is of another kind."""
+    cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+    try:
+        return _with_nan(cells.cast(kind).cast(pa.float64()))
+    except pa.ArrowInvalid:
+        return None
 
 
 def _parses(cell: str) -> bool:

@@ -246,6 +246,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("run.parquet", parquet_bytes(**ids, score=[float(row) for row in range(24)]),
              partial(run_rows, form="parquet"), partial(plain.parquet, value="score"), strict=False),
         Kind("table.csv", CSV_TABLE, table_rows),
+        Kind("quoted.csv", CSV_TABLE.replace(b"true", b'"true"'), table_rows),
         Kind("table.parquet", parquet_bytes(q=ids["qid"], y=[row % 3 for row in range(24)], **features), table_rows,
              strict=False),
         Kind("run.gz", gzip.compress(RUN, mtime=0), partial(run_rows, form="trec"),
