@@ -1,14 +1,11 @@
-"""Judgments and rankings of other tools: the rows that the tool means, or an error; the packages are real if installed.
+"""Judgments and rankings of other tools: the rows that the tool means, or an error.
 
-PyTerrier needs Java, and ranx is not in the test extra because numba and llvmlite take 200 MB. So frames have
-PyTerrier's documented columns, and classes here have the attributes of ranx; the test of ranx itself is skipped where
-it is not installed, and passes with ranx 0.3.21.
+The packages are real, but for PyTerrier, which needs Java: frames here have the columns that it documents.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import ir_datasets
 import ir_measures
@@ -16,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import pytrec_eval
+import ranx
 
 import rankeval as rk
 from rankeval.collection.qrels import as_qrels
@@ -205,31 +203,8 @@ def test_dicts_of_pytrec_eval(tmp_path: Path):
         assert means_the_same(pytrec_eval.parse_qrel(qrels), pytrec_eval.parse_run(run))
 
 
-class _OfRanx:
-    """The methods of ranx.Qrels and ranx.Run that are used."""
-
-    def __init__(self, held, name=None):
-        self.held, self.name = held, name
-
-    def to_dict(self):
-        return self.held
-
-    def get_doc_ids_and_scores(self):
-        return list(self.held.values())
-
-
-class RanxQrels(_OfRanx):
-    qrels = property(lambda self: self.held)
-
-
-class RanxRun(_OfRanx):
-    run = property(lambda self: self.held)
-
-
-@pytest.mark.parametrize("tool", ["stand-in", "ranx"])
-def test_objects_of_ranx(tool):
+def test_objects_of_ranx():
     """Qrels and Run with its name; one for the other is refused, and so are their frames."""
-    ranx = pytest.importorskip("ranx") if tool == "ranx" else SimpleNamespace(Qrels=RanxQrels, Run=RanxRun)
     truth, ranking = ranx.Qrels(JUDGMENTS), ranx.Run(SCORES, name="bm25")
     assert means_the_same(truth, ranking)
     assert rk.evaluate(truth, ranking, measures="RR").name == as_run(ranking).name == "bm25"
@@ -238,5 +213,4 @@ def test_objects_of_ranx(tool):
         as_qrels(ranking)
     with pytest.raises(InvalidInput, match=r"expected Run of ranx, found its .*Qrels"):
         rk.evaluate(truth, truth)
-    if tool == "ranx":
-        assert means_the_same(truth.to_dataframe(), ranking.to_dataframe())
+    assert means_the_same(truth.to_dataframe(), ranking.to_dataframe())
