@@ -71,7 +71,7 @@ def interrupt(guard, monkeypatch, act):
 ODD = (None, 3, 1.5, b"x", [], {}, object())
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
 def test_odd_arguments_are_refused_by_name(guard, test, value):
     """In one line of our own, whatever stands for a plan, a collection or a ledger."""
     plan = guard.freeze(test, systems=systems(test.content, 0, 1), baseline="s0")

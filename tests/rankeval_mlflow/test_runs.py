@@ -269,7 +269,7 @@ def test_a_frame_is_no_evaluation(small):
         rkm.log_evaluation(small().per_query)
 
 
-@pytest.mark.parametrize("value", [None, 3, b"x", [], object()], ids=repr)
+@pytest.mark.parametrize("value", [None, 3, b"x", [], object()], ids=lambda value: type(value).__name__)
 def test_odd_runs_are_refused_by_name(value):
     """In one line of our own, and before a store is asked."""
     with pytest.raises(InvalidInput, match=r"^run_id is [^\n]*; expected a run's id"):
