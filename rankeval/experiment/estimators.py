@@ -41,6 +41,7 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
         estimator = _made(step, ("fit", "predict"), key, seed)
     else:
         estimator = _pipeline(config.steps or [], key, seed)
+        _check_names(estimator, [*config.params, *first_values(config)], key)
         estimator = _with_params(estimator, config.params, key)
     searched = first_values(config)
     _with_params(estimator, searched, key)  # a misspelt one is found before an hour of search
@@ -92,6 +93,17 @@ def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
         if "__" in name or name in {"steps", "memory", "verbose", "transform_input"}:
             raise ConfigError(f"{key}.steps: scikit-learn takes no step called {name!r}: choose another name")
     return Pipeline(list(zip(names, made, strict=True)))
+
+
+def _check_names(pipeline: Any, names: Iterable[str], key: str) -> None:
+    """Raise if a parameter of a step is called without its step."""
+    own = pipeline.get_params(deep=False)
+    for name in names:
+        if "__" in name or name in own:
+            continue
+        meant = [f"{step}__{name}" for step, one in pipeline.steps if name in one.get_params()]
+        hint = f"write {' or '.join(meant)}" if meant else "parameters of a step are written step__parameter"
+        raise ConfigError(f"{key}: a Pipeline has no parameter {name!r}; {hint}")
 
 
 def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:

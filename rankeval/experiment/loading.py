@@ -113,10 +113,6 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
         return partial(_load_bound, data, bound)
     if data.loader == "digits":
         return partial(_load_bound, data, _bound(datasets.load_digits_retrieval, data))
-    if ":" not in data.loader and "." not in data.loader:
-        raise ConfigError(
-            f'data.loader: {data.loader!r} is none of "parquet", "csv", "tsv", "letor", "digits" or "module:function"'
-        )
     function = import_object(data.loader, key="data.loader")
     check_loader(function, data.loader)
     return partial(_load_bound, data, _bound(function, data))

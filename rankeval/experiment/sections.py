@@ -11,10 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.io.limits import limits_of
 from rankeval.io.table_source import FORMATS
 from rankeval.tracking import find_tracker
+
+LOADERS = (*FORMATS, "letor", "digits")
+"""Loaders with a name; others are functions of the user's own."""
 
 
 class Section(BaseModel):
@@ -50,6 +54,13 @@ class DataConfig(Section):
     def is_table(self) -> bool:
         """Whether the loader reads a table with named columns."""
         return self.loader in FORMATS
+
+    @field_validator("loader")
+    @classmethod
+    def _known(cls, loader: str) -> str:
+        if loader not in LOADERS and ":" not in loader and "." not in loader:
+            raise ValueError(f'{unknown("loader", loader, LOADERS)} One of your own is written "module:function"')
+        return loader
 
     @field_validator("limits")
     @classmethod

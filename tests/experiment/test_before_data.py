@@ -87,7 +87,9 @@ def test_the_trace_is_left_if_all_is_right():
             "rankers.third.steps: two steps are called 'ridge'",
         ),
         ({"third": {"steps": [{"estimator": SCALER, "name": "a__b"}, RIDGE]}}, "takes no step called 'a__b'"),
-        ({"third": {"steps": [SCALER, RIDGE], "params": {"alpha": 1}}}, "rankers.third: Pipeline .*'alpha'"),
+        ({"third": {"steps": [SCALER, RIDGE], "params": {"alpha": 1}}}, "no parameter 'alpha'; write ridge__alpha"),
+        ({"third": {"steps": [SCALER, RIDGE], "grid": {"beta": [1]}}}, "no parameter 'beta'; parameters of a step are"),
+        ({"data": {"loader": "parkett", "qid": "q"}}, "data.loader: unknown loader 'parkett'; did you mean 'parquet'"),
         ({"third": {"steps": [SCALER, RIDGE], "grid": {"ridge__alhpa": [1]}}}, "rankers.third: Pipeline .*'alhpa'"),
         (
             {"third": {"estimator": RIDGE, "early_stopping_rounds": 3}},

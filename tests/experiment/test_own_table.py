@@ -48,7 +48,6 @@ cv: {n_splits: 2}
 tracking: off
 """
 FIXED = {"n_estimators": 60, "learning_rate": 0.3, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
-SPLIT = {"train": range(40), "vali": range(40, 60), "test": range(60, 90)}
 
 
 @pytest.fixture
@@ -197,3 +196,21 @@ def test_too_many_folds_are_counted_in_queries():
     raw = {**yaml.safe_load(EXPERIMENT), "guard": "off", "cv": {"n_splits": 41}}
     with pytest.raises(ConfigError, match=r"cv.n_splits: found 41 folds for 40 queries of the dev part"):
         run_experiment(raw)
+
+
+def test_a_validation_part_as_long_as_the_training_part_is_watched_whole(table):
+    """A search of scikit-learn cuts whatever is as long as X, and it fits in two processes here."""
+    number = table["query_id"].str.removeprefix("q-").astype(int)
+    table["part"] = np.select([number < 40, number < 80], ["train", "vali"], "test")
+    table.to_parquet("clicks.parquet")
+    config = load_config("clicks.yaml", ["guard=off", "n_jobs=2"])
+    parts = load_parts(config, watched=True)
+    assert len(parts.dev) == len(parts.validation)
+    for candidate in run_experiment(config).facts.candidates:
+        params = {key: value for key, value in candidate.params.items() if key not in FIXED}
+        by_hand = rk.QueryRanker(
+            LGBMRanker(**FIXED, **params, random_state=0), early_stopping_rounds=5, eval_measure="nDCG@5"
+        )
+        watched = (parts.validation.X, parts.validation.y)
+        by_hand.fit(parts.dev.X, parts.dev.y, qid=parts.dev.qid, eval_set=watched, eval_qid=parts.validation.qid)
+        assert candidate.n_iterations == by_hand.n_iterations_

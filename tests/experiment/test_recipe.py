@@ -185,7 +185,7 @@ def test_a_loader_of_ones_own_stands_in_the_working_directory():
     ("data", "said"),
     [
         ({"loader": "letor"}, "missing a required argument: 'path': set data.path"),
-        ({"loader": "digitz"}, 'none of "parquet", "csv", "tsv", "letor", "digits" or "mod'),
+        ({"loader": "digitz"}, "data.loader: unknown loader 'digitz'; did you mean 'digits'"),
         ({"loader": "no_such_module:load"}, "cannot import 'no_such_module:load'"),
         ({"loader": "json:no_such"}, "the module 'json' has no 'no_such'"),
         ({"loader": "digits", "arguments": {"n_querys": 3}}, "n_querys"),
