@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from rankeval.experiment.sections import Section
 from rankeval.measures import measure
 
+_BOUND = 2**62
 RANGES = ("int", "float", "log_float")
 """Names of distributions: whole numbers, numbers, and numbers whose logarithm is uniform."""
 
@@ -56,7 +57,9 @@ def _check_distribution(name: str, given: Any) -> None:
     (kind, bounds), *_ = given.items()
     number = int if kind == "int" else Real
     if not (isinstance(bounds, list) and len(bounds) == 2 and all(_is(number, bound) for bound in bounds)):
-        raise ValueError(f"{name} is {given!r}: expected two {'whole numbers' if kind == 'int' else 'numbers'}")
+        raise ValueError(
+            f"{name} is {given!r}: expected two {'whole numbers' if kind == 'int' else 'numbers'} below 2^62"
+        )
     low, high = bounds
     if not low < high:
         raise ValueError(f"{name} is {given!r}: the first number must be below the second")
@@ -65,7 +68,8 @@ def _check_distribution(name: str, given: Any) -> None:
 
 
 def _is(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    return is_number and -_BOUND < value < _BOUND  # false for nan and infinity, of which nothing can be drawn
 
 
 class RankerConfig(Section):

@@ -7,23 +7,18 @@ look: you may run the same file as often as you like.
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.evaluation import Evaluation
+from rankeval.experiment.artifacts import artifacts_of
 from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached
 from rankeval.experiment.checks import Checked, check_experiment
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
@@ -32,7 +27,7 @@ from rankeval.experiment.loading import Parts, split
 from rankeval.experiment.tracked import track
 from rankeval.experiment.tuning import TunedCandidate, tune
 from rankeval.io.opening import write_atomically
-from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline, report_for_experiment
+from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline
 from rankeval.tracking import LoggedData, TrackedRun
 
 if TYPE_CHECKING:
@@ -183,7 +178,7 @@ def run_experiment(
     opened = open_test(config, part, scores)
     facts = _facts(config, opened, parts, data, tuned)
     steps.next("writing the report")
-    artifacts = _artifacts(facts, parts.test, scores)
+    artifacts = artifacts_of(facts, parts.test, scores)
     for path, content in artifacts.items():
         target = config.directory / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -300,23 +295,3 @@ def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) 
         confidence_level=config.comparison.confidence_level,
     ).table
     return table.drop(columns=["p_value", "p_adjusted", "detectable_difference"])
-
-
-def _artifacts(
-    facts: ExperimentFacts, test: RankingData, scores: Mapping[str, NDArray[np.float64]]
-) -> dict[str, bytes]:
-    """Return the content of each file by its path."""
-    files = {f"predictions/{name}.parquet": _predictions(test, score) for name, score in scores.items()}
-    files["comparison.csv"] = facts.comparison.table.to_csv(index=False).encode()
-    files["experiment.yaml"] = facts.config.encode()
-    files["report.html"] = report_for_experiment(facts).encode()
-    return files
-
-
-def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
-    columns = {"qid": test.qid.tolist(), "relevance": test.y, "score": score}
-    if test.docid is not None:
-        columns["docid"] = test.docid.tolist()
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    return sink.getvalue()
