@@ -171,7 +171,7 @@ def evaluate(
         typer.Option(
             "--qrels-format",
             "-R",
-            help="Format of QRELS, by default told by content and suffix: {formats}.",
+            help="Format of QRELS; by default its content and suffix decide: {formats}.",
         ),
     ] = None,
     limit: LimitOptions = None,

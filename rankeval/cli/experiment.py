@@ -26,9 +26,9 @@ def run(
     ] = False,
     output: Annotated[KeysFormat, typer.Option("--format", help="How to print the keys.")] = KeysFormat.text,
 ) -> None:
-    """Run an experiment: tune on dev, freeze, open the test part once, compare, report, log.
+    """Run an experiment: tune on the training part, freeze, open the test part once, compare, report, log.
 
-    A config names functions and classes that are imported and called: it is as trusted as a script.
+    An experiment file names functions and classes, which are imported and called: trust it as you would trust a script.
     """
     if keys:
         _print_keys(output)

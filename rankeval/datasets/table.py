@@ -1,4 +1,4 @@
-"""Tables of the user's own (Parquet, CSV, TSV), whose columns are told by name, as `RankingData`."""
+"""Read tables of the user's own (Parquet, CSV, TSV) as `RankingData`, by the names of their columns."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def load_table(
     docid : str, optional
         The column of the document.
     features : sequence of str, optional
-        The columns of the features: numbers, true and false, or empty. By default all other columns that are; a warning
-        names those that are left out. Columns that are called like ids or labels, such as ``doc_id`` or ``rel``, are
-        features only if they are named here.
+        The columns of the features: numbers, true and false, or empty cells. By default all other columns of this kind,
+        and a warning names the columns left out. A column called like an id or a label, such as ``doc_id`` or ``rel``,
+        is a feature only if it is named here.
     format : {"parquet", "csv", "tsv"}, optional
-        By default told by content and suffix.
+        By default, the content and the suffix of the file decide.
     name : str, optional
         The data's name, by default the file's.
     limits : Limits
@@ -58,13 +58,13 @@ def load_table(
     Returns
     -------
     RankingData
-        X is a DataFrame with the names of the features; an empty cell is NaN. Ids are integers or text, and those of
-        CSV are text.
+        X is a DataFrame with the names of the features; an empty cell is NaN. Ids are integers or text; ids of CSV are
+        text.
 
     Raises
     ------
     InvalidInput
-        If there is no such file, or no column of numbers is left.
+        If there is no such file, or no column is left for a feature.
     UnknownName
         If there is no such column; the message has the nearest name.
     FileFormatError
@@ -117,19 +117,19 @@ def load_table_parts(
         The values of each part. By default ``train``; ``vali``, ``valid``, ``validation``, ``val`` or ``dev``; and
         ``test``. Values are compared as text, without case.
     others : {"error", "drop"}
-        Rows with any other value, or none, are refused, or left out with a warning.
+        "error" refuses a table with a row of another value or of none; "drop" leaves such rows out with a warning.
 
     Returns
     -------
     dict of str to RankingData
-        The parts ``train``, ``vali`` and ``test`` that are there, as of `load_letor_parts`.
+        Those of the parts ``train``, ``vali`` and ``test`` that have rows, as `load_letor_parts` returns them.
 
     Raises
     ------
     InvalidInput
         If a row belongs to no part, a query has rows in two parts, or a value stands for two parts.
     UnknownName, FileFormatError, LimitExceeded
-        As `load_table`.
+        As in `load_table`.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def read_table(
     if not table.left_out:
         return table, []
     reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
-    return table, [f"columns that are no features: {reasons}; name the features to choose others"]
+    return table, [f"columns that are no features: {reasons}; list the features to choose others"]
 
 
 def split_table(
@@ -209,8 +209,8 @@ def split_table(
         if others == "error":
             known = ", ".join(part_of)
             raise InvalidInput(
-                f"{where}: found {found}; the parts are told by {known}: name the values of train, validation and "
-                "test, or leave such rows out by others: drop"
+                f"{where}: found {found}; the known values are {known}: name the values of train, validation and "
+                "test, or leave such rows out (others: drop)"
             )
         notes.append(f"left out {found}")
     row_part = np.array([of_value[value] or "" for value in values], dtype=object)

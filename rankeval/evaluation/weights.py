@@ -55,7 +55,7 @@ def query_weights(
         if long and _may_be_by_row(weights, joined) and not np.array_equal(values, _weights_of_rows(weights, joined)):
             raise InvalidInput(
                 "weights: this Series may be by row or by query, and the two differ; give weights.to_numpy() for one "
-                "weight a row, weights.to_dict() for one a query"
+                "weight per row, weights.to_dict() for one per query"
             )
     if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
         raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
@@ -97,7 +97,7 @@ def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
     rows = columns.labels(weights, "weights").astype(np.float64)
     if len(rows) != len(joined.score):
         raise InvalidInput(
-            f"weights: expected one a row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+            f"weights: expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
         )
     rows = rows if joined.order is None else rows[joined.order]
     filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]

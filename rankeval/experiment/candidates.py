@@ -19,7 +19,7 @@ RANGES = ("int", "float", "log_float")
 class StepConfig(Section):
     """One step of a Pipeline. A step may also be written as its import path alone."""
 
-    estimator: str = Field(description="import path of a class: the last step has fit and predict, others transform")
+    estimator: str = Field(description="import path of a class; the last step has fit and predict, others transform")
     params: dict[str, Any] = Field(default_factory=dict, description="fixed parameters")
     name: str | None = Field(
         default=None, description="if not given, the name of the class in small letters, as of make_pipeline"
@@ -27,9 +27,9 @@ class StepConfig(Section):
 
 
 class SearchConfig(Section):
-    """A random search: candidates are drawn with the seed of the experiment."""
+    """A random search, instead of grid: draws combinations with the seed of the experiment."""
 
-    n_iter: Annotated[int, Field(ge=1)] = Field(default=10, description="number of candidates to try")
+    n_iter: Annotated[int, Field(ge=1)] = Field(default=10, description="number of combinations to draw")
     distributions: dict[str, Any] = Field(
         description="by parameter: a list of values; {int: [low, high]}, both included; {float: [low, high]}; or "
         "{log_float: [low, high]}, uniform in its logarithm"
@@ -75,7 +75,7 @@ def _is(kind: type, value: Any) -> bool:
 class RankerConfig(Section):
     """One candidate: an estimator or the steps of a Pipeline, its parameters, and what to search.
 
-    In a Pipeline, parameters of a step are called as in scikit-learn: `step__parameter`.
+    In a Pipeline, the parameters of a step have the names of scikit-learn: `step__parameter`.
     """
 
     estimator: str | None = Field(default=None, description="import path of a class with fit and predict")

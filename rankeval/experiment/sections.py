@@ -43,7 +43,7 @@ class DataConfig(Section):
         default=None,
         min_length=1,
         description="columns of the features; if not given, all other columns of numbers that are not called like an "
-        "id or a label, and the report names those left out",
+        "id or a label; the report names them, and those left out",
     )
     arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
     limits: dict[str, int] = Field(
@@ -95,13 +95,16 @@ class SplitConfig(Section):
     salt: str = Field(default="", description="another text gives another test part")
     column: str | None = Field(default=None, description="column of the table that holds the part of each row")
     train: list[str] | None = Field(
-        default=None, description="its value, or list of values, for the training part; if not given: train"
+        default=None, description="value of that column for the training part, or list of values; if not given: train"
     )
     validation: list[str] | None = Field(
-        default=None, description="likewise for the validation part; if not given: vali, valid, validation, val, dev"
+        default=None, description="the same for the validation part; if not given: vali, valid, validation, val, dev"
     )
-    test: list[str] | None = Field(default=None, description="likewise for the test part; if not given: test")
-    others: Literal["error", "drop"] = Field(default="error", description="what happens to rows with any other value")
+    test: list[str] | None = Field(default=None, description="the same for the test part; if not given: test")
+    others: Literal["error", "drop"] = Field(
+        default="error",
+        description="rows with another value, or none: error refuses the table, drop leaves them out with a note",
+    )
     join_validation: bool = Field(
         default=False,
         description="true: the validation part always belongs to the training rows. false: if a ranker stops early, it "
@@ -132,7 +135,7 @@ class SplitConfig(Section):
 
 
 class CvConfig(Section):
-    """Cross-validation on the dev part, in folds of whole queries."""
+    """Cross-validation on the training rows, in folds of whole queries."""
 
     n_splits: Annotated[int, Field(ge=2)] = Field(default=5, description="number of folds")
     seed: int = Field(default=0, description="seed of the shuffle of queries")
@@ -167,7 +170,7 @@ class TrackingConfig(Section):
     host: str = Field(default="mlflow", description="an installed host; `rankeval doctor` lists them")
     uri: str | None = Field(
         default=None,
-        description="its address; if not given, the host's own default; null: as the host itself is set up",
+        description="its address; if not given, the host's own default; null: the address that the host is set to",
     )
     experiment: str | None = Field(default=None, description="if not given, the experiment's name")
 

@@ -154,7 +154,7 @@ def few_identifiable_queries(registration: Registration) -> Iterator[str]:
     content = registration.content
     if 2 * content.n_identifiable < content.n_queries:
         yield (
-            f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be told from others by their "
+            f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be recognised by their "
             "content. The rest are not recognised when they are used: give docid=, or features with more distinct "
             "values"
         )

@@ -1,9 +1,9 @@
 """Tables of features: Parquet, CSV and TSV, whose columns have names of the user's own.
 
-The caller says which columns hold query, label, document and part. The features are the columns that he names, or all
-others that are numbers. A column that is none is refused if it was named, and else left out with a reason. The trap is
-a column that looks like a feature: a label, an id or pandas' row number would tell a model what it must not know, so
-columns that are called like ids or labels are features only if they are named.
+The caller says which columns hold query, label, document and part. The features are the columns that the caller names,
+or all others that are numbers. A named column without numbers is refused; any other one is left out with a reason. The
+trap is a column that looks like a feature: a label, an id or pandas' row number would tell a model what it must not
+know, so columns that are called like ids or labels are features only if they are named.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_feature_table(
     features : sequence of str, optional
         The columns of the features; all others that are numbers if not given.
     format : {"parquet", "csv", "tsv"}, optional
-        By default told by content and suffix.
+        By default, the content and the suffix of the file decide.
     limits : Limits
         How far the file may expand, and how long a line may be.
 

@@ -131,7 +131,7 @@ def _query_weight(rows: TrainingRows, estimator: Any, otherwise: str) -> NDArray
     if len(odd):
         raise InvalidInput(
             f"sample_weight differs within query {rows.ids[odd[0]]!r}, and {type(estimator).__name__} takes one weight "
-            f"a query: repeat it on the query's rows. {otherwise}, LGBMRanker and regressors take a weight a row"
+            f"per query: repeat it on the query's rows. {otherwise}, LGBMRanker and regressors take a weight per row"
         )
     return rows.weight
 

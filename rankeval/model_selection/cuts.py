@@ -1,4 +1,4 @@
-"""Warn once when scikit-learn's splitters or its halving searches score some rows of a query without the others.
+"""Warn once if scikit-learn's splitters or its halving searches score some rows of a query without the others.
 
 A scorer is called with the rows of one fold, and they do not show if a query has other rows. The search around the call
 knows all rows. scikit-learn passes them to no scorer, so they are read where they are: every function of it that fits
@@ -40,7 +40,7 @@ _warned: set[tuple[str, str, int]] = set()
 
 
 def warn_of_cuts(scorer: object, estimator: Any, ids: NDArray[Any], bound: Bound | None) -> None:
-    """Warn if the search around this call scores only some rows of a query, once a search.
+    """Warn if the search around this call scores only some rows of a query, once per search.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _cut(fold: Mapping[str, Any], ids: NDArray[Any], bound: Bound | None) -> str
         return f"{said}use cv=rankeval.QueryKFold(...), or rankeval.QuerySplit(splitter) for any other splitter"
     return (
         f"{said}HalvingGridSearchCV and HalvingRandomSearchCV leave rows out unless they have another resource, such "
-        "as resource='estimator__n_estimators'; give a splitter that leaves rows out as rankeval.QuerySplit(splitter)"
+        "as resource='estimator__n_estimators'; wrap a splitter that leaves rows out: rankeval.QuerySplit(splitter)"
     )
 
 

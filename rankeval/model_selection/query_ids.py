@@ -187,7 +187,7 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     """
     column = np.asarray(values)
     if column.shape != codes.shape:
-        raise InvalidInput(f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one a row")
+        raise InvalidInput(f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one per row")
     first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.intp)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     odd = column != column[first][codes]

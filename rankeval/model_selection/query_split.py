@@ -127,7 +127,7 @@ class QuerySplit:
         if folds is not None and len(folds) != n_units:
             raise InvalidInput(
                 f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {n_units} "
-                "queries: give one a query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
+                "queries: give one per query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
             )
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:

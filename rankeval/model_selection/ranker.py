@@ -147,7 +147,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             To route it, call ``set_fit_request(groups=True)``.
         sample_weight : array-like of shape (n_rows,), optional
             The weight of each row, or of its query. If weights differ within a query, LGBMRanker, regressors and
-            classifiers use them by row. XGBRanker, and CatBoostRanker with most losses, take one weight a query.
+            classifiers use them by row. XGBRanker, and CatBoostRanker with most losses, take one weight per query.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
             A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
             it. A search passes it to every fit as it is.

@@ -106,7 +106,7 @@ def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
         return None
     weights = labels(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (rows,):
-        raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one a row")
+        raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))

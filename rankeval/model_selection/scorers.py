@@ -67,8 +67,8 @@ def make_scorer(
     metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
     ``sklearn.inspection.permutation_importance`` routes nothing: use bound ids or an index with it.
 
-    If a search of scikit-learn scores only some rows of a query, as with ``cv=5``, the scorer warns once a search, with
-    a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and `rankeval.QuerySplit` keep queries whole.
+    If a search of scikit-learn scores only some rows of a query, as with ``cv=5``, the scorer warns once per search,
+    with a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and `rankeval.QuerySplit` keep queries whole.
 
     Parameters
     ----------

@@ -94,7 +94,9 @@ def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
     rows = n_rows(X)
     labels = columns.labels(columns.as_column(y), "eval_set[1]")
     if labels.shape != (rows,):
-        raise InvalidInput(f"eval_set has {rows} rows of features, and labels of shape {labels.shape}: give one a row")
+        raise InvalidInput(
+            f"eval_set has {rows} rows of features, and labels of shape {labels.shape}: give one per row"
+        )
     if qid is not None:
         hint = f". {CUT}: give eval_qid=[ids]" if in_search() else ""
         try:
