@@ -61,7 +61,7 @@ class RankevalWarning(UserWarning):
 
 
 class QueryCutWarning(RankevalWarning):
-    """A search scores some rows of a query without the others: names what keeps queries whole."""
+    """A search scores some rows of a query without the others; the message says how to keep queries whole."""
 
 
 class Refusal(BaseException):

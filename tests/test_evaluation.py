@@ -136,7 +136,7 @@ def test_float_grades():
         ({"y_true": ["a", "b", "c"]}, "y_true: expected numbers"),
         ({"y_score": [[1], [2], [3]]}, r"y_score: expected one number a row, found an array of shape \(3, 1\)"),
         ({"qid": [1, None, 2]}, "qid: row 1 has no query id"),
-        ({"qid": [1.0, np.nan, 2.0]}, "qid: row 1 has no query id"),
+        ({"qid": [1.0, np.nan, 2.0]}, r"qid: row 1 has no query id \(found nan\)"),
         ({"qid": np.array([1, "1", 2], dtype=object)}, "several types"),
         ({"measures": []}, "at least one"),
         ({"convention": "trec_eval"}, "did you mean 'trec_eval-10' or 'trec_eval-9.0.8'"),

@@ -230,7 +230,7 @@ def test_values_of_parts_are_named_and_a_usual_word_may_be_named_for_another_par
         (
             ["train", "train", "w1", None, "test", "test"],
             {},
-            "2 rows in no part: 'w1', an empty cell; the parts",
+            "2 rows in no part: 'w1', an empty cell; the known values",
         ),
         (["a"] * 6, {"train": "a", "test": "A"}, "the value 'A' stands for train and for test"),
         (["train"] * 6, {"others": "dorp"}, "unknown value of others 'dorp'; did you mean 'drop'"),

@@ -210,7 +210,7 @@ class Evaluation(QueryScores):
         n : int
             How many queries; all if there are fewer.
         measure : str or Measure, optional
-            One of the measures; by default the first. If less is better by it (ARP), the highest scores are the worst.
+            One of the measures; by default the first. If lower is better (ARP), the highest scores are the worst.
 
         Returns
         -------
@@ -252,15 +252,15 @@ class Evaluation(QueryScores):
             the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
             first (``pandas.cut``, ``pandas.qcut``).
         confidence_level : float, optional
-            Between 0 and 1: adds the limits of ``ci`` for each mean, every slice on its own. Many slices make it likely
-            that one looks unusual by chance.
+            Between 0 and 1: adds the limits of ``ci`` for each mean of each slice. If there are many slices, one is
+            likely to look unusual by chance.
 
         Returns
         -------
         DataFrame of shape (n_slices, n_measures + 1)
             Index: the values, ascending, named as the attribute; queries without a value are the slice nan. Columns:
-            ``n_queries``, and each measure's declared aggregate (behind it ``<measure> ci_low`` and
-            ``<measure> ci_high``). A row has the numbers of the `subset` of its queries.
+            ``n_queries``, and each measure's declared aggregate (followed by ``<measure> ci_low`` and
+            ``<measure> ci_high`` if asked for). A row has the numbers of the `subset` of its queries.
 
         Raises
         ------

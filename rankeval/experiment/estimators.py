@@ -1,6 +1,6 @@
 """Make the rankers of an experiment: import classes, set parameters, and find all that is wrong with them.
 
-Nothing is fitted here. A misspelt parameter is found before any data is loaded where the class knows its parameters.
+Nothing is fitted here. A misspelt parameter is found before any data is loaded if the class lists its parameters.
 """
 
 from __future__ import annotations

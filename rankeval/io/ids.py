@@ -172,4 +172,4 @@ def refuse_missing(ids: NDArray[Any], what: str) -> None:
     missing = pd.isna(ids)
     if missing.any():
         row = int(np.argmax(missing))
-        raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found {ids[row]!r})")
+        raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found {ids[row : row + 1].tolist()[0]!r})")

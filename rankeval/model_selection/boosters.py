@@ -130,8 +130,9 @@ def _query_weight(rows: TrainingRows, estimator: Any, otherwise: str) -> NDArray
     odd = differing(rows.weight, rows.codes)
     if len(odd):
         raise InvalidInput(
-            f"sample_weight differs within query {rows.ids[odd[0]]!r}, and {type(estimator).__name__} takes one weight "
-            f"per query: repeat it on the query's rows. {otherwise}, LGBMRanker and regressors take a weight per row"
+            f"sample_weight differs within query {rows.ids[odd].tolist()[0]!r}, and {type(estimator).__name__} takes "
+            f"one weight per query: repeat it on the query's rows. {otherwise}, LGBMRanker and regressors take a "
+            "weight per row"
         )
     return rows.weight
 

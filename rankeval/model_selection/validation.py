@@ -323,8 +323,8 @@ def _refuse_cuts(folds: Folds, data: RankingData) -> None:
         cut[on_both_sides] = True
         if cut.any():
             raise InvalidInput(
-                f"split {number} of cv cuts query {queries[np.argmax(cut)]!r}: hold out all of its rows, or none; a "
-                "splitter given as cv is applied to queries"
+                f"split {number} of cv cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, or "
+                "none; a splitter given as cv is applied to queries"
             )
 
 

@@ -66,14 +66,14 @@ def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, lt
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
-        (XGBRanker(n_estimators=5, n_jobs=1), "XGBRanker takes one weight a query: .* XGBRegressor, LGBMRanker"),
-        (CatBoostRanker(**CATBOOST), "CatBoostRanker takes one weight a query: .* QueryRMSE"),
+        (XGBRanker(n_estimators=5, n_jobs=1), "XGBRanker takes one weight per query: .* XGBRegressor, LGBMRanker"),
+        (CatBoostRanker(**CATBOOST), "CatBoostRanker takes one weight per query: .* QueryRMSE"),
         (CatBoostRanker(loss_function="LambdaMart:metric=NDCG", **CATBOOST), "CatBoostRanker takes one weight"),
     ],
     ids=["xgboost", "catboost", "lambdamart"],
 )
 def test_a_library_without_weights_by_row_says_what_to_use(ranker, message, ltr, weight):
-    with pytest.raises(InvalidInput, match=f"sample_weight differs within query .*{message}"):
+    with pytest.raises(InvalidInput, match=f"sample_weight differs within query 'q[0-9]+', .*{message}"):
         rk.QueryRanker(ranker).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
     rk.QueryRanker(ranker).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=of_queries(ltr))
 
