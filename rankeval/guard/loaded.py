@@ -27,6 +27,7 @@ from rankeval.collection.run import Run, as_run
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.io.columns import as_column, scores
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import decode_array, encode_array
@@ -198,7 +199,10 @@ class LoadedCollection:
             takes_ids = "qid" in inspect.signature(model.predict).parameters
         except (TypeError, ValueError):  # a compiled method has no signature, and takes no ids
             takes_ids = False
-        return model.predict(X, qid=self.qid) if takes_ids else model.predict(X)
+        if takes_ids:
+            return model.predict(X, qid=self.qid)
+        # An index of predictions is compared with that of the rows, so they are not made an array here.
+        return model.predict(X) if ranking_methods(model) == ("predict",) else responses(model, X)
 
 
 def output_digest(outputs: Mapping[str, Hashes]) -> str:

@@ -21,6 +21,7 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
 from rankeval.model_selection.callers import in_search
@@ -28,7 +29,7 @@ from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out
 from rankeval.model_selection.query_ids import find, n_rows, require, without_ids
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
-from rankeval.model_selection.scorers import make_scorer, responses
+from rankeval.model_selection.scorers import make_scorer
 from rankeval.model_selection.stopping import stop
 from rankeval.model_selection.validation_part import refuse_cut, validation_part
 
@@ -225,9 +226,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
-        methods = [method for method in ("predict_proba", "decision_function") if hasattr(self.estimator_, "classes_")]
         with threads.few(self.estimator_, features):
-            return responses(self.estimator_, features, [*methods, "predict"])
+            return responses(self.estimator_, features)
 
     # scikit-learn has no types, nor has its decorator.
     @available_if(_if_inner_has("predict_proba"))  # type: ignore[untyped-decorator]

@@ -24,6 +24,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.io import columns
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -41,9 +42,6 @@ from rankeval.model_selection.query_ids import (
 )
 from rankeval.model_selection.stopping import stop
 
-RESPONSES = ("predict", "predict_proba", "decision_function")
-"""What scikit-learn calls the methods a score can come from."""
-
 
 def make_scorer(
     measures: str | Measure | Sequence[str | Measure],
@@ -55,7 +53,7 @@ def make_scorer(
     judgments: str | None = None,
     qid: Any = None,
     y: Any = None,
-    response_method: str | Sequence[str] = "predict",
+    response_method: str | Sequence[str] | None = None,
     name: str | None = None,
 ) -> QueryScorer:
     """Make a scorer of ranking measures for scikit-learn.
@@ -85,9 +83,10 @@ def make_scorer(
     y : Series or array-like of shape (n_rows,), optional
         The relevance of the rows of ``qid``, which checks every look-up. Needed if nothing else can detect rows in
         another order: ids without an index, and rows with the index 0, 1, 2, ..., as after ``reset_index``.
-    response_method : str or sequence of str, default="predict"
-        The first of these methods that the estimator has gives the scores. From "predict_proba" the scorer takes the
-        second column, or the expected grade. It skips a "decision_function" with a column per grade if "predict"
+    response_method : str or sequence of str, optional
+        The first of these methods that the estimator has gives the scores. By default "predict", and for a classifier
+        "predict_proba", "decision_function" or "predict", as in `QueryRanker`. From "predict_proba" the scorer takes
+        the second column, or the expected grade. It skips a "decision_function" with a column per grade if "predict"
         follows.
     name : str, optional
         Name of the system in the evaluations.
@@ -127,52 +126,6 @@ def make_scorer(
     )
 
 
-def responses(estimator: Any, X: Any, methods: Sequence[str]) -> NDArray[np.float64]:
-    """Return one score a row by the first of these methods that the estimator has.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    methods : sequence of str
-        Names out of `RESPONSES`.
-
-    Raises
-    ------
-    InvalidInput
-        If the estimator has none of them, or gives several scores a row.
-    """
-    known = [method for method in methods if hasattr(estimator, method)]
-    if not known:
-        raise InvalidInput(f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method")
-    method = known[0]
-    if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
-        # It has a column for each grade, and these have no common scale.
-        method = "predict"
-    found = getattr(estimator, method)(X)
-    columns.refuse_masked(found, method)
-    try:
-        values = np.asarray(found)
-    except (TypeError, ValueError) as error:  # of rows of unlike length
-        said = " ".join(str(error).split())
-        raise InvalidInput(f"{method} of {type(estimator).__name__} gives no array: {said}") from None
-    if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
-        values = values[:, 1]
-    if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
-        # With several grades of relevance, the score of a row is its expected grade.
-        values = values @ np.asarray(estimator.classes_, dtype=np.float64)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        number = values.shape[1] if values.ndim == 2 else f"{values.ndim} dimensions of"
-        raise InvalidInput(f"{method} of {type(estimator).__name__} gives {number} scores a row: one is needed")
-    # A list is checked as it was given, because the array may have rounded its whole numbers.
-    column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values
-    return columns.scores(column, method).astype(np.float64, copy=False)
-
-
 class QueryScorer:
     """Scores an estimator's ranking of each query; see `make_scorer`.
 
@@ -193,7 +146,7 @@ class QueryScorer:
         judgments: str | None = None,
         qid: Any = None,
         y: Any = None,
-        response_method: str | Sequence[str] = "predict",
+        response_method: str | Sequence[str] | None = None,
         name: str | None = None,
     ) -> None:
         single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
@@ -204,10 +157,11 @@ class QueryScorer:
         self.measures: str | Measure | tuple[str | Measure, ...]
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
         self._given = {"convention": convention, **single}
-        alone = isinstance(response_method, str) or not isinstance(response_method, Iterable)
-        self.response_method: Any = response_method if alone else tuple(response_method)
+        self.response_method: Any = response_method
+        if isinstance(response_method, Iterable) and not isinstance(response_method, str):
+            self.response_method = tuple(response_method)
         self.name = name
-        for method in self._methods:
+        for method in self._methods or ():
             chosen("response method", method, RESPONSES)
         if qid is None and y is not None:
             raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
@@ -342,8 +296,9 @@ class QueryScorer:
         return self
 
     @property
-    def _methods(self) -> tuple[str, ...]:
-        return self.response_method if isinstance(self.response_method, tuple) else (self.response_method,)
+    def _methods(self) -> tuple[str, ...] | None:
+        given = self.response_method
+        return given if given is None or isinstance(given, tuple) else (given,)
 
     def __sklearn_clone__(self) -> QueryScorer:
         return copy.copy(self).set_score_request()  # requests are copied, so that a clone can change its own
@@ -369,7 +324,7 @@ class QueryScorer:
         shown += [f"{rule}={value!r}" for rule, value in self._given.items() if value != left_out.get(rule)]
         if self._bound is not None:
             shown.append(f"qid=<{len(self._bound.ids)} bound ids>")
-        if self.response_method != "predict":
+        if self.response_method is not None:
             shown.append(f"response_method={self.response_method!r}")
         if self.name is not None:
             shown.append(f"name={self.name!r}")

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from sklearn.linear_model import LogisticRegression
 
 import rankeval as rk
 from rankeval.contamination import forget
@@ -245,6 +246,12 @@ class TestFreeze:
         assert (seen[0] == data.qid).all()
         scores = guard.freeze(test, systems={"ids": data.X[:, 0], "plain": data.X[:, 1]})
         assert plan.id == scores.id
+
+    def test_a_classifier_is_frozen_with_its_expected_grades_and_not_with_its_labels(self, guard, test, data):
+        fitted = LogisticRegression(max_iter=1000).fit(data.X, data.y)
+        expected = fitted.predict_proba(data.X) @ fitted.classes_
+        plan = guard.freeze(test, systems={"model": fitted, "plain": data.X[:, 1]})
+        assert plan.id == guard.freeze(test, systems={"model": expected, "plain": data.X[:, 1]}).id
 
     @pytest.mark.parametrize(
         ("given", "match"),

@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     permutation_test_score,
     validation_curve,
 )
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -183,6 +184,29 @@ def test_catboost_gets_the_columns_that_it_was_fitted_with(around, ltr):
         fitted = around(catboost).fit(X, ltr.y)
         expected = rk.evaluate(ltr.y, fitted.predict(X), qid=number, measures="AP").aggregate()["AP"]
         assert rk.make_scorer("AP")(fitted, frame, ltr.y) == expected
+
+
+CLASSIFIERS = [LogisticRegression(max_iter=1000), LinearSVC(), make_pipeline(StandardScaler(), GaussianNB()), Ridge()]
+
+
+@pytest.mark.parametrize("grades", [2, 4])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_a_bare_classifier_is_scored_as_in_a_ranker_and_not_by_its_labels(model, grades, ltr):
+    """By probabilities, or by the expected grade; by a decision of one column; else by what it predicts."""
+    y = np.minimum(ltr.y, grades - 1)
+    scorer, cv = rk.make_scorer("nDCG@10"), QueryKFold(3)
+    indexed = pd.Series(y, ltr.y_indexed.index)
+    bare = cross_val_score(model, ltr.X, indexed, cv=cv, scoring=scorer, error_score="raise")
+    own = rk.cross_validate(model, ltr.X, y, qid=ltr.qid, cv=cv, measures="nDCG@10").folds["nDCG@10"]
+    inside = cross_val_score(rk.QueryRanker(model), ltr.X, indexed, cv=cv, scoring=scorer, error_score="raise")
+    np.testing.assert_allclose(bare, own, rtol=1e-12)
+    np.testing.assert_allclose(inside, own, rtol=1e-12)
+    if not isinstance(model, Ridge | LinearSVC):
+        labels = rk.make_scorer("nDCG@10", response_method="predict")
+        assert (bare != cross_val_score(model, ltr.X, indexed, cv=cv, scoring=labels)).any()
+    assert repr(scorer) == "make_scorer('nDCG@10')"
+    assert "response_method='predict'" in repr(rk.make_scorer("AP", response_method="predict"))
+    assert rk.make_scorer("AP") != rk.make_scorer("AP", response_method="predict")
 
 
 def test_scores_come_by_the_response_method(ltr):

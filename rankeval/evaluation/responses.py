@@ -1,0 +1,76 @@
+"""The score of each row from a fitted estimator, in one way for scorers, `QueryRanker` and the guard.
+
+The trap: `predict` of a classifier gives labels, and a ranking by labels is almost all ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.errors import InvalidInput
+from rankeval.io import columns
+
+RESPONSES = ("predict", "predict_proba", "decision_function")
+"""What scikit-learn calls the methods a score can come from."""
+
+
+def ranking_methods(estimator: Any) -> tuple[str, ...]:
+    """Return the methods that rank the rows, the best first: of a classifier, those with more values than its labels.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+    """
+    return ("predict_proba", "decision_function", "predict") if hasattr(estimator, "classes_") else ("predict",)
+
+
+def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> NDArray[np.float64]:
+    """Return one score a row by the first of these methods that the estimator has; higher ranks first.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+    methods : sequence of str, optional
+        Names out of `RESPONSES`; by default `ranking_methods`.
+
+    Raises
+    ------
+    InvalidInput
+        If the estimator has none of them, or gives several scores a row.
+    """
+    methods = ranking_methods(estimator) if methods is None else methods
+    known = [method for method in methods if hasattr(estimator, method)]
+    if not known:
+        raise InvalidInput(f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method")
+    method = known[0]
+    if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
+        # It has a column for each grade, and these have no common scale.
+        method = "predict"
+    found = getattr(estimator, method)(X)
+    columns.refuse_masked(found, method)
+    try:
+        values = np.asarray(found)
+    except (TypeError, ValueError) as error:  # of rows of unlike length
+        said = " ".join(str(error).split())
+        raise InvalidInput(f"{method} of {type(estimator).__name__} gives no array: {said}") from None
+    if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
+        values = values[:, 1]
+    if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
+        # With several grades of relevance, the score of a row is its expected grade.
+        values = values @ np.asarray(estimator.classes_, dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        number = values.shape[1] if values.ndim == 2 else f"{values.ndim} dimensions of"
+        raise InvalidInput(f"{method} of {type(estimator).__name__} gives {number} scores a row: one is needed")
+    # A list is checked as it was given, because the array may have rounded its whole numbers.
+    column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values
+    return columns.scores(column, method).astype(np.float64, copy=False)
