@@ -83,6 +83,29 @@ def own_rounds(estimator: Any) -> int | None:
     return next(iter(given), None)
 
 
+def refuse_no_earlier_model(estimator: Any) -> None:
+    """Raise if a booster changes its earlier iterations, so that `predict` cannot go back to the best one.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+
+    Raises
+    ------
+    InvalidInput
+        If it is a booster with such a parameter.
+    """
+    names, kinds, other = _NO_EARLIER_MODEL.get(library(estimator), ((), (), ""))
+    params = estimator.get_params() if names else {}
+    for name in names:
+        if params.get(name) in kinds:
+            raise InvalidInput(
+                f"cannot stop early with {type(estimator).__name__}({name}={params[name]!r}): later iterations change "
+                f"the model of earlier ones; leave early stopping out, or give {name}={other!r}"
+            )
+
+
 def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) -> int | None:
     """Fit an estimator in place, with the queries in the form of its library.
 
@@ -297,6 +320,13 @@ _OWN_ROUNDS = {
     "catboost": ("early_stopping_rounds", "od_wait"),
 }
 """The libraries' parameters for the number of iterations to wait."""
+
+_NO_EARLIER_MODEL = {
+    "lightgbm": (("boosting_type", "boosting", "boost"), ("dart",), "gbdt"),
+    "xgboost": (("booster",), ("dart", "gblinear"), "gbtree"),
+}
+"""Parameters by which earlier iterations change: names, values, and a value with which they do not. Dart rescales
+earlier trees, gblinear has one set of coefficients."""
 
 _FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping | None, set[str]], int | None]] = {
     "lightgbm": _fit_lightgbm,

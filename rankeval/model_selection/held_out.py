@@ -53,7 +53,7 @@ def hold_out(
     Raises
     ------
     InvalidInput
-        If an option is out of range, or there are too few queries.
+        If an option is out of range, the booster cannot go back to an earlier iteration, or there are too few queries.
     """
     rounds = boosters.own_rounds(nesting.last_of(estimator)) if rounds is None else rounds
     if share is not None and validation is not None:
@@ -66,6 +66,7 @@ def hold_out(
         return replace(rows, validation=validation), None
     if not isinstance(rounds, Integral) or rounds < 1:
         raise InvalidInput(f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out")
+    boosters.refuse_no_earlier_model(nesting.last_of(estimator))
     watched_measure, rules = _watched(SCORE if measure is None else measure, convention)
     if validation is not None:
         return rows, EarlyStopping(watched_measure, int(rounds), validation.in_blocks(), rules)

@@ -7,10 +7,17 @@ import sys
 
 import numpy as np
 import pytest
+from catboost import CatBoostRanker
+from lightgbm import LGBMRanker, LGBMRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+
+LIGHTGBM = {"n_estimators": 50, "learning_rate": 0.5, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
 
 
 def test_a_watch_stops_after_its_rounds_and_not_before():
@@ -41,3 +48,48 @@ def test_no_booster_is_imported_that_the_caller_did_not_import():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+NO_EARLIER_MODEL = [
+    (LGBMRanker(boosting_type="dart", **LIGHTGBM), "LGBMRanker.boosting_type='dart'.: .*boosting_type='gbdt'"),
+    (LGBMRanker(boosting="dart", **LIGHTGBM), "LGBMRanker.boosting='dart'.: "),
+    (LGBMRegressor(boost="dart", early_stopping_round=5, **LIGHTGBM), "LGBMRegressor.boost='dart'.: "),
+    (XGBRanker(booster="dart", rate_drop=0.5, n_jobs=1), "XGBRanker.booster='dart'.: .*booster='gbtree'"),
+    (XGBRanker(booster="gblinear", n_jobs=1), "XGBRanker.booster='gblinear'.: "),
+    (make_pipeline(StandardScaler(), XGBRegressor(booster="gblinear", n_jobs=1)), "XGBRegressor.booster='gblinear'.: "),
+]
+
+
+@pytest.mark.parametrize(("estimator", "message"), NO_EARLIER_MODEL, ids=lambda value: type(value).__name__)
+def test_a_booster_that_changes_its_earlier_iterations_cannot_stop_early(estimator, message, ltr):
+    """Dart rescales trees and gblinear has one set of coefficients: `predict` cannot go back to the best iteration."""
+    own = 5 if "early_stopping_round" in estimator.get_params() else None
+    ranker = rk.QueryRanker(estimator, early_stopping_rounds=None if own else 5)
+    with pytest.raises(InvalidInput, match=rf"cannot stop early with {message}"):
+        ranker.fit(ltr.X, ltr.y, qid=ltr.qid, eval_set=(ltr.X[::2], ltr.y[::2]), eval_qid=ltr.qid[::2])
+    assert not hasattr(ranker, "estimator_")
+    if own is None:
+        rk.QueryRanker(estimator).fit(ltr.X, ltr.y, qid=ltr.qid)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LGBMRanker(boosting_type="rf", subsample=0.5, subsample_freq=1, **LIGHTGBM),
+        LGBMRanker(data_sample_strategy="goss", **LIGHTGBM),
+        XGBRanker(n_estimators=50, learning_rate=0.5, num_parallel_tree=2, subsample=0.7, n_jobs=1),
+        CatBoostRanker(
+            iterations=50, boosting_type="Ordered", learning_rate=0.5, thread_count=1, verbose=False,
+            allow_writing_files=False,
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_the_best_value_is_that_of_what_predict_uses(estimator, ltr):
+    """For all other kinds of boosting."""
+    ranker = rk.QueryRanker(estimator, early_stopping_rounds=5)
+    half = slice(None, None, 2)
+    ranker.fit(ltr.X, ltr.y, qid=ltr.qid, eval_set=(ltr.X[half], ltr.y[half]), eval_qid=ltr.qid[half])
+    again = rk.evaluate(ltr.y[half], ranker.predict(ltr.X[half]), qid=ltr.qid[half], measures="nDCG@10")
+    assert again.aggregate()["nDCG@10"] == pytest.approx(ranker.validation_score_, abs=1e-12)
+    assert 0 < ranker.n_iterations_ <= 50
