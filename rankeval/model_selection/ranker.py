@@ -57,10 +57,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         The share of queries to hold out for early stopping, 0.1 if not given. The order of rows does not matter. In a
         Pipeline they are held out before its first step is fitted. With ``fit(..., eval_set=...)`` nothing is held out.
     early_stopping_rounds : int, optional
-        Stops boosting after this number of iterations without a better ``eval_measure`` on the held-out queries or on
-        ``eval_set``. If not given, the booster's own parameter counts.
+        Stop boosting after this number of iterations without a better ``eval_measure`` on the held-out queries or on
+        ``eval_set``. If not given, the parameter of the booster itself decides.
     eval_measure : str or Measure, optional
-        The measure to watch, ``nDCG@10`` if not given. Its direction is known: of ARP, less is better.
+        The measure to watch, ``nDCG@10`` if not given. Its direction is known: for ARP, lower is better.
     eval_convention : str or Convention, default="rankeval"
         The rules of ``eval_measure``. A preset that breaks ties by document uses ``ties="expected"`` here, since the
         documents are unknown.

@@ -156,7 +156,7 @@ def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
 
 @dataclass
 class EarlyStopping:
-    """Watches a measure on other queries while a booster trains, and says when to stop.
+    """Watch a measure on other queries while a booster trains, and say when to stop.
 
     Parameters
     ----------
