@@ -5,11 +5,10 @@ Nothing is fitted here. A misspelt parameter is found before any data is loaded 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankeval.errors import ConfigError, InvalidInput, warn
+from rankeval.errors import ConfigError, InvalidInput, UnknownName
 from rankeval.experiment.candidates import RankerConfig, StepConfig
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.imports import check_class, import_object
@@ -35,17 +34,22 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     ConfigError
         If a class cannot be imported or refuses a parameter.
     """
+    from rankeval.model_selection.parameters import check_names
+
     key = f"rankers.{name}"
     if config.estimator is not None:
         step = StepConfig(estimator=config.estimator, params=config.params)
         estimator = _made(step, ("fit", "predict"), key, seed)
     else:
         estimator = _pipeline(config.steps or [], key, seed)
-        _check_names(estimator, [*config.params, *first_values(config)], key)
-        estimator = _with_params(estimator, config.params, key)
     searched = first_values(config)
-    _with_params(estimator, searched, key)  # a misspelt one is found before an hour of search
-    _warn_of_unknown(estimator, [*config.params, *searched], key)
+    try:
+        check_names(estimator, {**config.params, **searched}, where=key)
+    except UnknownName as error:
+        raise ConfigError(str(error)) from error
+    if config.steps is not None:
+        estimator = _with_params(estimator, config.params, key)
+    _with_params(estimator, searched, key)  # a value that is refused is found before an hour of search
     return estimator
 
 
@@ -95,17 +99,6 @@ def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
     return Pipeline(list(zip(names, made, strict=True)))
 
 
-def _check_names(pipeline: Any, names: Iterable[str], key: str) -> None:
-    """Raise if a parameter of a step is called without its step."""
-    own = pipeline.get_params(deep=False)
-    for name in names:
-        if "__" in name or name in own:
-            continue
-        meant = [f"{step}__{name}" for step, one in pipeline.steps if name in one.get_params()]
-        hint = f"write {' or '.join(meant)}" if meant else "parameters of a step are written step__parameter"
-        raise ConfigError(f"{key}: a Pipeline has no parameter {name!r}; {hint}")
-
-
 def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:
     """Return a copy with these parameters; making the copy shows what CatBoost's `set_params` lets through."""
     from rankeval.model_selection.boosters import cloned
@@ -115,25 +108,6 @@ def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:
     except (TypeError, ValueError, AttributeError) as error:
         said = " ".join(str(error).split())
         raise ConfigError(f"{key}: {type(estimator).__name__} cannot be made: {said}") from error
-
-
-def _warn_of_unknown(estimator: Any, names: Iterable[str], key: str) -> None:
-    """Warn of a parameter that LightGBM or XGBoost takes for an alias of its own, and that is nearly one we know."""
-    from rankeval.model_selection.boosters import library
-    from rankeval.model_selection.nesting import last_of
-
-    last = last_of(estimator)
-    if library(last) not in {"lightgbm", "xgboost"}:
-        return
-    known = type(last)().get_params()
-    for name in names:
-        own = name.rpartition("__")[2]
-        near = difflib.get_close_matches(own, known, n=1, cutoff=0.85)
-        if own not in known and near:
-            warn(
-                f"{key}: {type(last).__name__} has no parameter {own!r} of its own; did you mean {near[0]!r}? Its "
-                "library gets it as it is"
-            )
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:

@@ -20,6 +20,7 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Task
 from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.parameters import check_names
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 from rankeval.model_selection.validation import fixed_validation, query_folds
@@ -119,6 +120,8 @@ class OptunaObjective:
             ``study.best_trial`` gives the ranker to fit on all data.
         """
         params = self.space(trial) if callable(self.space) else _suggested(trial, self.space)
+        if callable(self.space):
+            check_names(self.estimator, params, where="space")
         return as_ranker(boosters.cloned(self.estimator).set_params(**params))
 
     def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
@@ -185,7 +188,8 @@ def optuna_objective(
         If the space is neither a function nor a mapping, a parameter has neither a distribution nor choices or has a
         bare pair of numbers, there are several measures, or `cross_validate` would refuse an argument.
     UnknownName
-        If the measure, the convention or a rule does not exist.
+        If the measure, the convention, a rule or a parameter of the space does not exist. The parameters that a
+        function returns are checked in the trial.
     GuardRefusal
         If the data is registered test content.
 
@@ -210,6 +214,8 @@ def optuna_objective(
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")
     ranker = as_ranker(estimator)
+    if isinstance(space, Mapping):
+        check_names(estimator, space, where="space")
     ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
     task = Task.of(data, groups, sample_weight, fixed_validation([ranker], eval_set, eval_qid, action="optimise"))
     scoring = FoldScoring.of(task, found, rules)

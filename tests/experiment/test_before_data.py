@@ -87,10 +87,13 @@ def test_the_trace_is_left_if_all_is_right():
             "rankers.third.steps: two steps are called 'ridge'",
         ),
         ({"third": {"steps": [{"estimator": SCALER, "name": "a__b"}, RIDGE]}}, "takes no step called 'a__b'"),
-        ({"third": {"steps": [SCALER, RIDGE], "params": {"alpha": 1}}}, "no parameter 'alpha'; write ridge__alpha"),
-        ({"third": {"steps": [SCALER, RIDGE], "grid": {"beta": [1]}}}, "no parameter 'beta'; parameters of a step are"),
+        ({"third": {"steps": [SCALER, RIDGE], "params": {"alpha": 1}}}, "no parameter 'alpha'; write 'ridge__alpha'"),
+        ({"third": {"steps": [SCALER, RIDGE], "grid": {"beta": [1]}}}, "no parameter 'beta'; a parameter of a part is"),
         ({"data": {"loader": "parkett", "qid": "q"}}, "data.loader: unknown loader 'parkett'; did you mean 'parquet'"),
-        ({"third": {"steps": [SCALER, RIDGE], "grid": {"ridge__alhpa": [1]}}}, "rankers.third: Pipeline .*'alhpa'"),
+        (
+            {"third": {"steps": [SCALER, RIDGE], "grid": {"ridge__alhpa": [1]}}},
+            "rankers.third: Pipeline .*mean 'ridge__alpha'",
+        ),
         (
             {"third": {"estimator": RIDGE, "early_stopping_rounds": 3}},
             "rankers.third.early_stopping_rounds: only Light",
@@ -110,7 +113,8 @@ def test_the_trace_is_left_if_all_is_right():
             {"third": {"estimator": LIGHTGBM, "early_stopping_rounds": 5, "eval_measure": "APP"}},
             "rankers.third.eval_measure: unknown measure 'APP'",
         ),
-        ({"third": {"estimator": CATBOOST, "grid": {"dpth": [3]}}}, "rankers.third: CatBoostRanker cannot .*'dpth'"),
+        ({"third": {"estimator": LIGHTGBM, "grid": {"estimator__num_leaves": [3]}}}, "LGBMRanker .*write 'num_leaves'"),
+        ({"third": {"estimator": CATBOOST, "grid": {"dpth": [3]}}}, "rankers.third: CatBoostRanker .*mean 'depth'"),
         ({"third": {"estimator": CATBOOST, "params": {"dpth": 3}}}, "rankers.third: .*'dpth'"),
         ({"third": {"estimator": RIDGE, "grid": {"alpha": 3}}}, "rankers.third.grid.alpha: expected a list, found 3"),
         (
@@ -142,7 +146,10 @@ def test_it_is_said_before_data_is_loaded(changes, said):
         ({"distributions": {"alpha": {"float": [2, 1]}}}, "the first number must be below the second"),
         ({"distributions": {"alpha": {"int": [2, 2]}}}, "the first number must be below the second"),
         ({"distributions": {"alpha": {"log_float": [0, 1]}}}, "a logarithm needs numbers above 0"),
-        ({"distributions": {"alhpa": {"float": [0, 1]}}}, "rankers.third: Ridge cannot be made: .*'alhpa'"),
+        (
+            {"distributions": {"alhpa": {"float": [0, 1]}}},
+            "rankers.third: Ridge has no .*'alhpa'; did you mean 'alpha'",
+        ),
         ({"n_iter": 0, "distributions": {"alpha": [1]}}, "search.n_iter: expected a number of at least 1, found 0"),
         (
             {"n_itr": 2, "distributions": {"alpha": [1]}},
