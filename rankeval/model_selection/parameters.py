@@ -80,7 +80,7 @@ def _own_names(estimator: Any) -> Iterator[str]:
         return
     for cls in type(estimator).__mro__:
         if "__init__" in vars(cls):
-            own = list(signature(cls.__init__).parameters.values())[1:]
+            own = list(signature(vars(cls)["__init__"]).parameters.values())[1:]
             yield from (param.name for param in own if param.kind not in _ANY_NAME)
 
 

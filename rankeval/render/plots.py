@@ -1,4 +1,7 @@
-"""Frames as matplotlib figures, made without pyplot: nothing global, safe in threads and without a display."""
+"""Frames as matplotlib figures, made without pyplot: nothing global, safe in threads and without a display.
+
+A notebook shows them: see `rankeval.render.figure`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from rankeval.measures import greater_is_better
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+    from rankeval.render.figure import Figure
 
 INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
 MOST_ROWS = 60
@@ -48,7 +52,7 @@ def intervals(frame: pd.DataFrame, *, xlabel: str = "difference of means", capti
     Figure
         Not registered with pyplot.
     """
-    from matplotlib.figure import Figure
+    from rankeval.render.figure import Figure
 
     groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
     wholes = {str(name): part for name, part in groups}
@@ -86,7 +90,7 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
         Not registered with pyplot. Up to 30 queries are named at the axis; of more, those with the largest gains and
         losses are named beside it.
     """
-    from matplotlib.figure import Figure
+    from rankeval.render.figure import Figure
 
     ordered = differences.sort_values(ascending=False, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
@@ -167,7 +171,7 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
     Figure
         Not registered with pyplot; a panel per measure, which names the worst queries.
     """
-    from matplotlib.figure import Figure
+    from rankeval.render.figure import Figure
 
     columns = min(3, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
@@ -254,7 +258,7 @@ def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
     Figure
         Not registered with pyplot.
     """
-    from matplotlib.figure import Figure
+    from rankeval.render.figure import Figure
 
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axes = figure.subplots()

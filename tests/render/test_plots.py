@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -127,3 +128,22 @@ def test_sorted_scores_name_the_worst_queries_where_less_is_better_too():
     figure = plots.sorted_scores(frame)
     assert [axes.get_xlabel() for axes in figure.axes] == ["worst: b, a, d, c", "worst: b, c, d, a"]
     assert figure.axes[1].lines[0].get_ydata().tolist() == [1.0, 2.0, 4.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        lambda: plots.intervals(rows(2)),
+        lambda: plots.query_differences(pd.Series([0.1, -0.2], ["q1", "q2"]), system="a", baseline="b", measure="AP"),
+        lambda: plots.sorted_scores(pd.DataFrame({"AP": [0.1, 0.2]}, index=["q1", "q2"])),
+        lambda: plots.curve(
+            pd.DataFrame({"mean": [0.1], "min": [0.0], "max": [0.2]}, index=[10]), xlabel="", ylabel=""
+        ),
+    ],
+    ids=["intervals", "query_differences", "sorted_scores", "curve"],
+)
+def test_a_notebook_shows_a_figure_as_the_value_of_a_cell(figure):
+    """It asks for `_repr_png_`, which matplotlib's own figures lack unless pyplot's inline mode is on."""
+    made = figure()
+    assert made._repr_png_().startswith(b"\x89PNG\r\n")
+    assert pickle.loads(pickle.dumps(made))._repr_png_() == made._repr_png_()
