@@ -106,7 +106,7 @@ def _union_and_common(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.Index[Any]
 
 def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Index[Any], common: pd.Index[Any]) -> None:
     if len(common) == 0:
-        ids = [f"{name!r} has ids such as {frame.index[0]!r}" for name, frame in frames.items() if len(frame)]
+        ids = [f"{name!r} has ids such as {frame.index.tolist()[0]!r}" for name, frame in frames.items() if len(frame)]
         raise QueryIdError(f"the systems have no query in common: {'; '.join(ids[:3]) or 'there are no queries'}")
     for name, frame in frames.items():
         lacking = union.difference(frame.index, sort=False)

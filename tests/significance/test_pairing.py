@@ -41,6 +41,8 @@ def test_systems_with_other_queries_are_refused_by_name():
             QueryIdError, match=r"no query in common: 'one' has ids such as 'c'; 'two' has ids such as 'x'$"
         ):
             pair_scores({"one": ONE, "two": frame(["x", "y"])}, ["AP"], missing=missing)
+        with pytest.raises(QueryIdError, match=r"'one' has ids such as 1; 'two' has ids such as '1'$"):
+            pair_scores({"one": frame([1, 2]), "two": frame(["1", "2"])}, ["AP"], missing=missing)
         with pytest.raises(QueryIdError, match="no query in common: there are no queries"):
             pair_scores({"one": ONE.iloc[:0], "two": ONE.iloc[:0]}, ["AP"], missing=missing)
         with pytest.raises(QueryIdError, match=r"no query in common: 'one' has ids such as 'c'$"):
