@@ -190,9 +190,13 @@ class Convention:
     def __repr__(self) -> str:
         return f"Convention({', '.join(f'{rule}={value!r}' for rule, value in self.card().items())})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A frozen mapping does not pickle; a card does, and is checked again.
-        return type(self).from_card, (self.card(),)
+    # A frozen mapping cannot be saved; a card can, and is checked again. A state serves pickle, cloudpickle and skops;
+    # of a classmethod in __reduce__ cloudpickle would save the code, and could not load it.
+    def __getstate__(self) -> dict[str, Any]:
+        return self.card()
+
+    def __setstate__(self, card: dict[str, Any]) -> None:
+        vars(self).update(vars(self.from_card(card)))
 
     def card(self) -> dict[str, Any]:
         """Return the rules as a plain dict, for logs and reports."""

@@ -247,11 +247,15 @@ class Measure:
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.family.is_known_everywhere:
-            return _restore, (self.family.name, self.parameters)
-        # Another process does not know a measure that a notebook declared, so its function travels along.
-        return Measure, (self.family, self.parameters)
+    # A measure of this package is saved as its name. Another process does not know one that a notebook declared, so its
+    # function travels along.
+    def __getstate__(self) -> dict[str, Any]:
+        known = self.family.is_known_everywhere
+        return {"family": self.family.name if known else self.family, "parameters": self.parameters}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        saved = state["family"]
+        vars(self).update(state, family=FAMILIES[saved] if isinstance(saved, str) else saved)
 
     @property
     def cutoff(self) -> int | None:
@@ -309,7 +313,3 @@ class Measure:
             hits = {"rel": self.family.defaults["rel"], **parameters}["rel"] if expected == "orders of hits" else None
             return over_orders(kernel, judged, parameters, rel=hits)
         return expected(judged, **parameters)
-
-
-def _restore(name: str, parameters: grammar.Parameters) -> Measure:
-    return Measure(FAMILIES[name], parameters)
