@@ -184,7 +184,7 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     ranks = "group" in takes
     told: dict[str, Any] = {"group": rows.sizes} if ranks else {}
     told |= _row_weight(rows, takes, estimator)
-    if watch is None or watch.held_out is None:
+    if watch is None:
         estimator.fit(rows.X, rows.y, **told)
         return None
     import lightgbm
@@ -196,18 +196,19 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     )
     told |= {"eval_group": [held_out.sizes]} if ranks else {}
     # Without this, its own metric or patience could stop the training before ours does.
-    theirs = {name: value for name, value in estimator.get_params().items() if name in _OWN_ROUNDS["lightgbm"]}
+    before = estimator.get_params()
+    theirs = {name: before[name] for name in _OWN_ROUNDS["lightgbm"] if name in before}
     estimator.set_params(metric="None", **dict.fromkeys(theirs))
-    try:
-        estimator.fit(
-            rows.X,
-            rows.y,
-            eval_metric=lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better),
-            callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
-            **told,
-        )
-    finally:
-        estimator.set_params(**theirs)
+    estimator.fit(
+        rows.X,
+        rows.y,
+        eval_metric=lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better),
+        callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
+        **told,
+    )
+    estimator.set_params(**theirs, metric=before.get("metric"))
+    if "metric" not in before:  # which set_params cannot take away
+        del estimator.metric, estimator._other_params["metric"]  # noqa: SLF001 - there is no public way
     watch.best = float(estimator.best_score_["valid_0"][str(watch.measure)])
     return int(estimator.best_iteration_)
 
@@ -221,7 +222,7 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
             told["sample_weight"] = weight[rows.starts]
     else:
         told |= _row_weight(rows, takes, estimator)
-    if watch is None or watch.held_out is None:
+    if watch is None:
         estimator.fit(rows.X, rows.y, **told)
         return None
     import xgboost
@@ -247,11 +248,9 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
 
     theirs = estimator.callbacks, estimator.early_stopping_rounds
     estimator.callbacks, estimator.early_stopping_rounds = [*(theirs[0] or ()), Stop(watch)], None
-    try:
-        estimator.fit(rows.X, rows.y, **told)
-    finally:
-        # The callback holds the held-out rows, which must not stay in a fitted model.
-        estimator.callbacks, estimator.early_stopping_rounds = theirs
+    estimator.fit(rows.X, rows.y, **told)
+    # The callback holds the held-out rows, which must not stay in a fitted model.
+    estimator.callbacks, estimator.early_stopping_rounds = theirs
     return watch.best_iteration + 1
 
 
@@ -271,7 +270,7 @@ class CatBoostMetric:
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:  # noqa: ARG002 - their signature
         """Return the measure on the held-out rows, 0 on others, and the weight 1."""
         rows = self.watch.held_out
-        if rows is None or len(target) != len(rows.y) or not np.array_equal(np.asarray(target, rows.y.dtype), rows.y):
+        if len(target) != len(rows.y) or not np.array_equal(np.asarray(target, rows.y.dtype), rows.y):
             return 0.0, 1.0
         return self.watch.value(approxes[0]), 1.0
 
@@ -291,7 +290,7 @@ def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
             told["group_weight"] = _query_weight(rows, estimator, "Its losses QueryRMSE and QuerySoftMax")
     else:
         told |= _row_weight(rows, takes, estimator)
-    if watch is None or watch.held_out is None:
+    if watch is None:
         estimator.fit(rows.X, rows.y, **told)
         return None
     import catboost
@@ -302,9 +301,9 @@ def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     pool = catboost.Pool(held_out.X, held_out.y, **groups, **features)
     estimator.set_params(eval_metric=CatBoostMetric(watch))
     estimator.fit(rows.X, rows.y, eval_set=pool, early_stopping_rounds=watch.rounds, use_best_model=True, **told)
+    # The metric, and the held-out rows with it, must not stay in a fitted model; set_params refuses fitted ones.
+    estimator._init_params, estimator._canonized_params = params, None  # noqa: SLF001 - as above
     watch.best = watch.value(estimator.predict(held_out.X))
-    # The model keeps the metric and pickles it; the held-out rows must not go with it.
-    watch.end()
     return int(estimator.tree_count_)
 
 

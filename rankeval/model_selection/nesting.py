@@ -93,7 +93,7 @@ def _fitted_pipeline(
         rows = replace(rows, X=head.fit_transform(rows.X, rows.y))
         if rows.validation is not None:
             rows = replace(rows, validation=replace(rows.validation, X=head.transform(rows.validation.X)))
-        if watch is not None and watch.held_out is not None:
+        if watch is not None:
             watch.held_out = replace(watch.held_out, X=head.transform(watch.held_out.X))
         steps = list(head.steps)
     done, n_iterations = fitted(last, rows, watch)

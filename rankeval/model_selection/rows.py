@@ -164,15 +164,15 @@ class EarlyStopping:
         The measure.
     rounds : int
         Stop after this many iterations without a better value.
-    held_out : TrainingRows, optional
-        Rows of queries held out of X, or of a validation part, in blocks; None when the fit has ended.
+    held_out : TrainingRows
+        Rows of queries held out of X, or of a validation part, in blocks.
     convention : str or Convention
         The rules by which rankings are scored.
     """
 
     measure: Measure
     rounds: int
-    held_out: TrainingRows | None
+    held_out: TrainingRows
     convention: str | Convention = "rankeval"
     best: float | None = None
     best_iteration: int = 0
@@ -183,15 +183,9 @@ class EarlyStopping:
         """Whether a better ranking has the greater value."""
         return self.measure.family.greater_is_better
 
-    def end(self) -> None:
-        """Let go of the rows, so that a fitted booster does not hold or pickle them."""
-        self.held_out, self._joined = None, None
-
     def value(self, predicted: Any) -> float:
         """Return the measure for these scores of the held-out rows."""
         rows = self.held_out
-        if rows is None:
-            raise InvalidInput("this fit has ended; its held-out rows are gone")
         values = np.asarray(predicted, dtype=np.float64).reshape(len(rows.y))
         if self._joined is None:  # rows are grouped once, not in every iteration
             self._joined = Given(rows.y, values, rows.codes).join(get_convention(self.convention))

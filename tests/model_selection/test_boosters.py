@@ -26,9 +26,6 @@ def test_a_watch_stops_after_its_rounds_and_not_before():
     good, bad = [1, 0, 1, 0], [0, 1, 0, 1]
     assert [watch.after(number, score) for number, score in enumerate([bad, good, good, bad])] == [False] * 3 + [True]
     assert (watch.best, watch.best_iteration) == (1.0, 1)
-    watch.end()
-    with pytest.raises(InvalidInput, match="has ended"):
-        watch.value(good)
 
 
 def test_a_watch_of_a_measure_of_which_less_is_better():
