@@ -126,9 +126,9 @@ class Evaluation(QueryScores):
         return differences
 
     def _remedy(self, other: Evaluation) -> str:
-        """Say what to do if a subset is held against its whole, or against another subset of it."""
+        """Say what to do if the queries are those of two collections, or of a whole and its subset."""
         if self.whole is None and other.whole is None:
-            return ""
+            return "; compare systems on one collection at a time, with the same judgments"
         wholes = {one.judgments_digest if one.whole is None else one.whole.judgments_digest for one in (self, other)}
         if len(wholes) > 1:
             return "; a subset can be compared with the same subset only"

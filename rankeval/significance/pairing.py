@@ -58,7 +58,7 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
     QueryIdError
         Ids that are missing or repeated, or queries that only some systems have.
     InvalidInput
-        Scores that are not finite numbers.
+        Scores that are not finite numbers, or an index of several levels.
     """
     chosen("value of missing", missing, MISSING)
     for name, frame in frames.items():
@@ -76,6 +76,12 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
 
 
 def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
+    if frame.index.nlevels > 1:
+        raise InvalidInput(
+            f"the scores of system {name!r} have an index of {frame.index.nlevels} levels, such as "
+            f"{frame.index[:1].tolist()}; compare the systems on each collection by itself, or give an index of query "
+            "ids alone"
+        )
     if frame.index.hasnans:
         raise QueryIdError(f"system {name!r} has a query without an id; the index of its scores must be the query ids")
     if frame.index.has_duplicates:

@@ -56,6 +56,11 @@ def test_systems_with_other_queries_are_refused_by_name():
     ("wrong", "error", "says"),
     [
         (frame(["a", None], AP=[1.0, 2.0]), QueryIdError, "a query without an id"),
+        (
+            pd.concat({"web": frame(["a", "b"]), "shop": frame(["a"])}),
+            InvalidInput,
+            r"index of 2 levels, such as \[\('web', 'a'\)\]; compare the systems on each collection by itself",
+        ),
         (frame(["a", "b", "a"], AP=[1.0, 2.0, 3.0]), QueryIdError, "has the query 'a' more than once"),
         (frame(["a"], AP=["x"]), InvalidInput, "not numbers"),
         (frame(["a", "b"], AP=[1.0, np.nan]), InvalidInput, "on query 'b' in 'AP' is not finite"),
