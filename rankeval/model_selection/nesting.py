@@ -1,15 +1,18 @@
-"""Fit estimators that hold estimators: a Pipeline down to its last step, a search by metadata routing."""
+"""Fit estimators that hold estimators: a Pipeline down to its last step, searches and ensembles by metadata routing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline
-from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
@@ -61,6 +64,25 @@ def check_estimator(estimator: Any) -> None:
         )
     if params.get("refit", True) is False:
         raise InvalidInput(f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure")
+    for one in (outer, inner):
+        _check_final(one)
+
+
+def _check_final(stack: Any) -> None:
+    params = stack.get_params(deep=False) if hasattr(stack, "get_params") else {}
+    if "final_estimator" in params and asks_for_qid(stack) and not _takes_qid(params["final_estimator"]):
+        name, last = type(stack).__name__, params["final_estimator"]
+        kind = "RidgeCV" if last is None else type(last).__name__
+        raise InvalidInput(
+            f"{name} passes qid on to its final_estimator, and {kind} takes none: give "
+            f"final_estimator=QueryRanker({kind}(...))"
+        )
+
+
+def _takes_qid(estimator: Any) -> bool:
+    if estimator is None or boosters.library(estimator):
+        return False
+    return "qid" in signature(estimator.fit).parameters or _consumes(estimator, "qid")
 
 
 def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> tuple[Any, int | None]:
@@ -77,9 +99,10 @@ def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> t
     """
     if isinstance(estimator, Pipeline):
         return _fitted_pipeline(estimator, rows, watch)
-    if asks_for_qid(estimator):
-        return _fitted_by_routing(estimator, rows, watch), None
-    return estimator, boosters.fit(estimator, rows, watch)
+    with _whole_queries(estimator, rows):
+        if asks_for_qid(estimator):
+            return _fitted_by_routing(estimator, rows, watch), None
+        return estimator, boosters.fit(estimator, rows, watch)
 
 
 def _fitted_pipeline(
@@ -140,14 +163,9 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         raise InvalidInput(
             f"early stopping belongs inside {type(estimator).__name__}: leave it out of the QueryRanker around it"
         )
-    params = estimator.get_params(deep=False)
-    if "cv" in params:
-        # The inner folds must not split a query either.
-        estimator.set_params(cv=_by_query(params["cv"]))
     told: dict[str, Any] = {"qid": rows.ids}
     if rows.weight is not None:
-        by_query = not len(differing(rows.weight, rows.codes))
-        _ask_for_weights(params.get("estimator"), score=by_query)
+        _ask_for_weights(estimator, score=not len(differing(rows.weight, rows.codes)))
         told["sample_weight"] = rows.weight
     if rows.groups is not None and _consumes(estimator, "groups"):
         told["groups"] = rows.groups
@@ -156,24 +174,69 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         return estimator.fit(rows.X, rows.y, **told)
 
 
-def _ask_for_weights(estimator: Any, *, score: bool) -> None:
-    """If weights are unrequested, route them to the last step, as outside of a search; to `score` too if asked."""
-    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+def _ask_for_weights(estimator: Any, *, fit: bool = True, score: bool) -> None:
+    """Request weights that nobody requested or declined: for `fit`, and for `score` too if asked.
+
+    Of a Pipeline the last step gets them, as outside of a search. All inner estimators of any other estimator do.
+    """
+    if isinstance(estimator, Pipeline):
+        *head, last = [step for _, step in estimator.steps]
+        for step in head:
+            _ask_for_weights(step, fit=False, score=False)
+        _ask_for_weights(last, fit=fit, score=score)
+        return
+    requests = estimator.get_metadata_routing() if hasattr(estimator, "get_metadata_routing") else None
+    if not isinstance(requests, MetadataRequest):
+        for inner in _inside(estimator):
+            _ask_for_weights(inner, fit=fit, score=score)
+        return
     with config_context(enable_metadata_routing=True):
-        for step in steps:
-            requests = step.get_metadata_routing() if hasattr(step, "get_metadata_routing") else None
-            for method in ("fit", "score"):
-                asked = getattr(getattr(requests, method, None), "requests", {})
-                if asked.get("sample_weight", False) is None:
-                    getattr(step, f"set_{method}_request")(
-                        sample_weight=step is steps[-1] and (score or method == "fit")
-                    )
+        for method, asked in (("fit", fit), ("score", score)):
+            if getattr(requests, method).requests.get("sample_weight", False) is None:
+                getattr(estimator, f"set_{method}_request")(sample_weight=asked)
 
 
-def _by_query(cv: Any) -> Any:
+def _inside(estimator: Any) -> Iterator[Any]:
+    """Yield the estimators among the parameters of an estimator, alone or in named lists."""
+    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    for value in params.values():
+        listed = isinstance(value, list) and all(isinstance(one, tuple) and len(one) > 1 for one in value)
+        for one in [item[1] for item in value] if listed else [value]:
+            if hasattr(one, "fit") and not isinstance(one, type):
+                yield one
+
+
+@contextmanager
+def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
+    """Let an estimator with folds of its own keep queries whole in them.
+
+    It gets the row numbers of each split, because scikit-learn does not pass ids to every splitter: a stack passes them
+    only beside members that ask for them. One query alone is left to the estimator.
+    """
+    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    by_formula = params.get("cv") is None and type(estimator).__name__ in _LEAVES_ONE_OUT
+    cv = None if "cv" not in params or by_formula else _by_query(params["cv"])
+    if cv is None or (rows.codes == rows.codes[0]).all():
+        yield
+        return
+    estimator.set_params(cv=list(cv.split(np.empty((len(rows.y), 0)), rows.y, rows.groups, qid=rows.ids)))
+    try:
+        yield
+    finally:
+        estimator.set_params(cv=cv)
+
+
+_LEAVES_ONE_OUT = ("RidgeCV", "RidgeClassifierCV")
+"""Estimators of scikit-learn for which cv=None is a formula without folds."""
+
+
+def _by_query(cv: Any) -> QuerySplit | None:
+    """Return a splitter of queries, or None for splits by row number and words such as "prefit"."""
     if cv is None or isinstance(cv, Integral):
         return QueryKFold(5 if cv is None else int(cv))
-    return QuerySplit(cv) if hasattr(cv, "split") and not isinstance(cv, QuerySplit) else cv
+    if isinstance(cv, (QuerySplit, str)):
+        return cv if isinstance(cv, QuerySplit) else None
+    return QuerySplit(cv) if hasattr(cv, "split") else None
 
 
 def check_shape(shape: tuple[int, ...]) -> None:

@@ -266,7 +266,8 @@ WAYS = (
     "qid= (or group= sizes) with the call; a pandas index level named 'qid', the same on X and y if both are pandas: "
     "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X. "
     "VotingRegressor, StackingRegressor and RFECV drop an index of y, RFECV that of X too: with them qid= under "
-    "metadata routing, sklearn.set_config(enable_metadata_routing=True)"
+    "metadata routing, sklearn.set_config(enable_metadata_routing=True). StackingRegressor then tells its cv only what "
+    "its members ask for: wrap each of them in rankeval.QueryRanker"
 )
 """Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 

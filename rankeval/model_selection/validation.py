@@ -113,7 +113,7 @@ def cross_validate(
 ) -> CrossValidation | CrossValidations:
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
-    No splitter cuts a query. Metadata routing may be on or off.
+    No splitter cuts a query, nor do the folds inside a search, a stack or a LassoCV. Metadata routing may be on or off.
 
     Parameters
     ----------

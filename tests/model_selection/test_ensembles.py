@@ -89,6 +89,17 @@ def test_stacking_trains_its_last_step_on_rankings_of_unseen_queries(ltr):
     np.testing.assert_allclose(stack.final_estimator_.coef_, Ridge().fit(unseen, ltr.y).coef_, rtol=1e-9)
 
 
+@pytest.mark.usefixtures("routing")
+def test_a_stack_of_bare_regressors_says_how_its_splitter_gets_the_ids(ltr):
+    told = {"cv": rk.QueryKFold(3), "scoring": rk.make_scorer("AP"), "params": {"qid": ltr.qid}, "error_score": "raise"}
+    bare = StackingRegressor([("ridge", Ridge())], final_estimator=Ridge(), cv=rk.QueryKFold(2))
+    with pytest.raises(QueryIdError, match=r"StackingRegressor then tells .*wrap each of them in rankeval.QueryRanker"):
+        cross_val_score(bare, ltr.X, ltr.y, **told)
+    own = [("ridge", rk.QueryRanker(Ridge()))]
+    wrapped = StackingRegressor(own, final_estimator=rk.QueryRanker(Ridge()), cv=rk.QueryKFold(2))
+    assert (cross_val_score(wrapped, ltr.X, ltr.y, **told) > 0.5).all()
+
+
 def test_stacking_without_routing_takes_ids_from_x(ltr):
     frame = ltr.frame.assign(qid=ltr.qid)
     stack = StackingRegressor([("ridge", rk.QueryRanker(Ridge()))], final_estimator=Ridge(), cv=rk.QueryKFold(3))
