@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from rankeval._checks import check_number, shown
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Progress, Task, fold_table, run_folds
-from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.folds import query_folds
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
-from rankeval.model_selection.validation import fixed_validation, query_folds
 from rankeval.significance.columns import FOLD
 from rankeval.significance.declarations import seed_of
 
@@ -156,16 +154,13 @@ def learning_curve(
     """
     import pandas as pd
 
-    beside = {"groups": groups, "sample_weight": sample_weight}
-    data = as_ranking_data(X, y, who="learning_curve", qid=qid, group=group, docid=docid, **beside)
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     rules = rules_of_call(convention, single)
     asked, ranker = check_measures(measures, rules), as_ranker(estimator)
-    ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="learning_curve")
-    validation = fixed_validation([ranker], eval_set, eval_qid, action="learning_curve")
-    task = Task.of(data, groups, sample_weight, validation)
-    codes = numbered(data.qid)
-    folds = query_folds(cv, task)
+    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
+    task = Task.of([ranker], X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="learning_curve")
+    codes = numbered(task.data.qid)
+    folds = query_folds(cv, task.data, task.groups)
     generator = np.random.default_rng(seed_of(rng))
     drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
     counts = _counts(sizes, min(map(len, drawn)))

@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
+from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
+from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, stops_early, takes_weight, what_was_chosen
 from rankeval.model_selection.rows import differing, row_groups, row_weights
+from rankeval.model_selection.validation_part import validation_part
 from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:
@@ -57,9 +60,56 @@ class Task:
     validation: RankingData | None = None
 
     @classmethod
-    def of(cls, data: RankingData, groups: Any, sample_weight: Any, validation: RankingData | None = None) -> Task:
-        """Check groups and weights, and return the task."""
-        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, len(data)), validation)
+    def of(
+        cls,
+        rankers: Sequence[QueryRanker],
+        X: Any,
+        y: Any,
+        *,
+        qid: Any,
+        group: Any,
+        docid: Any,
+        groups: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        eval_qid: Any,
+        who: str,
+        action: str = "",
+    ) -> Task:
+        """Check all that is given beside the rankers, and ask the guard, before anything is fitted.
+
+        Parameters
+        ----------
+        rankers : sequence of QueryRanker
+            The rankers to fit.
+        X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid
+            As in `cross_validate`.
+        who : str
+            The caller, for messages.
+        action : str
+            What the caller does, for the guard's message, if it is not the caller's name.
+
+        Raises
+        ------
+        QueryIdError
+            If the query of each row is not known.
+        InvalidInput
+            If lengths or forms are wrong, groups cut queries, or there is a validation part and no ranker stops early.
+        GuardRefusal
+            If the rows, or those of the validation part, are registered test content.
+        """
+        beside = {"groups": groups, "sample_weight": sample_weight}
+        data = as_ranking_data(X, y, who=who, qid=qid, group=group, docid=docid, **beside)
+        check, action = ContaminationCheck.current(), action or who
+        check.refuse(data.X, data.y, data.qid, action=action)
+        part = validation_part(eval_set, eval_qid)
+        if part is not None:
+            if not any(stops_early(ranker) for ranker in rankers):
+                raise InvalidInput(
+                    "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
+                )
+            check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
+        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, len(data)), part)
 
     @cached_property
     def by_row(self) -> bool:

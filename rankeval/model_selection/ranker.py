@@ -30,7 +30,7 @@ from rankeval.model_selection.held_out import SCORE, hold_out
 from rankeval.model_selection.query_ids import find, n_rows, require, without_ids
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.stopping import stop
+from rankeval.model_selection.stopping import stopping
 from rankeval.model_selection.validation_part import refuse_cut, validation_part
 
 
@@ -244,11 +244,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_rows, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        check_is_fitted(self, "estimator_")
-        features = self._features(X, reset=False)
-        with threads.few(self.estimator_, features):
-            found: NDArray[np.float64] = self.estimator_.predict_proba(features)
-        return found
+        return self._response(X, "predict_proba")
 
     # As above.
     @available_if(_if_inner_has("decision_function"))  # type: ignore[untyped-decorator]
@@ -265,11 +261,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             Confidences.
         """
-        check_is_fitted(self, "estimator_")
-        features = self._features(X, reset=False)
-        with threads.few(self.estimator_, features):
-            found: NDArray[np.float64] = self.estimator_.decision_function(features)
-        return found
+        return self._response(X, "decision_function")
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
         """Return the mean ``nDCG@10`` of the queries, under the convention "rankeval".
@@ -317,6 +309,14 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         found: NDArray[Any] = self.estimator_.classes_
         return found
 
+    def _response(self, X: Any, method: str) -> NDArray[np.float64]:
+        """Return what a method of the fitted estimator says of X."""
+        check_is_fitted(self, "estimator_")
+        features = self._features(X, reset=False)
+        with threads.few(self.estimator_, features):
+            found: NDArray[np.float64] = getattr(self.estimator_, method)(features)
+        return found
+
     def _features(self, X: Any, *, reset: bool) -> Any:
         check_rows(X=X)
         features = without_ids(X)
@@ -335,26 +335,18 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         return features
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any] | None:
-        try:
+        with stopping():
             check_rows(X=X, y=y, qid=qid, **beside)
             if self.single_query:
                 return find(X, y, qid=qid, group=group)
             return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
-        except InvalidInput as error:
-            if in_search():
-                stop(str(error), error)
-            raise
 
     def _validation(self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any) -> TrainingRows | None:
         """Return the validation part, with the columns of X."""
-        try:
+        with stopping():
             part = validation_part(eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query)
             if eval_X is not None and in_search():
                 refuse_cut(eval_X, trained)
-        except InvalidInput as error:
-            if in_search():
-                stop(str(error), error)
-            raise
         if part is None:
             return None
         try:

@@ -11,7 +11,7 @@ contradicted raise a ``MissingQueryIds``, which is a BaseException.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,15 +31,7 @@ from rankeval.measures import Measure
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.cuts import warn_of_cuts
-from rankeval.model_selection.query_ids import (
-    DOCID,
-    NAME,
-    WAYS,
-    find,
-    has_column,
-    index_levels,
-    without_ids,
-)
+from rankeval.model_selection.query_ids import DOCID, NAME, WAYS, find, has_column, index_levels, without_ids
 from rankeval.model_selection.stopping import stop
 
 
@@ -112,18 +104,8 @@ def make_scorer(
     >>> scorer(Ridge().fit(X, y), X, y, qid=qid)
     {'RR': 0.75, 'P@1': 0.5}
     """
-    return QueryScorer(
-        measures,
-        convention=convention,
-        ties=ties,
-        missing=missing,
-        no_relevant=no_relevant,
-        judgments=judgments,
-        qid=qid,
-        y=y,
-        response_method=response_method,
-        name=name,
-    )
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    return QueryScorer(measures, convention, single, qid=qid, y=y, response_method=response_method, name=name)
 
 
 class QueryScorer:
@@ -131,25 +113,23 @@ class QueryScorer:
 
     Parameters
     ----------
-    measures, convention, ties, missing, no_relevant, judgments, qid, y, response_method, name
+    measures, convention, qid, y, response_method, name
         As in `make_scorer`.
+    single : mapping of str to str or None
+        Its single rules, as `rules_of_call` takes them.
     """
 
     def __init__(
         self,
         measures: str | Measure | Sequence[str | Measure],
+        convention: str | Convention,
+        single: Mapping[str, str | None],
         *,
-        convention: str | Convention = "rankeval",
-        ties: str | None = None,
-        missing: str | None = None,
-        no_relevant: str | None = None,
-        judgments: str | None = None,
-        qid: Any = None,
-        y: Any = None,
-        response_method: str | Sequence[str] | None = None,
-        name: str | None = None,
+        qid: Any,
+        y: Any,
+        response_method: str | Sequence[str] | None,
+        name: str | None,
     ) -> None:
-        single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
         self.convention: Convention = rules_of_call(convention, single)
         self._asked = check_measures(measures, self.convention)
         if isinstance(measures, (str, Measure)):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import current_process
 from typing import NoReturn
 
-from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError
+from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, QueryIdError
+from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.query_ids import UnusableQueryIdsError
 
 
@@ -28,3 +31,14 @@ def stop(message: str, cause: Exception | None = None) -> NoReturn:
         raise UnusableQueryIdsError(message) from cause
     conflict = isinstance(cause, QueryIdError) and not isinstance(cause, UnusableQueryIdsError)
     raise (ConflictingQueryIds if conflict else MissingQueryIds)(message) from cause
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Let an InvalidInput inside stop the search around this call; without a search it is raised as it is."""
+    try:
+        yield
+    except InvalidInput as error:
+        if in_search():
+            stop(str(error), error)
+        raise

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Task
-from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.folds import query_folds
 from rankeval.model_selection.parameters import check_names
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
-from rankeval.model_selection.validation import fixed_validation, query_folds
 
 if TYPE_CHECKING:
     from rankeval.measures import Measure
@@ -206,8 +204,6 @@ def optuna_objective(
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
     space = _checked(space)
-    beside = {"groups": groups, "sample_weight": sample_weight}
-    data = as_ranking_data(X, y, who="optuna_objective", qid=qid, group=group, docid=docid, **beside)
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     rules = rules_of_call(convention, single)
     found = check_measures(measure, rules)
@@ -216,10 +212,11 @@ def optuna_objective(
     ranker = as_ranker(estimator)
     if isinstance(space, Mapping):
         check_names(estimator, space, where="space")
-    ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="optimise")
-    task = Task.of(data, groups, sample_weight, fixed_validation([ranker], eval_set, eval_qid, action="optimise"))
+    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
+    told = {"eval_set": eval_set, "eval_qid": eval_qid, "who": "optuna_objective", "action": "optimise"}
+    task = Task.of([ranker], X, y, **rows, **told)
     scoring = FoldScoring.of(task, found, rules)
-    return OptunaObjective(estimator, space, task, query_folds(cv, task), scoring)
+    return OptunaObjective(estimator, space, task, query_folds(cv, task.data, task.groups), scoring)
 
 
 def _checked(space: Any) -> Space:

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from rankeval._checks import shown
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.collection.data import RankingData
-from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
-from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.query_ids import encode, partly_in
-from rankeval.model_selection.query_split import QuerySplit, Rows
-from rankeval.model_selection.ranker import QueryRanker, as_ranker, stops_early
+from rankeval.model_selection.folds import Folds, query_folds
+from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
-from rankeval.model_selection.splitters import QueryKFold
-from rankeval.model_selection.validation_part import validation_part
 from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.measures import Measure
-
-Folds = list[tuple[Rows, Rows]]
 
 
 @overload
@@ -182,20 +172,18 @@ def cross_validate(
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
     CrossValidation(2 folds, 2 queries out of fold: AP=1.0000)
     """
-    beside = {"groups": groups, "sample_weight": sample_weight}
-    data = as_ranking_data(X, y, who="cross_validate", qid=qid, group=group, docid=docid, **beside)
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     rules = rules_of_call(convention, single)
     asked = check_measures(measures, rules)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
-    ContaminationCheck.current().refuse(data.X, data.y, data.qid, action="cross_validate")
-    task = Task.of(data, groups, sample_weight, fixed_validation(rankers, eval_set, eval_qid, action="cross_validate"))
-    folds = query_folds(cv, task)
+    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
+    task = Task.of(rankers, X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="cross_validate")
+    folds = query_folds(cv, task.data, task.groups)
     scoring = FoldScoring.of(task, asked, rules)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
-    splits = tuple(Split.of(data.qid[train], data.qid[test]) for train, test in folds)
+    splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
     for place, system in enumerate(named):
         own = done[place * len(folds) : (place + 1) * len(folds)]
@@ -205,38 +193,6 @@ def cross_validate(
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
-
-
-def fixed_validation(
-    rankers: Sequence[QueryRanker], eval_set: Any, eval_qid: Any, *, action: str
-) -> RankingData | None:
-    """Check a validation part for all fits before the first one, and return it.
-
-    Parameters
-    ----------
-    rankers : sequence of QueryRanker
-        The rankers to fit.
-    eval_set, eval_qid
-        As in `cross_validate`.
-    action : str
-        The caller, for the guard's message.
-
-    Raises
-    ------
-    InvalidInput
-        If its form or length is wrong, or no ranker stops early.
-    QueryIdError
-        If the query of each row is not known.
-    GuardRefusal
-        If it is registered test content.
-    """
-    part = validation_part(eval_set, eval_qid)
-    if part is None:
-        return None
-    if not any(stops_early(ranker) for ranker in rankers):
-        raise InvalidInput("eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too")
-    ContaminationCheck.current().refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
-    return part
 
 
 def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
@@ -276,65 +232,3 @@ def _chosen(done: list[FittedFold]) -> pd.DataFrame | None:
     if any(fold.best_params is None for fold in done):
         return None
     return pd.DataFrame([fold.best_params for fold in done], index=pd.RangeIndex(len(done), name=FOLD))
-
-
-def query_folds(cv: Any, task: Task) -> Folds:
-    """Return the rows of each split, none of which cuts a query.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        As in `cross_validate`.
-    task : Task
-        The rows to split.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no split, one has an empty side, or given splits cut a query.
-    """
-    data = task.data
-    if cv is None or isinstance(cv, Integral):
-        cv = QueryKFold(5 if cv is None else int(cv))
-    if isinstance(cv, (str, bytes)) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        raise InvalidInput(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
-    if hasattr(cv, "split"):
-        cv = cv if isinstance(cv, QuerySplit) else QuerySplit(cv)
-        folds = list(cv.split(data.X, data.y, task.groups, qid=data.qid))
-    elif task.groups is not None:
-        raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
-    else:
-        folds = [tuple(_positions(rows, len(data)) for rows in _pair(split)) for split in cv]
-        _refuse_cuts(folds, data)
-    if not folds:
-        raise InvalidInput("cv has no splits; an iterator that was used up gives none again: pass a list or a splitter")
-    for number, sides in enumerate(folds):
-        for side, rows in zip(("trains on", "holds out"), sides, strict=True):
-            if not len(rows):
-                raise InvalidInput(f"split {number} of cv {side} no rows: give both sides at least one query")
-    return folds
-
-
-def _refuse_cuts(folds: Folds, data: RankingData) -> None:
-    codes, queries = encode(data.qid)
-    for number, (train, test) in enumerate(folds):
-        on_both_sides = np.intersect1d(codes[train], codes[test])
-        cut = partly_in(codes, test)
-        cut[on_both_sides] = True
-        if cut.any():
-            raise InvalidInput(
-                f"split {number} of cv cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, or "
-                "none; a splitter given as cv is applied to queries"
-            )
-
-
-def _pair(split: Any) -> Any:
-    if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
-        raise InvalidInput(f"cv: each split is a pair of training and test rows, found {shown(split)}")
-    return split
-
-
-def _positions(rows: Any, n_rows: int) -> Rows:
-    chosen = np.asarray(rows)
-    # NumPy makes floats of an empty list, and floats are no positions.
-    return np.flatnonzero(chosen) if chosen.dtype == bool or not len(chosen) else np.arange(n_rows)[chosen]

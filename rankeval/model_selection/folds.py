@@ -1,0 +1,83 @@
+"""The folds of a cross-validation as numbers of rows: from a number, a splitter or given splits; queries stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import shown
+from rankeval.collection.data import RankingData
+from rankeval.errors import InvalidInput
+from rankeval.model_selection.query_ids import encode, partly_in
+from rankeval.model_selection.query_split import QuerySplit, Rows
+from rankeval.model_selection.splitters import QueryKFold
+
+Folds = list[tuple[Rows, Rows]]
+"""The training and the test rows of each fold."""
+
+
+def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Folds:
+    """Return the rows of each split, none of which cuts a query.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of (train, test)
+        As in `cross_validate`.
+    data : RankingData
+        The rows to split.
+    groups : ndarray of shape (n_rows,), optional
+        Units coarser than queries, which no split cuts.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no split, one has an empty side, or given splits cut a query.
+    """
+    if cv is None or isinstance(cv, Integral):
+        cv = QueryKFold(5 if cv is None else int(cv))
+    if isinstance(cv, (str, bytes)) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise InvalidInput(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
+    if hasattr(cv, "split"):
+        cv = cv if isinstance(cv, QuerySplit) else QuerySplit(cv)
+        folds = list(cv.split(data.X, data.y, groups, qid=data.qid))
+    elif groups is not None:
+        raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
+    else:
+        folds = [tuple(_positions(rows, len(data)) for rows in _pair(split)) for split in cv]
+        _refuse_cuts(folds, data)
+    if not folds:
+        raise InvalidInput("cv has no splits; an iterator that was used up gives none again: pass a list or a splitter")
+    for number, sides in enumerate(folds):
+        for side, rows in zip(("trains on", "holds out"), sides, strict=True):
+            if not len(rows):
+                raise InvalidInput(f"split {number} of cv {side} no rows: give both sides at least one query")
+    return folds
+
+
+def _refuse_cuts(folds: Folds, data: RankingData) -> None:
+    codes, queries = encode(data.qid)
+    for number, (train, test) in enumerate(folds):
+        on_both_sides = np.intersect1d(codes[train], codes[test])
+        cut = partly_in(codes, test)
+        cut[on_both_sides] = True
+        if cut.any():
+            raise InvalidInput(
+                f"split {number} of cv cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, or "
+                "none; a splitter given as cv is applied to queries"
+            )
+
+
+def _pair(split: Any) -> Any:
+    if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
+        raise InvalidInput(f"cv: each split is a pair of training and test rows, found {shown(split)}")
+    return split
+
+
+def _positions(rows: Any, n_rows: int) -> Rows:
+    chosen = np.asarray(rows)
+    # NumPy makes floats of an empty list, and floats are no positions.
+    return np.flatnonzero(chosen) if chosen.dtype == bool or not len(chosen) else np.arange(n_rows)[chosen]
