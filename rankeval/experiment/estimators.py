@@ -126,9 +126,10 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         If it cannot be made, or an option of early stopping does not fit it.
     """
     from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.capabilities import stops_early
     from rankeval.model_selection.checks import check_measures
     from rankeval.model_selection.nesting import last_of
-    from rankeval.model_selection.ranker import QueryRanker, stops_early
+    from rankeval.model_selection.ranker import QueryRanker
 
     own, key = config.rankers[name], f"rankers.{name}"
     estimator = make_estimator(own, name=name, seed=config.seed)

@@ -213,7 +213,7 @@ def _checked(config: ExperimentConfig | Mapping[str, Any] | str | Path) -> Exper
 
 def _parts(config: ExperimentConfig, checked: Checked) -> Parts:
     """Load the data and split it; the validation part is kept apart if a ranker stops early."""
-    from rankeval.model_selection.ranker import stops_early
+    from rankeval.model_selection.capabilities import stops_early
 
     stopping = [name for name, ranker in checked.rankers.items() if stops_early(ranker)]
     parts = split(config, checked.load(), watched=bool(stopping))
@@ -230,7 +230,7 @@ def _tuned(
     name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, ...]
 ) -> tuple[TunedCandidate, bool, str]:
     """Return the tuned candidate, whether it came from the cache, and its digest."""
-    from rankeval.model_selection.ranker import stops_early
+    from rankeval.model_selection.capabilities import stops_early
 
     digests = {one.role: one.digest for one in data}
     if not stops_early(ranker):

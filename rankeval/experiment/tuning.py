@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.candidates import SearchConfig
@@ -76,8 +75,9 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     import sklearn
     from sklearn.base import clone
 
+    from rankeval.model_selection.capabilities import stops_early
     from rankeval.model_selection.checks import check_measures, signs
-    from rankeval.model_selection.ranker import stops_early
+    from rankeval.model_selection.rows import as_arguments
     from rankeval.model_selection.splitters import QueryKFold
     from rankeval.model_selection.validation import cross_validate
 
@@ -90,7 +90,8 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     folds = QueryKFold(config.cv.n_splits, shuffle=True, random_state=config.cv.seed)
     primary = config.all_measures[0]
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
-    watched = _told(parts.validation) if stops_early(ranker) else {}
+    part = parts.validation if stops_early(ranker) else None
+    watched = {} if part is None else as_arguments(part.X, part.y, part.qid)
     with sklearn.config_context(enable_metadata_routing=True):
         search = _search(ranker, name, config, folds)
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)
@@ -114,11 +115,6 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
         seconds=time.perf_counter() - started,
         n_iterations=search.best_estimator_.n_iterations_,
     )
-
-
-def _told(validation: RankingData | None) -> dict[str, Any]:
-    """Return the validation part as arguments of `fit`; the ids in a list, which a search does not cut."""
-    return {} if validation is None else {"eval_set": (validation.X, validation.y), "eval_qid": [validation.qid]}
 
 
 def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any) -> Any:

@@ -164,20 +164,8 @@ def _fit_plainly(estimator: Any, rows: TrainingRows, _watch: EarlyStopping | Non
     told: dict[str, Any] = {"qid": rows.ids} if "qid" in takes else {}
     if "group" in takes and not told:
         told = {"group": rows.sizes}
-    told |= told_validation(rows)
+    told |= rows.told_validation()
     estimator.fit(rows.X, rows.y, **told, **_row_weight(rows, takes, estimator))
-
-
-def told_validation(rows: TrainingRows) -> dict[str, Any]:
-    """Return the arguments by which a QueryRanker inside is told the validation part, if there is one.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows. A list keeps scikit-learn's searches from cutting ids that are as long as X.
-    """
-    part = rows.validation
-    return {} if part is None else {"eval_set": (part.X, part.y), "eval_qid": [part.ids]}
 
 
 def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:

@@ -169,7 +169,7 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         told["sample_weight"] = rows.weight
     if rows.groups is not None and _consumes(estimator, "groups"):
         told["groups"] = rows.groups
-    told |= boosters.told_validation(rows)
+    told |= rows.told_validation()
     with config_context(enable_metadata_routing=True):
         return estimator.fit(rows.X, rows.y, **told)
 
@@ -237,26 +237,3 @@ def _by_query(cv: Any) -> QuerySplit | None:
     if isinstance(cv, (QuerySplit, str)):
         return cv if isinstance(cv, QuerySplit) else None
     return QuerySplit(cv) if hasattr(cv, "split") else None
-
-
-def check_shape(shape: tuple[int, ...]) -> None:
-    """Raise unless X is a table with rows and columns, in scikit-learn's words.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The shape of X.
-
-    Raises
-    ------
-    InvalidInput
-        If X has another number of dimensions, or no row or column.
-    """
-    if len(shape) != 2:
-        raise InvalidInput(
-            f"Expected 2D array, got X of shape {shape}. Reshape your data with X.reshape(-1, 1) if it has a single "
-            "feature, or X.reshape(1, -1) if it is a single row"
-        )
-    for size, what in zip(shape, ("sample", "feature"), strict=True):
-        if size == 0:
-            raise InvalidInput(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")

@@ -7,7 +7,6 @@ the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM,
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +25,9 @@ from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
 from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.checks import for_other_processes
+from rankeval.model_selection.features import features_for
 from rankeval.model_selection.held_out import SCORE, hold_out
-from rankeval.model_selection.query_ids import find, n_rows, require, without_ids
+from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer
 from rankeval.model_selection.stopping import stopping
@@ -318,19 +318,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _features(self, X: Any, *, reset: bool) -> Any:
-        check_rows(X=X)
-        features = without_ids(X)
-        if hasattr(features, "to_pandas"):
-            # The boosters accept pandas frames, but no polars frames.
-            features = features.to_pandas()
-        elif hasattr(features, "tocsr") and boosters.library(nesting.last_of(self.estimator)):
-            # They accept SciPy's sparse matrices, but no sparse arrays. The matrix shares the memory.
-            from scipy.sparse import csr_matrix
-
-            features = csr_matrix(features)
-        elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
-            features = np.asarray(features)
-        nesting.check_shape(features.shape)
+        features = features_for(self.estimator, X)
         validate_data(self, features, reset=reset, skip_check_array=True)
         return features
 
@@ -409,48 +397,3 @@ def as_ranker(estimator: Any) -> QueryRanker:
     ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
     nesting.check_estimator(ranker.estimator)
     return ranker
-
-
-def takes_weight(estimator: Any) -> bool:
-    """Return whether an estimator can be fitted with weights.
-
-    Parameters
-    ----------
-    estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker.
-    """
-    last = nesting.last_of(estimator)
-    if isinstance(last, QueryRanker):
-        return takes_weight(last.estimator)
-    return nesting.asks_for_qid(last) or "sample_weight" in signature(last.fit).parameters
-
-
-def stops_early(estimator: Any) -> bool:
-    """Return whether training stops early, so that a validation part is used.
-
-    Parameters
-    ----------
-    estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker; of a search, its estimator counts.
-    """
-    last = nesting.last_of(estimator)
-    if isinstance(last, QueryRanker):
-        return last.early_stopping_rounds is not None or stops_early(last.estimator)
-    if nesting.asks_for_qid(last):
-        return stops_early(last.get_params(deep=False).get("estimator"))
-    return boosters.own_rounds(last) is not None
-
-
-def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
-    """Return the best parameters of a search inside a fitted ranker, or None.
-
-    Parameters
-    ----------
-    ranker : QueryRanker
-        A fitted ranker.
-    """
-    last: Any = ranker
-    while isinstance(last, QueryRanker):
-        last = nesting.last_of(last.estimator_)
-    chosen: dict[str, Any] | None = getattr(last, "best_params_", None)
-    return chosen

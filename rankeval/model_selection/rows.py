@@ -62,6 +62,11 @@ class TrainingRows:
             return self
         return self.take(np.argsort(self.codes, kind="stable"))
 
+    def told_validation(self) -> dict[str, Any]:
+        """Return the arguments by which a QueryRanker inside is told the validation part, if there is one."""
+        part = self.validation
+        return {} if part is None else as_arguments(part.X, part.y, part.ids)
+
     @property
     def starts(self) -> NDArray[np.intp]:
         """First row of each query; rows must be in blocks."""
@@ -85,6 +90,19 @@ def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
     place = np.empty(len(queries), dtype=np.int64)
     place[ascending(queries)] = np.arange(len(queries))
     return place[codes]
+
+
+def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
+    """Return a validation part as arguments of `QueryRanker.fit`, in a form that no search of scikit-learn cuts.
+
+    A search cuts whatever is as long as its X. So the ids stand in a list, beside the pair of features and labels.
+
+    Parameters
+    ----------
+    X, y, ids
+        Features, labels and query of each row.
+    """
+    return {"eval_set": (X, y), "eval_qid": [ids]}
 
 
 def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
