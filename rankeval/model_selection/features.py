@@ -25,7 +25,7 @@ def features_for(estimator: Any, X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        If X is masked, has another number of dimensions, or no row or column.
+        If X masks a value, has another number of dimensions, or no row or column.
     """
     check_rows(X=X)
     features = without_ids(X)
