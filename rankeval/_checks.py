@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from sys import float_info
 from typing import Any
@@ -41,6 +42,11 @@ def shown(value: Any) -> str:
     except ValueError:  # Python writes no whole number of more than 4,300 digits
         text = f"a {type(value).__name__} of very many digits"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def few(values: Sequence[Any]) -> str:
+    """Show the first five values."""
+    return ", ".join(map(shown, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def count(n: int, thing: str) -> str:

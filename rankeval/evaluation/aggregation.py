@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count
 from rankeval.join.flat import Floats
 from rankeval.measures import Measure
 from rankeval.measures.aggregates import AGGREGATES
@@ -95,7 +96,7 @@ def draws_note(measures: Mapping[str, Measure], drawn: NDArray[np.bool_], errors
         Measure -> standard error of the aggregate.
     """
     said = [
-        f"{label} in {number} {'query' if number == 1 else 'queries'} (standard error of the "
+        f"{label} in {count(number, 'query')} (standard error of the "
         f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
         for (label, one), number in zip(measures.items(), drawn.sum(axis=0).tolist(), strict=True)
         if number

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import shown
+from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.join.flat import Ints
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    Table = TypeVar("Table", pd.Series[Any], pd.DataFrame)
-
-_SHOWN = 5
+    Values = TypeVar("Values", pd.Series[Any], pd.DataFrame)
 
 
 def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
@@ -46,8 +44,8 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     """
     if isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable):
         raise InvalidInput(
-            f"queries: expected ids of queries or a mask with a bool for each, found {_kind(asked)}; give a list of "
-            "ids, or the index of the rows that you want"
+            f"queries: expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}; give a "
+            "list of ids, or the index of the rows that you want"
         )
     values = _listed(asked)
     bools = sum(isinstance(value, (bool, np.bool_)) for value in values)
@@ -111,10 +109,10 @@ def _why(lacking: list[Any], known: pd.Index[Any], excluded: Mapping[str, tuple[
     reasons = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
     if reasons:
         return f"; some were left out: {', '.join(reasons)}"
-    return type_hint(lacking, known) or f"; it has ids such as {few(known.tolist())}"
+    return _type_hint(lacking, known) or f"; it has ids such as {few(known.tolist())}"
 
 
-def type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
+def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
     """Return a hint if an id is known in another type, such as "7" for 7; else nothing."""
     by_text = {str(query): query for query in known}
     for one in asked:
@@ -124,7 +122,7 @@ def type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
     return ""
 
 
-def by_query(values: Table, queries: NDArray[Any], what: str) -> Table:
+def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     """Return the value of each query in a Series or frame indexed by query id; missing if it has none.
 
     Parameters
@@ -159,7 +157,7 @@ def by_query(values: Table, queries: NDArray[Any], what: str) -> Table:
     if not known.isin(index).any():
         raise QueryIdError(
             f"{what}: no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
-            f"{type_hint(index.tolist(), known)}"
+            f"{_type_hint(index.tolist(), known)}"
         )
     return values.reindex(known)
 
@@ -186,12 +184,3 @@ def _is_plain(index: pd.Index[Any]) -> bool:
     import pandas as pd
 
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
-
-
-def few(values: list[Any]) -> str:
-    """Show the first five values."""
-    return ", ".join(map(shown, values[:_SHOWN])) + (", ..." if len(values) > _SHOWN else "")
-
-
-def _kind(value: Any) -> str:
-    return f"a {type(value).__name__}"

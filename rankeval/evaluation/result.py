@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankeval._checks import check_count, count
+from rankeval._checks import check_count, count, few
 from rankeval.collection.convention import CHOICES
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.choosing import few, places_of
+from rankeval.evaluation.choosing import places_of
 from rankeval.evaluation.facts import Whole, judgments_digest
 from rankeval.evaluation.labels import labels_of
 from rankeval.evaluation.scores import QueryScores

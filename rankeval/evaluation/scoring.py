@@ -167,7 +167,8 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     keep = ~left_out if left_out.any() else slice(None)
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
-    facts = QueryFacts(rules, undefined, _drawn(drawn, scores.shape), digests.of_queries())
+    is_drawn, errors = _means_over_orders(drawn, scores.shape)
+    facts = QueryFacts(rules, undefined, is_drawn, digests.of_queries())
     counted = facts.totals()
     evaluation = Evaluation(
         queries=joined.queries[keep],
@@ -184,7 +185,7 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
         facts=facts.part(keep),
         weights=None if weights is None else weights[keep],
         name=name,
-        errors=_errors(drawn, scores.shape)[keep] if drawn else None,
+        errors=None if errors is None else errors[keep],
     )
     if not len(evaluation.queries):
         reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in evaluation.excluded.items())
@@ -305,15 +306,11 @@ def _settle_undefined(
     return undefined, barren
 
 
-def _errors(drawn: dict[tuple[int, int], float], shape: tuple[int, ...]) -> Floats:
-    errors = np.zeros(shape)
+def _means_over_orders(
+    drawn: dict[tuple[int, int], float], shape: tuple[int, ...]
+) -> tuple[NDArray[np.bool_], Floats | None]:
+    """Return which values are means over drawn orders, and the standard errors of all values; None if none is."""
+    mask, errors = np.zeros(shape, dtype=bool), np.zeros(shape)
     for place, error in drawn.items():
-        errors[place] = error
-    return errors
-
-
-def _drawn(drawn: Iterable[tuple[int, int]], shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    mask = np.zeros(shape, dtype=bool)
-    for place in drawn:
-        mask[place] = True
-    return mask
+        mask[place], errors[place] = True, error
+    return mask, errors if drawn else None

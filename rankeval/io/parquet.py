@@ -8,7 +8,8 @@ small as that would be, because Arrow mixes up the rows if a value stands in a d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +21,20 @@ from rankeval.io.limits import ALWAYS, Limits
 _VALUE = 8  # bytes of a value in memory, at least
 
 
-def parquet_names(source: pa.NativeFile) -> list[str]:
-    """Return the names of the columns of a Parquet file."""
+@contextmanager
+def whole_parquet(where: str) -> Iterator[None]:
+    """Refuse a file that Arrow finds damaged; ``where`` is the file's name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+
+
+def parquet_kinds(source: pa.NativeFile) -> list[tuple[str, pa.DataType]]:
+    """Return name and type of the columns of a Parquet file; a name may be there twice."""
     source.seek(0)
-    return list(pq.read_schema(source).names)
+    schema = pq.read_schema(source)
+    return list(zip(schema.names, schema.types, strict=True))
 
 
 def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None) -> pa.Table:

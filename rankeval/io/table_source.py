@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError
 from rankeval.io.limits import Limits
 from rankeval.io.opening import COMPRESSION, PARQUET
-from rankeval.io.parquet import parquet_table
-from rankeval.io.tables import records_of
+from rankeval.io.parquet import parquet_kinds, parquet_table, whole_parquet
+from rankeval.io.tables import csv_lines, rows_of
 from rankeval.io.text import BOM, check_text
 
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
@@ -86,20 +85,15 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
 
 
 def _parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
-    try:
-        schema = pq.read_schema(file)
-        kinds = dict(zip(schema.names, schema.types, strict=True))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+    with whole_parquet(path):
+        kinds = parquet_kinds(file)
 
     def columns(names: Sequence[str]) -> pa.Table:
-        try:
+        with whole_parquet(path):
             return parquet_table(file, path, limits, list(names))
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise FileFormatError(f"{path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
 
-    _check_unique(schema.names, path)
-    return TableSource(path, kinds, columns, lambda row: f"row {row + 1}")
+    _check_unique([name for name, _ in kinds], path)
+    return TableSource(path, dict(kinds), columns, lambda row: f"row {row + 1}")
 
 
 def _delimited(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:
@@ -107,8 +101,7 @@ def _delimited(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -
     data = bytes(file.read()).removeprefix(BOM)
     # Without a quote there is nothing that Arrow's reader could take wrongly, and it is ten times as fast.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
-    records = records_of(data[: data.find(b"\n")] if is_plain and b"\n" in data else data, delimiter, path)
-    _, header = next(records, (1, []))
+    header, _ = rows_of(data[: data.find(b"\n")] if is_plain and b"\n" in data else data, delimiter, path)
     if not header:
         raise FileFormatError(f"{path} is empty: expected a first line with the names of the columns")
     _check_unique(header, path)
@@ -117,10 +110,8 @@ def _delimited(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -
     def columns(names: Sequence[str]) -> pa.Table:
         if is_plain and all(names) and (table := _plain(data, delimiter, names)) is not None:
             return table
-        rows = records_of(data, delimiter, path)
-        next(rows)
-        places = [header.index(name) for name in names]
-        blocks = list(_blocks(rows, header, places, path, delimiter, lines))
+        _, rows = rows_of(data, delimiter, path)
+        blocks = list(_blocks(rows, [header.index(name) for name in names], lines))
         empty = [pa.array([], pa.string()) for _ in names]
         return pa.Table.from_batches(
             [pa.RecordBatch.from_arrays(block, names=list(names)) for block in blocks or [empty]]
@@ -128,7 +119,7 @@ def _delimited(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -
 
     def place(row: int) -> str:
         if not lines:
-            lines.extend(line for line, _ in list(records_of(data, delimiter, path))[1:])
+            lines.extend(csv_lines(delimiter, data))
         return f"line {lines[row]}"
 
     return TableSource(path, dict.fromkeys(header, pa.string()), columns, place, delimiter)
@@ -152,21 +143,11 @@ def _plain(data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table | None
 
 
 def _blocks(
-    records: Iterator[tuple[int, list[str]]],
-    header: Sequence[str],
-    places: Sequence[int],
-    path: str,
-    delimiter: str,
-    lines: list[int],
+    records: Iterator[tuple[int, list[str]]], places: Sequence[int], lines: list[int]
 ) -> Iterator[list[pa.Array]]:
     """Yield the columns of some rows after the other; note the line of each row."""
     rows: list[list[str]] = []
     for line, fields in records:
-        if len(fields) != len(header):
-            raise FileFormatError(
-                f"{path}, line {line}: expected {len(header)} columns ({', '.join(header)[:80]}), "
-                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
-            )
         lines.append(line)
         rows.append(fields)
         if len(rows) == _BLOCK:

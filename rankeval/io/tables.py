@@ -76,7 +76,26 @@ def swallowed(delimiter: str) -> str:
     return rf"(?s){_NUL}|\n.*{delimiter}|{delimiter}.*\n"
 
 
-def records_of(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
+def rows_of(data: bytes, delimiter: str, where: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the header, empty if there is none, and line and fields of each row, which are as many as the header's."""
+    records = _records(data, delimiter, where)
+    _, header = next(records, (1, []))
+    return header, _whole_rows(records, header, delimiter, where)
+
+
+def _whole_rows(
+    records: Iterator[tuple[int, list[str]]], header: Sequence[str], delimiter: str, where: str
+) -> Iterator[tuple[int, list[str]]]:
+    for line, fields in records:
+        if len(fields) != len(header):
+            raise FileFormatError(
+                f"{where}, line {line}: expected {count(len(header), 'column')} ({', '.join(header)[:80]}), "
+                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
+            )
+        yield line, fields
+
+
+def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line and fields of each record; a field in quotes may hold line breaks."""
     data = data.removeprefix(BOM)
     try:
@@ -98,8 +117,7 @@ def records_of(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, l
 
 def _read_csv(delimiter: str, given: OpenFile) -> Columns:
     check_text(given.file, given.path, given.limits)
-    records = records_of(given.file.read(), delimiter, given.path)
-    _, header = next(records, (1, []))
+    header, rows = rows_of(given.file.read(), delimiter, given.path)
     if not header:
         return Columns([], [], [])
     parts = _parts(header, given.value, f"{given.path}, line 1")
@@ -107,20 +125,16 @@ def _read_csv(delimiter: str, given: OpenFile) -> Columns:
     cells: dict[str, list[str]] = {part: [] for part in parts}
     taken = [(cells[part], header.index(name)) for part, name in parts.items()]
     lines = []
-    for line, fields in records:
-        if len(fields) != len(header):
-            raise FileFormatError(
-                f"{given.path}, line {line}: expected {count(len(header), 'column')} ({', '.join(header)[:80]}), "
-                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
-            )
+    for line, fields in rows:
         lines.append(line)
         for column, place in taken:
             column.append(fields[place])
     return _columns(cells, parts, given, swallowed(delimiter), lambda row: f"line {lines[row]}")
 
 
-def _csv_lines(delimiter: str, data: bytes) -> list[int]:
-    return [line for line, _ in records_of(data, delimiter, "")][1:]
+def csv_lines(delimiter: str, data: bytes) -> list[int]:
+    """Return the line of each row."""
+    return [line for line, _ in _records(data, delimiter, "")][1:]
 
 
 def _is_csv(delimiter: str, start: bytes) -> bool:
@@ -171,13 +185,11 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
 
 
 def _read_parquet(given: OpenFile) -> Columns:
-    from rankeval.io.parquet import parquet_names, parquet_table
+    from rankeval.io.parquet import parquet_kinds, parquet_table, whole_parquet
 
-    try:
-        parts = _parts(parquet_names(given.file), given.value, given.path)
+    with whole_parquet(given.path):
+        parts = _parts([name for name, _ in parquet_kinds(given.file)], given.value, given.path)
         table = parquet_table(given.file, given.path, given.limits, list(parts.values()))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{given.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     cells = {part: table.column(name) for part, name in parts.items()}
     if "name" in cells:
         cells["name"] = cells["name"].slice(0, 1).to_pylist()
@@ -202,7 +214,7 @@ def _delimited(name: str, words: str, delimiter: str, *, is_told_by_suffix: bool
         write=partial(_write_csv, delimiter),
         suffixes=(f".{name}",),
         sniff=partial(_is_csv, delimiter),
-        row_lines=partial(_csv_lines, delimiter),
+        row_lines=partial(csv_lines, delimiter),
         unfit=rf"{swallowed(delimiter)}|\r",
         is_told_by_suffix=is_told_by_suffix,
     )

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankeval._checks import few
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
 
-_SHOWN = 5
 _UNKNOWN = places_of(np.array([-1]))[0]  # an Arrow scalar: given a plain -1, Arrow makes one and imports pandas
 
 
@@ -132,8 +132,8 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
         excluded["no judgments"] = tuple(unknown.to_pylist())
         if not judged_topics.any():
             raise InvalidInput(
-                f"run and qrels have no query in common: the run has {_few(unknown.to_pylist())}, "
-                f"the qrels have {_few(queries.to_pylist())}"
+                f"run and qrels have no query in common: the run has {few(unknown.to_pylist())}, "
+                f"the qrels have {few(queries.to_pylist())}"
             )
     return queries, truth_query, run_query
 
@@ -147,7 +147,7 @@ def _counted(
     missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
     if convention.missing == "error":
         raise InvalidInput(
-            f"the run lacks {len(missing)} of {len(queries)} judged queries ({_few(missing)}), which the convention "
+            f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)}), which the convention "
             f"{convention.name!r} refuses; missing='empty' scores empty rankings there, missing='skip' leaves them out"
         )
     excluded["missing from the run"] = tuple(missing)
@@ -215,8 +215,3 @@ def _identity(qrels: Qrels, hashes: Hashes, query: Ints, n_queries: int) -> Hash
     total = np.zeros(n_queries, dtype=np.uint64)
     np.add.at(total, query, mixed(hashes ^ mixed(label)))
     return total
-
-
-def _few(values: list[Any]) -> str:
-    shown = ", ".join(map(repr, values[:_SHOWN]))
-    return shown if len(values) <= _SHOWN else f"{shown}, ..."

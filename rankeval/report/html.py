@@ -22,7 +22,7 @@ from rankeval.measures import greater_is_better
 from rankeval.render import plots
 from rankeval.render.tables import DASH, MINUS, number, p_value, signed
 from rankeval.report import summaries
-from rankeval.report.queries import Column, QueryTable, Table, query_table, script, script_hash
+from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.report.summaries import Candidate, ExperimentFacts
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         best=best,
         table_of_queries=_differences_of_queries(facts, best),
         searches=[(each.name, _search(each)) for each in facts.candidates],
-        card=Table(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
+        card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
         trained=count(facts.n_trained, "ranker"),
     )
@@ -87,7 +87,7 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) ->
         means=_means(evaluation),
         curves=_image(plots.sorted_scores(evaluation.per_query)),
         table_of_queries=_scores_of_queries(evaluation),
-        card=Table(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
+        card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
     )
 
@@ -125,13 +125,13 @@ def _signed_interval(low: float, high: float) -> str:
     return f"[{signed(low)}, {signed(high)}]"
 
 
-def _candidates(facts: ExperimentFacts) -> Table:
+def _candidates(facts: ExperimentFacts) -> TextTable:
     frame = summaries.candidate_frame(facts)
     rows = [[value if isinstance(value, str) else number(value) for value in row] for row in frame.to_numpy()]
-    return Table(list(frame.columns), rows)
+    return TextTable(list(frame.columns), rows)
 
 
-def _comparison(table: pd.DataFrame, *, level: float) -> Table:
+def _comparison(table: pd.DataFrame, *, level: float) -> TextTable:
     rows = [
         [
             row["system"],
@@ -147,10 +147,10 @@ def _comparison(table: pd.DataFrame, *, level: float) -> Table:
         for row in table.to_dict("records")
     ]
     headers = ["Ranker", "mean", "difference", f"{level:.0%} interval", "p", "p adjusted", "effect size"]
-    return Table([*headers, "won / tied / lost", "detectable"], rows)
+    return TextTable([*headers, "won / tied / lost", "detectable"], rows)
 
 
-def _secondary(table: pd.DataFrame) -> Table:
+def _secondary(table: pd.DataFrame) -> TextTable:
     rows = [
         [
             row["system"],
@@ -164,24 +164,24 @@ def _secondary(table: pd.DataFrame) -> Table:
         for row in table.to_dict("records")
     ]
     headers = ["Ranker", "measure", "baseline's mean", "mean", "difference", "interval", "won / tied / lost"]
-    return Table(headers, rows, n_text=2)
+    return TextTable(headers, rows, n_text=2)
 
 
 def _outcomes(row: Mapping[Hashable, Any]) -> str:
     return f"{row['wins']} / {row['ties']} / {row['losses']}"
 
 
-def _search(candidate: Candidate) -> Table:
+def _search(candidate: Candidate) -> TextTable:
     frame = candidate.search
     rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
-    return Table(list(map(str, frame.columns)), rows, n_text=0)
+    return TextTable(list(map(str, frame.columns)), rows, n_text=0)
 
 
 def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _means(evaluation: Evaluation) -> Table:
+def _means(evaluation: Evaluation) -> TextTable:
     limits = evaluation.ci().reset_index().to_dict("records") if evaluation.weights is None else []
     intervals = {str(row["index"]): row for row in limits}
     rows = []
@@ -189,7 +189,7 @@ def _means(evaluation: Evaluation) -> Table:
         row = intervals.get(str(label))
         interval = DASH if row is None else _interval(row["ci_low"], row["ci_high"])
         rows.append([str(label), number(value), interval])
-    return Table(["Measure", "value", "95% interval"], rows)
+    return TextTable(["Measure", "value", "95% interval"], rows)
 
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:

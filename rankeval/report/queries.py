@@ -41,7 +41,7 @@ _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table for the template: headers, and rows of text."""
 
     headers: Sequence[str]
@@ -58,14 +58,14 @@ class QueryTable:
     ----------
     said : str
         What the table holds.
-    first : Table
+    first : TextTable
         The rows that need no script.
     json : str
         Kinds of the columns, the rows that the page holds by ascending id, and the order to begin with; safe in HTML.
     """
 
     said: str
-    first: Table
+    first: TextTable
     json: str
 
 
@@ -107,7 +107,7 @@ def query_table(queries: Iterable[Any], columns: Sequence[Column], *, by: int, f
     rows = ",\n".join(lines[place] for place in held)
     return QueryTable(
         _said(len(ids), len(held), order),
-        Table(["Query", *(column.header for column in columns)], first),
+        TextTable(["Query", *(column.header for column in columns)], first),
         f'{about[:-1]},"rows":[\n{rows}]}}',
     )
 
