@@ -69,24 +69,6 @@ class Parts:
         return LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
 
 
-def load_parts(config: ExperimentConfig, *, watched: bool = False) -> Parts:
-    """Load the data of an experiment and split it.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    watched : bool
-        Whether a ranker stops early, and watches the validation part if there is one.
-
-    Raises
-    ------
-    ConfigError
-        If the loader cannot be imported or called, or returns no `RankingData`, or a part is missing.
-    """
-    return split(config, find_loader(config)(), watched=watched)
-
-
 def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
     """Return the function that loads the data, with its arguments; it is not called.
 

@@ -26,7 +26,7 @@ from rankeval.io.limits import Limits
 from rankeval.io.names import LAST, SPELLINGS
 from rankeval.io.opening import reading
 from rankeval.io.table_source import TableSource, open_table
-from rankeval.io.tables import first_match, swallowed
+from rankeval.io.tables import NUL, refuse_bad_ids, swallowed
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])
@@ -230,12 +230,8 @@ def _parses(cell: str) -> bool:
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     """Return ids as int64 or as texts."""
     column = table.column(name)
-    row = first_match(column, swallowed(source.delimiter) if source.delimiter else r"\x00")
-    if row >= 0:
-        raise FileFormatError(
-            f"{source.path}, {source.place(row)}, column {name}: found {str(column[row])[:80]!r}; an id holds no NUL, "
-            "and no rows between two quotes: is a quote too many?"
-        )
+    bad = swallowed(source.delimiter) if source.delimiter else NUL
+    refuse_bad_ids(column, bad, source.path, name, source.place)
     ids = _named(source, lambda: id_column(column, name))
     if pa.types.is_integer(ids.type):
         return numbers_of(ids)

@@ -29,7 +29,9 @@ from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.text import BOM, check_text
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
-_NUL = r"\x00"
+NUL = r"\x00"
+"""A pattern for ids that no file of TREC can hold."""
+
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
 _OBJECT = re.compile(rb"\{\s*[\"}]")
 
@@ -47,19 +49,24 @@ def _columns(
     if NUMBER_IN_INDEX in cells:
         refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), given.path, _ADVICE, FileFormatError)
     for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
-        row = first_match(cells[part], bad)
-        if row >= 0:
-            raise FileFormatError(
-                f"{given.path}, {place(row)}, column {part}: found {str(cells[part][row])!r}; an id holds no NUL, and "
-                "no rows between two quotes: is a quote too many?"
-            )
+        refuse_bad_ids(cells[part], bad, given.path, part, place)
     # The first row names the system, as in TREC files.
     name = next(iter(cells.pop("name", ())), None)
     name = name if isinstance(name, str) and name else None
     return Columns(value=cells.pop(given.value), value_name=parts[given.value], name=name, **cells)
 
 
-def first_match(cells: Any, pattern: str) -> int:
+def refuse_bad_ids(cells: Any, bad: str, path: str, column: str, place: Callable[[int], str]) -> None:
+    """Refuse ids that match a pattern, such as that of `swallowed`; ``place`` gives a row's place in the file."""
+    row = _first_match(cells, bad)
+    if row >= 0:
+        raise FileFormatError(
+            f"{path}, {place(row)}, column {column}: found {str(cells[row])[:80]!r}; an id holds no NUL, and no rows "
+            "between two quotes: is a quote too many?"
+        )
+
+
+def _first_match(cells: Any, pattern: str) -> int:
     """Return the first row whose text matches, or -1; cells may be a list or an Arrow column."""
     if isinstance(cells, list):
         search = re.compile(pattern).search
@@ -73,7 +80,7 @@ def first_match(cells: Any, pattern: str) -> int:
 
 def swallowed(delimiter: str) -> str:
     """Return a pattern for ids that hold NUL, or rows between two stray quotes."""
-    return rf"(?s){_NUL}|\n.*{delimiter}|{delimiter}.*\n"
+    return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n"
 
 
 def rows_of(data: bytes, delimiter: str, where: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -170,7 +177,7 @@ def _read_jsonl(given: OpenFile) -> Columns:
         return Columns([], [], [])
     parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), given.value, given.path)
     cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
-    return _columns(cells, parts, given, _NUL, lambda row: f"line {lines[row]}")
+    return _columns(cells, parts, given, NUL, lambda row: f"line {lines[row]}")
 
 
 def _is_jsonl(start: bytes) -> bool:
@@ -195,7 +202,7 @@ def _read_parquet(given: OpenFile) -> Columns:
         cells["name"] = cells["name"].slice(0, 1).to_pylist()
     if pa.types.is_string(cells[given.value].type):
         cells[given.value] = cells[given.value].to_pylist()
-    return _columns(cells, parts, given, _NUL, lambda row: f"row {row + 1}")
+    return _columns(cells, parts, given, NUL, lambda row: f"row {row + 1}")
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:

@@ -73,8 +73,9 @@ def test_limits_of_the_loader_are_set_in_the_config(tmp_path: Path):
     data = {"loader": "letor", "path": str(tmp_path)}
     with pytest.raises(ConfigError, match=r"data.limits: unknown limit 'features'; did you mean 'feature'"):
         check_config({**CONFIG, "data": {**data, "limits": {"features": 3}}})
+    from experiment.loaded import load_parts
+
     from rankeval.errors import LimitExceeded
-    from rankeval.experiment.loading import load_parts
 
     with pytest.raises(LimitExceeded, match="feature 2000000"):
         load_parts(check_config({**CONFIG, "data": data}))

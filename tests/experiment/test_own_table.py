@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from experiment.loaded import load_parts
 from lightgbm import LGBMRanker
 
 import rankeval as rk
 from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, InvalidInput
 from rankeval.experiment import check_config, load_config, run_experiment
-from rankeval.experiment.loading import load_parts
 
 EXPERIMENT = """\
 name: clicks

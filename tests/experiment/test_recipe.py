@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from experiment.loaded import load_parts
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
@@ -16,7 +17,7 @@ from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, GuardRefusal
 from rankeval.experiment import check_config, run_experiment
 from rankeval.experiment.cache import candidate_digest
-from rankeval.experiment.loading import data_digest, load_parts
+from rankeval.experiment.loading import data_digest
 
 RIDGE = {"estimator": "sklearn.linear_model.Ridge"}
 SMALL = {

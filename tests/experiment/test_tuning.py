@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiment.loaded import load_parts
 from lightgbm import LGBMRanker
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import ParameterSampler
@@ -13,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 import rankeval as rk
 from rankeval.experiment import check_config
 from rankeval.experiment.estimators import make_ranker
-from rankeval.experiment.loading import load_parts
 from rankeval.experiment.tuning import tune
 
 

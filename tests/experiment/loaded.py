@@ -1,0 +1,11 @@
+"""The parts of an experiment's data, loaded and split as a run does it."""
+
+from __future__ import annotations
+
+from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.loading import Parts, find_loader, split
+
+
+def load_parts(config: ExperimentConfig, *, watched: bool = False) -> Parts:
+    """Load the data and split it; ``watched`` says that a ranker stops early on the validation part."""
+    return split(config, find_loader(config)(), watched=watched)
