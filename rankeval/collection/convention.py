@@ -278,17 +278,17 @@ def get_convention(spec: str | Convention) -> Convention:
     return PRESETS[chosen("convention", spec, PRESETS)]
 
 
-def rules_of_call(spec: str | Convention, single: Mapping[str, str | None], *, rows: bool = True) -> Convention:
+def rules_of_call(spec: str | Convention, rows: bool = True, /, **single: str | None) -> Convention:
     """Return a convention with the single rules that a call changes.
 
     Parameters
     ----------
     spec : str or Convention
         The name of a preset, or a convention.
-    single : mapping of str to str or None
-        ``ties``, ``missing``, ``no_relevant``, ``judgments``; a rule given as None stays as the convention says.
     rows : bool, default=True
         Whether the data are rows, which have no other judgments.
+    **single : str or None
+        ``ties``, ``missing``, ``no_relevant``, ``judgments``; a rule given as None stays as the convention says.
 
     Raises
     ------

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval._checks import check_count, count, few
-from rankeval.collection.convention import CHOICES
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import places_of
+from rankeval.evaluation.differences import differences
 from rankeval.evaluation.facts import Whole, judgments_digest
 from rankeval.evaluation.labels import labels_of
 from rankeval.evaluation.scores import QueryScores
@@ -108,36 +108,7 @@ class Evaluation(QueryScores):
         >>> one.differs_from(other)
         ["ties is 'best' in one and 'worst' in the other"]
         """
-        differences = []
-        for rule in [*CHOICES, "depth"]:
-            mine, theirs = getattr(self.convention, rule), getattr(other.convention, rule)
-            affected = self.rule_counts.get(rule, 0) + other.rule_counts.get(rule, 0)
-            if mine != theirs and affected:
-                differences.append(f"{rule} is {mine!r} in one and {theirs!r} in the other")
-        mine_bound = self.by_name
-        for label, one in other.by_name.items():
-            if label in mine_bound and mine_bound[label] != one:
-                differences.append(f"{label} means {mine_bound[label]} in one and {one} in the other")
-        if self.judgments_digest != other.judgments_digest:
-            digests = [f"digest {each.judgments_digest[:12]} over {each.size}" for each in (self, other)]
-            differences.append(
-                f"the judgments differ ({digests[0]} in one, {digests[1]} in the other){self._remedy(other)}"
-            )
-        return differences
-
-    def _remedy(self, other: Evaluation) -> str:
-        """Say what to do if the queries are those of two collections, or of a whole and its subset."""
-        if self.whole is None and other.whole is None:
-            return "; compare systems on one collection at a time, with the same judgments"
-        wholes = {one.judgments_digest if one.whole is None else one.whole.judgments_digest for one in (self, other)}
-        if len(wholes) > 1:
-            return "; a subset can be compared with the same subset only"
-        both = (
-            "they are different subsets of the same queries"
-            if self.whole and other.whole
-            else "one is a subset of the other's queries"
-        )
-        return f": {both}; take the same subset of both evaluations"
+        return differences(self, other)
 
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.

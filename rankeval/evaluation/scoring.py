@@ -104,7 +104,7 @@ def evaluate(
     """
     rows = qid is not None or group is not None
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    rules = rules_of_call(convention, single, rows=rows)
+    rules = rules_of_call(convention, rows, **single)
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     given = Given.of(truth, ranking, qid=qid, group=group, docid=docid)
     joined = given.refuse_or_join(rules, action="evaluate")

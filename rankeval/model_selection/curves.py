@@ -154,8 +154,7 @@ def learning_curve(
     """
     import pandas as pd
 
-    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    rules = rules_of_call(convention, single)
+    rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked, ranker = check_measures(measures, rules), as_ranker(estimator)
     rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
     task = Task.of([ranker], X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="learning_curve")

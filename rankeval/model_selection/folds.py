@@ -20,6 +20,21 @@ Folds = list[tuple[Rows, Rows]]
 """The training and the test rows of each fold."""
 
 
+def by_query(cv: Any) -> QuerySplit | None:
+    """Return a splitter of queries, or None for splits by row number and words such as "prefit".
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of (train, test) or None
+        As in `cross_validate`, or of an estimator of scikit-learn; None is 5.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return QueryKFold(5 if cv is None else int(cv))
+    if isinstance(cv, (QuerySplit, str)):
+        return cv if isinstance(cv, QuerySplit) else None
+    return QuerySplit(cv) if hasattr(cv, "split") else None
+
+
 def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Folds:
     """Return the rows of each split, none of which cuts a query.
 
@@ -37,13 +52,12 @@ def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Fold
     InvalidInput
         If there is no split, one has an empty side, or given splits cut a query.
     """
-    if cv is None or isinstance(cv, Integral):
-        cv = QueryKFold(5 if cv is None else int(cv))
-    if isinstance(cv, (str, bytes)) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+    known = cv is None or isinstance(cv, (Integral, Iterable)) or hasattr(cv, "split")
+    if isinstance(cv, (str, bytes)) or not known:
         raise InvalidInput(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
-    if hasattr(cv, "split"):
-        cv = cv if isinstance(cv, QuerySplit) else QuerySplit(cv)
-        folds = list(cv.split(data.X, data.y, groups, qid=data.qid))
+    splitter = by_query(cv)
+    if splitter is not None:
+        folds = list(splitter.split(data.X, data.y, groups, qid=data.qid))
     elif groups is not None:
         raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
     else:

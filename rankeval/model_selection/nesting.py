@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
-from rankeval.model_selection.query_split import QuerySplit
+from rankeval.model_selection.folds import by_query
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
-from rankeval.model_selection.splitters import QueryKFold
 
 
 def last_of(estimator: Any) -> Any:
@@ -215,7 +213,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     """
     params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     by_formula = params.get("cv") is None and type(estimator).__name__ in _LEAVES_ONE_OUT
-    cv = None if "cv" not in params or by_formula else _by_query(params["cv"])
+    cv = None if "cv" not in params or by_formula else by_query(params["cv"])
     if cv is None or (rows.codes == rows.codes[0]).all():
         yield
         return
@@ -228,12 +226,3 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
 
 _LEAVES_ONE_OUT = ("RidgeCV", "RidgeClassifierCV")
 """Estimators of scikit-learn for which cv=None is a formula without folds."""
-
-
-def _by_query(cv: Any) -> QuerySplit | None:
-    """Return a splitter of queries, or None for splits by row number and words such as "prefit"."""
-    if cv is None or isinstance(cv, Integral):
-        return QueryKFold(5 if cv is None else int(cv))
-    if isinstance(cv, (QuerySplit, str)):
-        return cv if isinstance(cv, QuerySplit) else None
-    return QuerySplit(cv) if hasattr(cv, "split") else None

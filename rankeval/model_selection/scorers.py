@@ -116,7 +116,7 @@ class QueryScorer:
     measures, convention, qid, y, response_method, name
         As in `make_scorer`.
     single : mapping of str to str or None
-        Its single rules, as `rules_of_call` takes them.
+        Its single rules by name.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class QueryScorer:
         response_method: str | Sequence[str] | None,
         name: str | None,
     ) -> None:
-        self.convention: Convention = rules_of_call(convention, single)
+        self.convention: Convention = rules_of_call(convention, **single)
         self._asked = check_measures(measures, self.convention)
         if isinstance(measures, (str, Measure)):
             measures = measures if len(self._asked) == 1 else (measures,)

@@ -204,8 +204,7 @@ def optuna_objective(
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
     space = _checked(space)
-    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    rules = rules_of_call(convention, single)
+    rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     found = check_measures(measure, rules)
     if len(found) > 1:
         raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import sys
 import threading
 from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
 
 import joblib
 import numpy as np
@@ -66,8 +69,6 @@ class SpyingXGB(XGBRanker):
         return super().fit(X, y, qid=qid)
 
     def predict(self, *args, **told):
-        import json
-
         self.in_predict_ = int(json.loads(self.get_booster().save_config())["learner"]["generic_param"]["nthread"])
         return super().predict(*args, **told)
 
@@ -168,3 +169,43 @@ def test_predictions_in_several_threads_of_python_leave_the_parameter_alone(ltr)
     assert not wrong
     assert ranker.estimator_.n_jobs is None
     assert not threads._holders
+
+
+def test_pools_of_64_threads_on_128_cores_were_not_limited_by_a_user(monkeypatch):
+    """OpenBLAS is built for 64 threads."""
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 128)
+    pool = {"blas": 64, "openmp": 128}
+    assert not threads._told(pools_of(pool))
+    assert threads._told(pools_of(pool | {"openmp": 64}))
+    assert threads._told(pools_of(pool | {"blas": 32}))
+
+
+def pools_of(sizes):
+    return SimpleNamespace(
+        lib_controllers=[SimpleNamespace(user_api=api, num_threads=size) for api, size in sizes.items()]
+    )
+
+
+def test_an_estimator_has_one_thread_until_the_last_of_its_calls_has_ended():
+    """Calls in several threads of Python end in any order."""
+    model = LGBMRanker()
+    first, second = threads._one_thread(model), threads._one_thread(model)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert model.n_jobs == 1
+    second.__exit__(None, None, None)
+    assert model.n_jobs is None
+
+
+def test_pools_are_looked_for_again_only_if_modules_were_loaded(monkeypatch):
+    before = threads._pools()
+    assert threads._pools() is before
+    monkeypatch.setitem(sys.modules, "a library with pools of its own", ModuleType("new"))
+    assert threads._pools() is not before
+
+
+def test_the_fitted_trees_of_xgboost_get_their_threads_back(ltr):
+    """They keep the number that they were grown with, whatever `n_jobs` says."""
+    fitted = rk.QueryRanker(XGBRanker(n_estimators=3)).fit(ltr.X, ltr.y, qid=ltr.qid).estimator_
+    assert json.loads(fitted.get_booster().save_config())["learner"]["generic_param"]["nthread"] == "0"
