@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -418,3 +420,19 @@ def test_slices_by_ids_of_another_type_are_refused_with_the_type():
 def test_names_of_slices_come_from_the_attribute():
     assert scored().slices(LENGTH.rename(None)).index.name == "slice"
     assert scored().slices(LENGTH.to_dict()).index.name == "slice"
+
+
+def test_ids_that_are_tuples_of_unlike_lengths_are_found():
+    """As levels of a pandas index they would be filled up."""
+    qid = np.empty(4, dtype=object)
+    qid[:] = [("a", "x"), ("a", "x"), ("b",), ("b",)]
+    ev = rk.evaluate([1, 0, 0, 1], [2, 1, 2, 1], qid=qid, measures="RR")
+    assert ev.subset([("b",)]).per_query["RR"].tolist() == [0.5]
+    with pytest.raises(QueryIdError, match=re.escape("ids such as ('a', 'x'), ('b',)")):
+        ev.subset([("c",)])
+
+
+def test_the_digest_of_judgments_has_the_ids_of_the_queries():
+    """Rows without documents have no other names."""
+    one, other = (rk.evaluate([1, 0], [2, 1], qid=[name, name], measures="RR") for name in "ab")
+    assert one.judgments_digest != other.judgments_digest

@@ -189,6 +189,15 @@ def test_outside_of_a_search_nobody_knows_all_rows(ltr):
     assert not caught(lambda: ranker.score(*rest, qid=ltr.qid[200:]))
 
 
+@pytest.mark.usefixtures("routing")
+def test_routed_weights_are_not_taken_for_queries(ltr):
+    """A scorer does not know which of the routed columns has the ids."""
+    ranker = rk.QueryRanker(Ridge()).set_fit_request(sample_weight=True)
+    weights, scorer = np.ones(len(ltr.y)), rk.make_scorer("AP")
+    params = {"sample_weight": weights, "qid": ltr.qid}
+    assert not caught(lambda: cross_val_score(ranker, ltr.X, ltr.y, cv=rk.QueryKFold(3), scoring=scorer, params=params))
+
+
 def test_workers_tell_it_at_most_once_each_for_each_kind_of_search(tmp_path):
     """On standard error, where the user sees it: three kinds, twelve folds, two workers."""
     script = tmp_path / "script.py"

@@ -273,6 +273,14 @@ def test_scikit_learn_passes_one_validation_part_to_every_fold(n_queries, train)
     assert search.best_estimator_.n_iterations_ == again.n_iterations_
 
 
+def test_a_search_inside_a_ranker_gets_a_validation_part_as_long_as_x_whole(train):
+    """scikit-learn would cut ids that are as long as X, if they stood in no list."""
+    vali = rk.RankingData(train.X[::-1], train.y[::-1], np.char.add("v", train.qid[::-1]))
+    search = GridSearchCV(rk.QueryRanker(LGBM, early_stopping_rounds=3), {"estimator__num_leaves": [7]}, cv=2)
+    ranker = rk.QueryRanker(search).fit(train.X, train.y, qid=train.qid, eval_set=vali)
+    assert ranker.estimator_.best_estimator_.n_iterations_ is not None
+
+
 @pytest.mark.usefixtures("routing")
 def test_ids_that_a_search_has_cut_stop_it_with_the_way_out(train):
     vali = made(40, seed=5, first=1000)
