@@ -61,7 +61,7 @@ def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Fold
     elif groups is not None:
         raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
     else:
-        folds = [tuple(_positions(rows, len(data)) for rows in _pair(split)) for split in cv]
+        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in map(_pair, cv)]
         _refuse_cuts(folds, data)
     if not folds:
         raise InvalidInput("cv has no splits; an iterator that was used up gives none again: pass a list or a splitter")
