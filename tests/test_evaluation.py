@@ -395,3 +395,20 @@ def test_a_convention_that_cannot_be_is_refused_when_it_is_made(rules, said):
     """Not later, by a TypeError, or never."""
     with pytest.raises(InvalidInput, match=said):
         rk.Convention(**rules)
+
+
+def test_grades_that_a_map_of_gains_does_not_name_are_counted():
+    """Their gain is the grade, as in trec_eval; a reader of the numbers is told. Grade 0 has no gain either way."""
+    y, qid = [1, 3, 0, 3, 4, 2], [1, 1, 1, 2, 2, 2]
+    measures = ["nDCG(gain={1: 1, 2: 5})@10", "DCG(gain={1: 1, 2: 5})@1", "AP"]
+    ev = rk.evaluate(y, [3, 2, 1, 3, 2, 1], qid=qid, measures=measures)
+    assert ev.scores[1, 1] == 3
+    assert ev.rule_counts["gain"] == 3
+    said = "with a grade that the map of gains does not name: the gain is the grade"
+    assert ev.notes == (f"3 documents {said}",)
+    assert ev.subset([1]).notes[0] == f"1 document {said}"
+    named = rk.evaluate(y, [3, 2, 1, 3, 2, 1], qid=qid, measures="nDCG(gain={1: 1, 2: 5, 3: 9, 4: 16})@10")
+    assert named.notes == ()
+    assert "gain" not in rk.evaluate(y, [3, 2, 1, 3, 2, 1], qid=qid).rule_counts
+    qrels, run = {"q": {"a": 3, "b": 5}}, {"q": {"a": 1.0, "c": 0.5}}
+    assert rk.evaluate(qrels, run, measures="nDCG(gain={3: 4})").rule_counts["gain"] == 1

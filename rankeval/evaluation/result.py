@@ -44,7 +44,8 @@ class Evaluation(QueryScores):
     query_counts : mapping of str to ndarray of shape (n_queries,)
         Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and ``judged``.
     rule_counts : mapping of str to int
-        How many rows or queries each rule of the convention affected.
+        How many rows or queries each rule of the convention affected; under ``gain``, how many documents have a grade
+        that a measure's map of gains does not name.
     excluded : mapping of str to tuple
         Reason -> the ids of the queries left out for it.
     undefined : mapping of str to int

@@ -178,7 +178,7 @@ class QueryScores:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for a reader of the numbers, about queries without a ranking and queries that were left out."""
+        """Sentences for a reader of the numbers, such as those on queries that were left out."""
         said = []
         missing = self.rule_counts.get("missing", 0)
         if missing and self.convention.missing in COUNTED_AS:
@@ -188,6 +188,10 @@ class QueryScores:
         if barren and self.convention.no_relevant != "skip":
             value = {"zero": 0, "one": 1}[self.convention.no_relevant]
             said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
+        if unnamed := self.rule_counts.get("gain", 0):
+            said.append(
+                f"{count(unnamed, 'document')} with a grade that the map of gains does not name: the gain is the grade"
+            )
         return (*said, *self.info.values())
 
     @property

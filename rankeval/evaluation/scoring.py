@@ -33,6 +33,7 @@ from rankeval.join.matching import Hashes
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
+from rankeval.measures.gain_maps import are_unnamed
 
 Specs = str | Measure | Iterable[str | Measure]
 Named = Iterable[tuple[str, Measure]]
@@ -140,6 +141,11 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach another.
     zeros = np.zeros(joined.n_queries, dtype=np.int64)
     rules = {"ties": zeros, "negative": zeros, **joined.rule_counts}
+    if maps := {one.gain_map for one in measures if one.gain_map}:
+        rules["gain"] = zeros
+        grades = np.unique(joined.relevance)
+        for one in measures:
+            one.refuse_falling_gains(joined.convention.ties, grades)
     rules = {rule: numbers.copy() for rule, numbers in rules.items()}
     joined = replace(joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)))
     scores = np.empty((joined.n_queries, len(measures)))
@@ -153,6 +159,8 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     for queries, judged, ties in joined.chunks():
         _score_chunk(queries, judged, others, scores, drawn)
         _count_documents(queries, judged, ties, counts)
+        if maps:
+            rules["gain"][queries] = judged.counts @ np.any([are_unnamed(judged.levels, one) for one in maps], axis=0)
         digests.add(queries, judged)
     if ascending:
         for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks():

@@ -25,7 +25,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
 from rankeval.measures import grammar
 from rankeval.measures.aggregates import AGGREGATES
+from rankeval.measures.gain_maps import GainMap, first_fall
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.tie_enumeration import EXACT_TO, over_orders
 
@@ -272,20 +273,39 @@ class Measure:
     def monotone(self) -> str:
         """The family's, or less with parameters that give a better order a lower value."""
         given = dict(self.parameters)
-        if isinstance(given.get("gain"), tuple) or given.get("normalizer") == "hits":
-            return ""  # a map from grades to gains need not rise with the grades
-        # Scaled gains are shares of the query's greatest grade, which may rise too.
-        return "order" if given.get("gain") == "scaled" and self.family.monotone else self.family.monotone
+        if given.get("normalizer") == "hits" or (self.gain_map and first_fall(np.array([0]), self.gain_map)):
+            return ""
+        # Scaled gains are shares of the query's greatest grade, which may rise too; a map may name some grades only.
+        mapped = self.gain_map or given.get("gain") == "scaled"
+        return "order" if mapped and self.family.monotone else self.family.monotone
+
+    @property
+    def gain_map(self) -> GainMap:
+        """The gains by grade if ``gain`` is a map, or ()."""
+        gain = dict(self.parameters).get("gain")
+        return gain if isinstance(gain, tuple) else ()
 
     def refuse_bounds(self, ties: str, unjudged: str) -> None:
         """Refuse a convention that asks for the best or worst case of a measure that has no such bound."""
         if ties in ("best", "worst") and not self.monotone:
-            raise InvalidInput(f"ties={ties!r}: {self} is not monotone in the order of rows, so that is no bound of it")
+            self._refuse_ties(ties, first_fall(np.array([0]), self.gain_map))
         if unjudged in ("lowest", "highest") and self.monotone != "grade":
+            why = "a map of gains" if self.gain_map else "the value that it is divided by rises too"
             raise InvalidInput(
-                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises (the value that it is divided "
-                "by rises too), so that is no bound of it; P, RR, DCG and ERR have such bounds"
+                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises ({why}), so that is no bound of "
+                "it; P, RR, DCG and ERR have such bounds"
             )
+
+    def refuse_falling_gains(self, ties: str, grades: NDArray[Any]) -> None:
+        """Refuse the best or worst case if grades at hand, which the map of gains does not name, have smaller gains."""
+        if ties in ("best", "worst") and self.gain_map and (fall := first_fall(grades, self.gain_map)):
+            self._refuse_ties(ties, fall)
+
+    def _refuse_ties(self, ties: str, fall: str) -> NoReturn:
+        why = f" ({fall})" if fall else ""
+        raise InvalidInput(
+            f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is no bound of it"
+        )
 
     def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:
         """Return the measure with the parameters of a convention where its own name leaves them open."""

@@ -12,9 +12,8 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
+from rankeval.measures.gain_maps import GainMap, mapped_gains
 from rankeval.measures.grammar import Spelling
-
-GainMap = tuple[tuple[float, float], ...]
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
@@ -52,9 +51,7 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
                 "gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}"
             )
         return GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
-    given = dict(gain)
-    # The gain of a label outside of the map is the label itself, as in trec_eval's `-m ndcg.1=3.5`.
-    return np.array([given.get(one, one) if one >= 0 else 0.0 for one in level.tolist()], dtype=np.float64)
+    return mapped_gains(level, gain)
 
 
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
@@ -104,8 +101,9 @@ def dcg(
     """Total gain of the ranked documents, discounted by rank.
 
     0 or greater, higher is better; 0 without relevant documents. ``gain`` is "linear", "exp" (2^rel - 1) or a map
-    from label to gain; ``discount`` is "log2" (1/log_b(1 + rank)) or "log_rank" (1/log_b(rank), ranks before b
-    undiscounted: the form rel_1 + sum rel_i/log2(i) of 2002).
+    from label to gain; a label that the map does not name is its own gain, as in trec_eval, and a note counts such
+    documents. ``discount`` is "log2" (1/log_b(1 + rank)) or "log_rank" (1/log_b(rank), ranks before b undiscounted: the
+    form rel_1 + sum rel_i/log2(i) of 2002).
     """
     return judged.discounted(gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff)
 

@@ -24,7 +24,8 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, by_composition
 from rankeval.measures.family import family
-from rankeval.measures.graded import DISCOUNTS, GainMap, discounts_of, gains_of
+from rankeval.measures.gain_maps import GainMap
+from rankeval.measures.graded import DISCOUNTS, discounts_of, gains_of
 from rankeval.measures.tie_enumeration import write_over_orders
 
 _CELLS = 2**18

@@ -9,7 +9,8 @@ from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.family import family
-from rankeval.measures.graded import GainMap, gains_of
+from rankeval.measures.gain_maps import GainMap
+from rankeval.measures.graded import gains_of
 from rankeval.measures.grammar import Count
 from rankeval.measures.incomplete import persistence
 

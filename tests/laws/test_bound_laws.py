@@ -16,6 +16,16 @@ from rankeval.measures.family import FAMILIES
 
 NEEDED = {"max_rel": 3, "collection_size": 1000, "cutoff": 2, "recall": 0.5, "p": 0.8, "multiple": 0.4}
 
+HIGHEST = rk.Convention(unjudged="highest")
+
+# By named grades, also 0 and grades of equal gain; a grade that is not named is its own gain.
+WITH_GAINS = [
+    f"{family}(gain={gains})@{cutoff}"
+    for family in ("DCG", "nDCG", "NCG")
+    for gains in ("{1: 1, 2: 5, 3: 20}", "{0: 1, 1: 1, 2: 4, 3: 4}", "{1: 0.5}")
+    for cutoff in (2, 20)
+]
+
 
 def monotone(rule: tuple[str, ...]) -> list[str]:
     """Return measures declared so, with and without a cut-off, by what they need."""
@@ -41,7 +51,7 @@ def signs(names):
 def test_best_and_worst_are_the_extremes_over_all_orders_of_tied_rows(rows):
     """Worst <= expected <= best, and both are reached by some order of the tied rows."""
     y, score = (np.array(column) for column in zip(*rows, strict=True))
-    names = monotone(("order", "grade"))
+    names = [*monotone(("order", "grade")), *WITH_GAINS]
     one = np.zeros(len(y), dtype=int)
     sign = signs(names)
     best, worst, expected = (
@@ -81,8 +91,27 @@ def test_bounds_are_refused_where_they_would_be_none():
     for name in ("INST(max_rel=3)", "AP(normalizer='hits')@5", "DCG(gain={1: 3, 2: 1})", "PairAccuracy"):
         with pytest.raises(InvalidInput, match="not monotone in the order of rows"):
             rk.evaluate([1, 0], [1, 1], qid=[1, 1], measures=name, ties="best")
+    with pytest.raises(InvalidInput, match=r"unjudged='highest': DCG.* \(a map of gains\), so that is no bound"):
+        rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="DCG(gain={1: 2})", convention=HIGHEST)
     with pytest.raises(InvalidInput, match="may fall when a document's grade rises"):
-        rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="AP", convention=rk.Convention(unjudged="highest"))
+        rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="AP", convention=HIGHEST)
+
+
+def test_a_map_of_gains_has_bounds_if_gains_rise_with_the_grades_at_hand():
+    """A grade that the map does not name is its own gain, so the grades at hand decide."""
+    name = "nDCG(gain={1: 1, 2: 5, 3: 20})@10"
+    best, worst = (
+        rk.evaluate([3, 0], [1, 1], qid=[1, 1], measures=name, ties=ties).scores for ties in ("best", "worst")
+    )
+    assert best.item() == 1
+    assert worst.item() == pytest.approx(1 / np.log2(3))
+    assert rk.evaluate([21, 0], [1, 1], qid=[1, 1], measures=name, ties="best").scores.item() == 1
+    said = r"not monotone in the order of rows \(grade 3 has gain 20 and grade 4 has gain 4\), so that is no bound"
+    for grades in ([4, 0], [4, 3]):
+        with pytest.raises(InvalidInput, match=said):
+            rk.evaluate(grades, [1, 1], qid=[1, 1], measures=name, ties="worst")
+    with pytest.raises(InvalidInput, match="grade 0 has gain 3 and grade 1 has gain 2"):
+        rk.evaluate([1, 0], [1, 1], qid=[1, 1], measures="DCG(gain={0: 3, 1: 2})", ties="worst")
 
 
 def test_the_families_that_everybody_uses_have_bounds():
