@@ -359,6 +359,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
+        if hasattr(self, "estimator_"):
+            # Predicting needs no measure, so a saved ranker may be loaded where the function of a measure is unknown.
+            return state
         return {**state, "eval_measure": for_other_processes(self.eval_measure, self.eval_convention)}
 
     def __sklearn_clone__(self) -> QueryRanker:
@@ -382,7 +385,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
 
 def as_ranker(estimator: Any) -> QueryRanker:
-    """Return the estimator as a QueryRanker, if it can be fitted to queries.
+    """Return the estimator as an unfitted QueryRanker, if it can be fitted to queries.
 
     Parameters
     ----------
@@ -396,4 +399,5 @@ def as_ranker(estimator: Any) -> QueryRanker:
     """
     ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
     nesting.check_estimator(ranker.estimator)
-    return ranker
+    unfitted: QueryRanker = boosters.cloned(ranker)
+    return unfitted

@@ -94,12 +94,51 @@ def test_a_measure_of_a_script_travels_by_its_function(tmp_path):
     assert [float(value) for value in done.stdout.split()] == pytest.approx([0.0] * 5, abs=1e-12)
 
 
+LOAD = """
+import joblib, numpy as np, pickle
+rows, expected = np.load("rows.npy"), np.load("expected.npy")
+for again in (joblib.load("ranker.joblib"), pickle.load(open("ranker.pickle", "rb")), joblib.load("pipeline.joblib")):
+    assert (again.predict(rows) == expected).all()
+again = joblib.load("ranker.joblib")
+assert again.eval_measure == "TopHits"
+try:
+    again.fit(rows, np.arange(len(rows)) % 3, qid=np.arange(len(rows)) // 10)
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_a_fitted_ranker_predicts_where_the_measure_is_unknown(tmp_path):
+    """The measure of a script is needed for fitting again alone, and the error there names it."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "load.py").write_text(LOAD)
+    for script in (["script.py", "save"], ["load.py"]):
+        done = subprocess.run([sys.executable, *script], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "unknown measure 'TopHits'" in done.stdout
+
+
+def test_a_fitted_ranker_is_fitted_again_by_workers(ltr):
+    """They get an unfitted copy, with the measure."""
+    booster = LGBMRanker(n_estimators=5, n_jobs=1, verbose=-1)
+    ranker = rk.QueryRanker(booster, early_stopping_rounds=3, eval_measure="TopHits").fit(ltr.X, ltr.y, qid=ltr.qid)
+    told = {"qid": ltr.qid, "measures": "TopHits", "cv": CV}
+    one, two = (rk.cross_validate(ranker, ltr.X, ltr.y, **told, n_jobs=n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.predictions, two.predictions)
+
+
 SCRIPT = """
+import pathlib
+import pickle
+import sys
+
+import joblib
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMRanker
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import rankeval as rk
 from rankeval.measures import family
@@ -126,6 +165,13 @@ def values(n_jobs):
     return np.array([*search.cv_results_["mean_test_score"], *fold, own.evaluation.mean()["TopHits"]])
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:] == ["save"]:
+    ranker = stopping.fit(data.X, data.y, qid=data.qid)
+    joblib.dump(ranker, "ranker.joblib")
+    joblib.dump(make_pipeline(ranker), "pipeline.joblib")
+    pathlib.Path("ranker.pickle").write_bytes(pickle.dumps(ranker))
+    np.save("rows.npy", data.X)
+    np.save("expected.npy", ranker.predict(data.X))
+elif __name__ == "__main__":
     print(*(values(2) - values(1)))
 """
