@@ -400,6 +400,7 @@ def test_counts_and_several_attributes_give_slices():
         (pd.Series(["x"] * 12), QueryIdError, r"its index is 0, 1, 2, \.\.\. and the query ids are not; give by"),
         (pd.Series(["x"], index=["Q01"]), QueryIdError, "^by: no id in common: the evaluation has 'q00', 'q01'"),
         ({}, QueryIdError, "no id in common"),
+        ({("q00", 1): 1, ("q01", 1): 2}, QueryIdError, "no id in common"),
         (pd.Series(["x", "y"], index=["q01", "q01"]), QueryIdError, "query 'q01' stands more than once in the index"),
         (pd.Series(["x", "y"], index=["q01", None]), QueryIdError, "a row without a query id"),
         ([[1]] * 11 + [[2]], QueryIdError, "shape"),

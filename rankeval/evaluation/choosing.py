@@ -154,7 +154,7 @@ def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
             f"{what}: its index is 0, 1, 2, ... and the query ids are not; give {what}.to_numpy() if the values stand "
             f"in the order of `queries`, else index it by query id"
         )
-    if not known.isin(index).any():
+    if (index.get_indexer(known) < 0).all():
         raise QueryIdError(
             f"{what}: no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
             f"{_type_hint(index.tolist(), known)}"
