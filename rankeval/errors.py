@@ -65,11 +65,30 @@ class QueryCutWarning(RankevalWarning):
 
 
 class Refusal(BaseException):
-    """Base of errors that must get through ``error_score=nan`` and ``catch=(Exception,)``."""
+    """Base of the errors that nobody must swallow: BaseExceptions, which ``except Exception`` does not catch.
+
+    scikit-learn turns every Exception inside a scorer into nan (``error_score``), and Optuna with
+    ``catch=(Exception,)`` into a failed trial, so a search would go on over data that it must not see. A Refusal ends
+    it. To catch one, name it: ``except rankeval.errors.Refusal``.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise GuardRefusal("the data is a registered test collection")
+    ... except Exception:
+    ...     print("an error")
+    ... except Refusal as refusal:
+    ...     print(f"refused: {refusal}")
+    refused: the data is a registered test collection
+    """
 
 
 class GuardRefusal(Refusal):
-    """Registered test content was about to be used outside a frozen plan."""
+    """Registered test content was about to be used outside a frozen plan.
+
+    This is a BaseException, as every `Refusal`: ``except Exception`` does not catch it, so that no search goes on over
+    test content. To catch it, name it: ``except rankeval.errors.GuardRefusal``.
+    """
 
 
 class GuardRefusalError(RankevalError):
@@ -77,11 +96,14 @@ class GuardRefusalError(RankevalError):
 
 
 class MissingQueryIds(Refusal):
-    """Query ids are forgotten or unusable inside a scorer, or inside a fit that a search of scikit-learn calls."""
+    """Query ids are forgotten or unusable inside a scorer, or inside a fit that a search of scikit-learn calls.
+
+    This is a BaseException, as every `Refusal`: to catch it, name it.
+    """
 
 
 class ConflictingQueryIds(MissingQueryIds):
-    """Two sources of query ids disagree."""
+    """Two sources of query ids disagree; a BaseException, as every `Refusal`."""
 
 
 def warn(message: str) -> None:
