@@ -131,6 +131,22 @@ def test_measures_are_listed_by_name(rankeval):
     assert next(line for line in lines if line.startswith("SquaredAP ")).endswith(" exact or drawn")
 
 
+def test_measures_are_searched_by_name_title_and_alias(rankeval):
+    """Capitals do not matter; a name that nothing contains is answered with the nearest one."""
+
+    def found(*words):
+        return {row["name"] for row in json.loads(rankeval("measures", *words, "--format", "json")[1])}
+
+    assert {"DCG", "nDCG", "IdealDCG", "alpha_DCG"} <= found("dcg") < found()
+    assert {"RR", "ERR"} <= found("Reciprocal rank") < found()
+    assert found("map_cut") == {"AP"}
+    assert found("ndcg_cut_10") == found("nDCG@10") == {"nDCG"}
+    code, out, err = rankeval("measures", "nDGC")
+    assert (code, out) == (2, "")
+    assert "unknown measure 'nDGC'; did you mean 'nDCG'" in err
+    assert "leave out the name" in rankeval("measures", "DCG", "--format", "markdown")[2]
+
+
 def test_the_version_is_printed(rankeval):
     assert rankeval("--version") == (0, f"rankeval-mlflow {rk.__version__}\n", "")
 

@@ -245,6 +245,9 @@ def compare(
 
 @app.command("measures")
 def list_all(
+    name: Annotated[
+        str | None, typer.Argument(help="A part of a name, title or name in another tool; all measures if not given.")
+    ] = None,
     output: Annotated[
         ListFormat, typer.Option("--format", help="How to print it; markdown: with who uses what.")
     ] = ListFormat.table,
@@ -253,9 +256,11 @@ def list_all(
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
+        if name is not None:
+            raise errors.InvalidInput("--format markdown prints the page of all measures: leave out the name")
         typer.echo(measures_markdown(), nl=False)
         return
-    frame = list_measures().rename_axis("name").reset_index()
+    frame = list_measures(name).rename_axis("name").reset_index()
     if output is ListFormat.table:
         short = frame[["name", "title", "parameters", "aggregate"]]
         frame = short.assign(ties=frame["ties"].where(frame["ties"] == "exact", "exact or drawn"))
