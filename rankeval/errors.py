@@ -102,6 +102,10 @@ class MissingQueryIds(Refusal):
     """
 
 
+class UnusableWeights(Refusal):
+    """A search of scikit-learn gives a scorer weights that differ within a query."""
+
+
 class ConflictingQueryIds(MissingQueryIds):
     """Two sources of query ids disagree; a BaseException, as every `Refusal`."""
 

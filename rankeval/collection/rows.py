@@ -51,10 +51,14 @@ def check_rows(**columns: Any) -> None:
             first, known = name, index
         elif len(known) == len(index) and (found := _difference(known, index)):
             row, one, other = found
+            by_label = (
+                f"If the labels say which rows belong together, give {name}.loc[{first}.index]"
+                if index.is_unique
+                else "Labels that repeat do not say which rows belong together"
+            )
             raise QueryIdError(
                 f"{first} and {name} have different indexes: row {row} is {one!r} in {first} and {other!r} in {name}. "
-                f"If the labels say which rows belong together, give {name}.loc[{first}.index]; if the rows are in the "
-                f"same order, give {name}.to_numpy(), or both the same index"
+                f"{by_label}; if the rows are in the same order, give {name}.to_numpy(), or both the same index"
             )
 
 

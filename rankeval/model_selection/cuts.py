@@ -35,6 +35,12 @@ FOLD = {"X", "y", "train", "test"}
 NOTE = "rankeval warned of a cut query"
 """The note in the outermost frame of a search; no variable can have this name."""
 
+LEFT_OUT = (
+    "HalvingGridSearchCV and HalvingRandomSearchCV leave rows out unless they have another resource, such as "
+    "resource='estimator__n_estimators'; give a splitter that leaves rows out as rankeval.QuerySplit(splitter)"
+)
+"""The remedy if rows of a query are neither trained on nor scored."""
+
 _warned: set[tuple[str, str, int]] = set()
 """The searches that this worker has warned of: scorer, estimator and number of rows."""
 
@@ -85,12 +91,14 @@ def _cut(fold: Mapping[str, Any], ids: NDArray[Any], bound: Bound | None) -> str
         f"a fold scores only some rows of {int(cut.sum())} of {len(queries)} queries, such as "
         f"{queries.tolist()[int(np.argmax(cut))]!r}, so its values are not those of whole queries: "
     )
+    remedies = []
     if cut[codes[fold["train"]]].any():
-        return f"{said}use cv=rankeval.QueryKFold(...), or rankeval.QuerySplit(splitter) for any other splitter"
-    return (
-        f"{said}HalvingGridSearchCV and HalvingRandomSearchCV leave rows out unless they have another resource, such "
-        "as resource='estimator__n_estimators'; wrap a splitter that leaves rows out: rankeval.QuerySplit(splitter)"
-    )
+        remedies.append("use cv=rankeval.QueryKFold(...), or rankeval.QuerySplit(splitter) for any other splitter")
+    used = np.zeros(len(codes), dtype=bool)
+    used[fold["train"]] = used[fold["test"]] = True
+    if cut[codes[~used]].any():
+        remedies.append(LEFT_OUT)
+    return said + "; ".join(remedies)
 
 
 def _all_ids(fold: Mapping[str, Any], ids: NDArray[Any], bound: Bound | None) -> NDArray[Any] | None:

@@ -20,7 +20,7 @@ from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.holdout import hashed_share
-from rankeval.model_selection.query_ids import encode
+from rankeval.model_selection.query_ids import encode, same_queries
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
 SCORE = "nDCG@10"
@@ -58,6 +58,11 @@ def hold_out(
     rounds = boosters.own_rounds(nesting.last_of(estimator)) if rounds is None else rounds
     if share is not None and validation is not None:
         raise InvalidInput("validation_fraction holds queries of X out, eval_set has rows to stop on: give only one")
+    if validation is not None and _same_rows(rows, validation):
+        raise InvalidInput(
+            "eval_set has the same rows as X, on which training hardly stops: give rows of other queries, or leave "
+            "eval_set out, and a share of the queries of X is held out"
+        )
     if rounds is None:
         if share is not None:
             raise InvalidInput("validation_fraction holds queries out to stop on: give early_stopping_rounds too")
@@ -73,6 +78,20 @@ def hold_out(
     is_held_out = _held_out(0.1 if share is None else share, rows)
     watched = rows.take(np.flatnonzero(is_held_out)).in_blocks()
     return rows.take(np.flatnonzero(~is_held_out)), EarlyStopping(watched_measure, int(rounds), watched, rules)
+
+
+def _same_rows(rows: TrainingRows, others: TrainingRows) -> bool:
+    """Say whether rows are the same, in the same order; in another order it is no slip in a call."""
+    if not np.array_equal(rows.y, others.y) or not same_queries(rows.ids, others.ids):
+        return False
+    if rows.X is others.X:
+        return True
+    if hasattr(rows.X, "tocsr") or hasattr(others.X, "tocsr"):
+        return type(rows.X) is type(others.X) and (rows.X != others.X).nnz == 0
+    import pandas as pd
+
+    one, other = (pd.DataFrame(X).reset_index(drop=True) for X in (rows.X, others.X))
+    return bool(one.equals(other))
 
 
 def _watched(measure: Any, convention: str | Convention) -> tuple[Measure, Convention]:

@@ -71,6 +71,11 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     """
     import pandas as pd
 
+    if isinstance(ids, str):
+        raise UnusableQueryIdsError(
+            f"{source} is the text {ids!r}: give the ids themselves; if it names a column, {source}=X[{ids!r}], and X "
+            "without it"
+        )
     refuse_masked(ids, source, UnusableQueryIdsError)
     column = as_typed(ids)
     if column.ndim == 2 and column.shape[1] == 1:
@@ -264,7 +269,8 @@ def find(
 
 WAYS = (
     "qid= (or group= sizes) with the call; a pandas index level named 'qid', the same on X and y if both are pandas: "
-    "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X. "
+    "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index); a column 'qid' of X, "
+    "unless a step of a Pipeline drops it. "
     "VotingRegressor, StackingRegressor and RFECV drop an index of y, RFECV that of X too: with them qid= under "
     "metadata routing, sklearn.set_config(enable_metadata_routing=True). StackingRegressor then tells its cv only what "
     "its members ask for: wrap each of them in rankeval.QueryRanker"

@@ -148,7 +148,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             To route it, call ``set_fit_request(groups=True)``.
         sample_weight : array-like of shape (n_rows,), optional
             The weight of each row, or of its query. If weights differ within a query, LGBMRanker, regressors and
-            classifiers use them by row. XGBRanker, and CatBoostRanker with most losses, take one weight per query.
+            classifiers use them by row, and CatBoostRanker with losses such as RMSE and QueryRMSE. With its other
+            losses it takes one weight per query, as XGBRanker does.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
             A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
             it. A search passes it to every fit as it is.
@@ -172,8 +173,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
             If there is no estimator, an option does not fit it, weights are negative, or they differ within a query
-            and the library takes none by row. Also if ``eval_set`` has other columns than X, or nothing says when to
-            stop on it.
+            and the library takes none by row. Also if ``eval_set`` has other columns than X or the same
+            rows, or nothing says when to stop on it.
         GuardRefusal
             If X and y, or those of ``eval_set``, are registered test content.
         """

@@ -32,7 +32,7 @@ from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.cuts import warn_of_cuts
 from rankeval.model_selection.query_ids import DOCID, NAME, WAYS, find, has_column, index_levels, without_ids
-from rankeval.model_selection.stopping import stop
+from rankeval.model_selection.stopping import of_weights, stop
 
 
 def make_scorer(
@@ -186,6 +186,8 @@ class QueryScorer:
             If the query of each row is not known; a `BaseException`.
         ConflictingQueryIds
             If two sources of ids disagree; a `MissingQueryIds` too.
+        UnusableWeights
+            If a search of scikit-learn gives weights that differ within a query; outside of one, an `InvalidInput`.
         GuardRefusal
             If X and y are registered test content.
         """
@@ -318,7 +320,7 @@ def _of_queries(sample_weight: Any, joined: Joined) -> NDArray[np.float64] | Non
     try:
         return query_weights(weights, joined)
     except InvalidInput as error:
-        raise InvalidInput(
+        raise of_weights(
             f"sample_weight: {error}. Weights by row are for fitting: keep them from this scorer by "
             "scorer.set_score_request(sample_weight=False), or leave them out of this call"
         ) from None

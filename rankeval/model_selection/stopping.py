@@ -1,4 +1,4 @@
-"""Stop a search at unusable query ids: scikit-learn turns every `Exception` inside it into nan or a failed fit."""
+"""Stop a search at unusable ids or weights: scikit-learn turns every `Exception` inside it into nan or a failed fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from multiprocessing import current_process
 from typing import NoReturn
 
-from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, QueryIdError
+from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, QueryIdError, UnusableWeights
 from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.query_ids import UnusableQueryIdsError
 
@@ -42,3 +42,14 @@ def stopping() -> Iterator[None]:
         if in_search():
             stop(str(error), error)
         raise
+
+
+def of_weights(message: str) -> UnusableWeights | InvalidInput:
+    """Return the error of weights that a scorer cannot use, which stops the search around this call, if there is one.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    """
+    return UnusableWeights(message) if in_search() and not current_process().daemon else InvalidInput(message)

@@ -66,6 +66,18 @@ def test_the_message_names_both_the_place_and_the_remedy():
     assert by_place != by_label
 
 
+def test_labels_that_repeat_find_no_rows():
+    """By `.loc` with ids as labels every row of a query is found again and again."""
+    ids = pd.Index([2, 1, 1, 2], name="qid")
+    with pytest.raises(QueryIdError) as caught:
+        rk.evaluate(pd.Series([1, 0, 1, 0], ids), pd.Series([4.0, 3.0, 2.0, 1.0], ids[[1, 0, 2, 3]]), qid=[2, 1, 1, 2])
+    assert str(caught.value) == (
+        "y_true and y_score have different indexes: row 0 is 2 in y_true and 1 in y_score. Labels that repeat do not "
+        "say which rows belong together; if the rows are in the same order, give y_score.to_numpy(), or both the same "
+        "index"
+    )
+
+
 def test_a_prediction_without_the_index_of_the_labels_is_refused():
     """`pd.Series(model.predict(X))` is numbered anew: right by position, wrong by label."""
     with pytest.raises(QueryIdError, match="row 0 is 100 in y_true and 0 in y_score"):

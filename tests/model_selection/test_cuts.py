@@ -85,6 +85,7 @@ def test_a_splitter_of_rows_is_told_once_and_one_of_queries_never(ranker, ltr):
         for cv in (3, KFold(3, shuffle=True, random_state=0), ShuffleSplit(2, random_state=0)):
             (one,) = told(call, RANKERS[ranker], ltr, cv, scoring=scoring)
             assert "use cv=rankeval.QueryKFold(...)" in str(one.message)
+            assert "HalvingGridSearchCV" not in str(one.message)
             assert one.filename == __file__
         for cv in (rk.QueryKFold(3), rk.QuerySplit(ShuffleSplit(2, random_state=0)), rk.QueryTimeSplit(3)):
             assert not told(call, RANKERS[ranker], ltr, cv, scoring=scoring)
@@ -146,6 +147,15 @@ def test_a_halving_search_takes_rows_from_whole_queries(ranker, ltr):
     )
     (one,) = caught(lambda: search.fit(ltr.X, ltr.y_indexed))
     assert search.n_iterations_ > 1
+    assert "another resource, such as resource='estimator__n_estimators'" in str(one.message)
+
+
+def test_a_halving_search_with_a_splitter_of_rows_is_told_both(ltr):
+    search = HalvingGridSearchCV(
+        RANKERS["regressor"], {"alpha": [2, 3, 4, 5]}, cv=2, scoring=rk.make_scorer("AP"), factor=2
+    )
+    (one,) = caught(lambda: search.fit(ltr.X, ltr.y_indexed))
+    assert "use cv=rankeval.QueryKFold(...)" in str(one.message)
     assert "another resource, such as resource='estimator__n_estimators'" in str(one.message)
 
 

@@ -6,7 +6,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.model_selection.query_ids import encode, find, per_query, require, same_queries, without_ids
 
@@ -110,3 +115,17 @@ def test_the_way_that_the_message_shows_keeps_every_row_in_its_place(columns):
     )
     assert y.tolist() == list(labels)
     assert require(features, y, who="a scorer").tolist() == [3, 3, 0, 0]
+
+
+def test_the_name_of_a_column_is_answered_with_the_column():
+    frame = pd.DataFrame({"a": range(4), "query_id": IDS})
+    with pytest.raises(QueryIdError, match=r"qid is the text 'query_id'.*qid=X\['query_id'\], and X without it"):
+        find(frame, qid="query_id")
+
+
+def test_a_step_that_drops_the_column_of_ids_is_named():
+    """A ColumnTransformer leaves out the columns that it does not name."""
+    frame = pd.DataFrame({"a": range(4), "qid": IDS})
+    only_a = ColumnTransformer([("numbers", StandardScaler(), ["a"])])
+    with pytest.raises(QueryIdError, match=r"column 'qid' of X, unless a step of a Pipeline drops it"):
+        make_pipeline(only_a, rk.QueryRanker(Ridge())).fit(frame, range(4))

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 
 import rankeval as rk
-from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError
+from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError, UnusableWeights
 from rankeval.model_selection.callers import in_search
 
 ROWS = 360
@@ -64,6 +64,19 @@ def test_sources_that_disagree_stop_the_search(n_jobs, ltr):
                 error_score=np.nan, n_jobs=n_jobs,
             )  # fmt: skip
         assert isinstance(caught.value, MissingQueryIds)
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_weights_by_row_in_a_scorer_stop_the_search(n_jobs, ltr):
+    told = {"qid": ltr.qid, "sample_weight": np.arange(1.0, 1 + len(ltr.y))}
+    ranker = rk.QueryRanker(Ridge()).set_fit_request(sample_weight=True)
+    search = {"cv": rk.QueryKFold(3), "params": told, "error_score": np.nan, "n_jobs": n_jobs}
+    with pytest.raises(UnusableWeights, match=r"set_score_request\(sample_weight=False\)") as caught:
+        cross_val_score(ranker, ltr.X, ltr.y, scoring=rk.make_scorer("AP"), **search)
+    assert "\n" not in str(caught.value)
+    scorer = rk.make_scorer("AP").set_score_request(sample_weight=False)
+    assert np.isfinite(cross_val_score(ranker, ltr.X, ltr.y, scoring=scorer, **search)).all()
 
 
 def test_outside_of_a_search_fit_raises_what_can_be_caught(ltr):

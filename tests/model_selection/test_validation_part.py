@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker, LGBMRegressor
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -224,6 +225,18 @@ def test_a_validation_part_that_cannot_be_used_is_an_error(ranker, told, error, 
     told = {"eval_set": (vali.X, vali.y), "eval_qid": vali.qid} | told
     with pytest.raises(error, match=message):
         ranker.fit(train.X, train.y, qid=train.qid, **told)
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, csr_matrix], ids=["array", "frame", "sparse"])
+def test_the_training_rows_are_no_validation_part(form, train):
+    """Training would hardly stop: the measure on rows that are learnt goes up and up."""
+    ranker, X = rk.QueryRanker(LGBM, early_stopping_rounds=3), form(train.X)
+    with pytest.raises(InvalidInput, match="eval_set has the same rows as X"):
+        ranker.fit(X, train.y, qid=train.qid, eval_set=(X.copy(), train.y), eval_qid=train.qid)
+    other = train.y.copy()
+    other[0] = 1 - min(other[0], 1)
+    for again in ((X[:-5], train.y[:-5]), (X, other)):
+        ranker.fit(X, train.y, qid=train.qid, eval_set=again, eval_qid=train.qid[: len(again[1])])
 
 
 def test_two_sources_of_its_ids_must_agree(train, vali):
