@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,27 @@ def test_from_a_parquet_file_to_a_report(table):
     assert search["max_bin"].isin([63, 255]).all()
     with pytest.raises(rk.errors.GuardRefusal, match=r"clicks.parquet/test"):
         rk.evaluate(yt, Xt["f0"], qid=qt)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_file_that_a_stranger_wrote(table, tmp_path: Path):
+    """It is as it was, but for the folder; its author had the guide to experiment files, and no source code."""
+    text = (Path(__file__).parent / "by_a_stranger.yaml").read_text()
+    assert len(text.splitlines()) < 35
+    theirs = {"doc_id": "product", "relevance": "grade", **{f"f{number}": f"f{number:02}" for number in range(12)}}
+    rows = table.rename(columns=theirs).assign(lang="de", week=1, propensity=0.5)
+    rows.to_parquet("clicks.parquet")
+    Path("first.yaml").write_text(text.replace("FOLDER", str(tmp_path)))
+    program = [sys.executable, "-m", "rankeval", "run", "first.yaml"]
+    done = subprocess.run(program, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "This run: 2 rankers trained, 1 look added." in done.stdout
+    page = (tmp_path / "out-first" / "report.html").read_text()
+    assert "clicks.parquet/vali: 240 rows, 20 queries" in page
+    assert page.count("stopped early: ") == 2
+    listed = re.search(r"12 features:\s+([^<.]*)", page)
+    assert listed, "the report names the features"
+    assert not {"lang", "week", "propensity"} & set(re.findall(r"\w+", listed[1]))
 
 
 @pytest.mark.usefixtures("table")
