@@ -233,6 +233,11 @@ def test_values_of_parts_are_named_and_a_usual_word_may_be_named_for_another_par
             "2 rows in no part: 'w1', an empty cell; the known values",
         ),
         (["a"] * 6, {"train": "a", "test": "A"}, "the value 'A' stands for train and for test"),
+        (
+            ["train"] * 4 + ["test"] * 2,
+            {"validation": "w6", "others": "drop"},
+            "no row has the value 'w6', which is named for validation; rows have 'train', 'test'",
+        ),
         (["train"] * 6, {"others": "dorp"}, "unknown value of others 'dorp'; did you mean 'drop'"),
     ],
 )

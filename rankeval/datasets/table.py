@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,7 +127,8 @@ def load_table_parts(
     Raises
     ------
     InvalidInput
-        If a row belongs to no part, a query has rows in two parts, or a value stands for two parts.
+        If a row belongs to no part, a query has rows in two parts, or a value that is named stands for two parts or is
+        in no row.
     UnknownName, FileFormatError, LimitExceeded
         As in `load_table`.
 
@@ -200,6 +201,7 @@ def split_table(
     part_of = _part_of(words)
     values = [None if value is None else value.strip().casefold() for value in table.part or ()]
     of_value = {value: part_of.get(value or "") for value in dict.fromkeys(values)}
+    _refuse_absent(words, of_value, where)
     strangers = [value for value, part in of_value.items() if part is None]
     notes = []
     if strangers:
@@ -225,16 +227,29 @@ def split_table(
 def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
     """Return value, as text without case -> part; a usual word that is named for another part goes there."""
     part_of: dict[str, str] = {}
-    for part, given in words.items():
-        if given is None:
-            continue
-        for value in given if isinstance(given, (list, tuple)) else [given]:
-            word = str(value).strip().casefold()
-            if part_of.get(word, part) != part:
-                raise InvalidInput(f"the value {value!r} stands for {part_of[word]} and for {part}: choose one")
-            part_of[word] = part
+    for part, value, word in _named(words):
+        if part_of.get(word, part) != part:
+            raise InvalidInput(f"the value {value!r} stands for {part_of[word]} and for {part}: choose one")
+        part_of[word] = part
     usual = {word: part for word, part in PART_OF.items() if words[part] is None}
     return usual | part_of
+
+
+def _named(words: Mapping[str, Values | None]) -> Iterator[tuple[str, object, str]]:
+    """Yield (part, value, value as text without case) for each value that the caller names."""
+    for part, given in words.items():
+        for value in () if given is None else given if isinstance(given, (list, tuple)) else (given,):
+            yield part, value, str(value).strip().casefold()
+
+
+def _refuse_absent(words: Mapping[str, Values | None], found: Iterable[str | None], where: str) -> None:
+    """Raise if no row has a value that the caller names: a part would be smaller than meant, or not there at all."""
+    in_table = [value for value in found if value is not None]
+    for part, value, word in _named(words):
+        if word not in in_table:
+            shown = f"{', '.join(map(repr, in_table[:_SHOWN]))}{', ...' if len(in_table) > _SHOWN else ''}"
+            name = "validation" if part == "vali" else part
+            raise InvalidInput(f"{where}: no row has the value {value!r}, which is named for {name}; rows have {shown}")
 
 
 def as_data(table: FeatureTable, name: str) -> RankingData:

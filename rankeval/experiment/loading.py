@@ -27,6 +27,7 @@ from rankeval.io.limits import Limits, limits_of
 from rankeval.tracking import LoggedData
 
 _LONGEST = 300  # characters of the names of features in a note
+_HELD_OUT = "early stopping watches queries held out of the rows that a ranker is fitted to"
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,12 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
         If a part is missing.
     """
     source = config.data.path or config.data.loader
+    held_out = [_HELD_OUT] if watched else []
     if loaded.whole is not None:
         from rankeval.model_selection.holdout import dev_test_split
 
         two = dev_test_split(loaded.whole, test_size=config.split.test_size, salt=config.split.salt)
-        return Parts(two.dev, two.test, source, notes=loaded.notes)
+        return Parts(two.dev, two.test, source, notes=(*loaded.notes, *held_out))
     parts = dict(loaded.parts or {})
     if "test" not in parts or len(parts) < 2:
         raise ConfigError(
@@ -131,12 +133,12 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
         )
     test = parts.pop("test")
     if len(parts) < 2:
-        return Parts(next(iter(parts.values())), test, source, notes=loaded.notes)
+        return Parts(next(iter(parts.values())), test, source, notes=(*loaded.notes, *held_out))
     if watched and not config.split.join_validation:
         note = "early stopping watches the validation part, and no ranker is trained on it"
         return Parts(parts["train"], test, source, parts["vali"], (*loaded.notes, note))
     note = "the dev part is the training and the validation part together"
-    return Parts(_joined(list(parts.values())), test, source, notes=(*loaded.notes, note))
+    return Parts(_joined(list(parts.values())), test, source, notes=(*loaded.notes, note, *held_out))
 
 
 def data_digest(data: RankingData) -> str:

@@ -113,7 +113,7 @@ def _hint(estimator: Any, name: str, prefix: str) -> str:
 
 
 def _warn_if_near(booster: Any, name: str, prefix: str, known: set[str], where: str) -> None:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.83)
     if near:
         warn(
             f"{where}: {type(booster).__name__} has no parameter {prefix + name!r} of its own; did you mean "

@@ -150,7 +150,9 @@ def test_without_early_stopping_the_validation_part_belongs_to_dev():
     assert (joined.dev.n_queries, joined.validation, joined.test.n_queries) == (60, None, 30)
     assert "the dev part is the training and the validation part together" in joined.notes
     config = load_config("clicks.yaml", ["split.join_validation=true"])
-    assert load_parts(config, watched=True).dev.n_queries == 60
+    both = load_parts(config, watched=True)
+    assert both.dev.n_queries == 60
+    assert "early stopping watches queries held out of the rows that a ranker is fitted to" in both.notes
     watched = load_parts(load_config("clicks.yaml"), watched=True)
     assert (watched.dev.n_queries, watched.validation.n_queries) == (40, 20)
     assert not set(watched.dev.qid) & set(watched.validation.qid)
@@ -195,14 +197,17 @@ def test_a_csv_file_without_parts_is_split_by_a_share(table):
 @pytest.mark.usefixtures("table")
 def test_parts_that_do_not_fit_are_refused():
     raw = yaml.safe_load(EXPERIMENT)
-    with pytest.raises(InvalidInput, match=r"clicks.parquet, column part: found 240 rows in no part: 'vali'"):
-        load_parts(check_config({**raw, "split": {"column": "part", "validation": "w1"}}))
-    dropped = load_parts(check_config({**raw, "split": {"column": "part", "validation": "w1", "others": "drop"}}))
-    assert any("left out 240 rows in no part: 'vali'" in note for note in dropped.notes)
+    for others in ("error", "drop"):  # a part that is misspelt must not be dropped, and something else be watched
+        with pytest.raises(InvalidInput, match=r"clicks.parquet, column part: no row has the value 'w1'"):
+            load_parts(check_config({**raw, "split": {"column": "part", "validation": "w1", "others": others}}))
+    with pytest.raises(InvalidInput, match=r"clicks.parquet, column part: found 480 rows in no part: 'train'"):
+        load_parts(check_config({**raw, "split": {"column": "part", "train": "vali"}}))
+    dropped = load_parts(check_config({**raw, "split": {"column": "part", "train": "vali", "others": "drop"}}))
+    assert any("left out 480 rows in no part: 'train'" in note for note in dropped.notes)
     with pytest.raises(InvalidInput, match="unknown column 'prat'; did you mean 'part'"):
         load_parts(check_config({**raw, "split": {"column": "prat"}}))
     with pytest.raises(ConfigError, match="has train and vali; expected test and at least one of"):
-        load_parts(check_config({**raw, "split": {"column": "part", "train": ["train", "test"], "test": "none"}}))
+        load_parts(check_config({**raw, "split": {"column": "part", "train": ["train", "test"]}}))
 
 
 @pytest.mark.usefixtures("table")

@@ -58,6 +58,7 @@ def test_a_name_that_the_estimator_does_not_have_is_refused(estimator, name, sai
     ("estimator", "name", "near"),
     [
         (LGBMRanker(), "num_leavs", "num_leaves"),
+        (LGBMRanker(), "num_leafs", "num_leaves"),
         (LGBMRanker(num_leavs=5), "num_leavs", "num_leaves"),
         (XGBRanker(), "max_dept", "max_depth"),
         (QueryRanker(LGBMRanker()), "estimator__num_leavs", "estimator__num_leaves"),
@@ -73,7 +74,7 @@ def test_a_name_that_is_nearly_one_of_a_booster_is_asked_about(estimator, name, 
 @pytest.mark.parametrize(
     ("estimator", "params"),
     [
-        (LGBMRanker(), {"num_leaves": 3, "lambda_l2": 1, "max_bin": 63}),
+        (LGBMRanker(), {"num_leaves": 3, "lambda_l2": 1, "max_bin": 63, "colsample_bynode": 0.5}),
         (XGBRanker(), {"max_depth": 3, "lambdarank_num_pair_per_sample": 8}),
         (CatBoostRanker(), {"depth": 3, "iterations": 5}),
         (QueryRanker(LGBMRanker()), {"estimator__num_leaves": 3, "early_stopping_rounds": 5}),
