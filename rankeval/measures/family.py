@@ -39,6 +39,7 @@ from rankeval.measures.aggregates import AGGREGATES
 from rankeval.measures.gain_maps import GainMap, first_fall
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.tie_enumeration import EXACT_TO, over_orders
+from rankeval.measures.travelling import packed, unpacked
 
 Kernel = Callable[..., NDArray[np.float64]]
 
@@ -155,6 +156,12 @@ class Family:
         object.__setattr__(self, "kernel", kernel)
         FAMILIES[self.name] = self
         return kernel
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: packed(value) for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: unpacked(value) for name, value in state.items()})
 
     @property
     def is_known_everywhere(self) -> bool:

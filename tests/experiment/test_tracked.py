@@ -84,7 +84,7 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
 
 def test_the_validation_part_and_the_iterations_are_logged(tmp_path):
     for place, part in enumerate(("train", "vali", "test")):
-        rows = [f"{row % 2} qid:{place}{row // 4} 1:{row % 3} 2:{row}" for row in range(40)]
+        rows = [f"{row % 2} qid:{place}{row // 4} 1:{row % 3} 2:{row + place}" for row in range(40)]
         (tmp_path / f"{part}.txt").write_text("\n".join(rows))
     booster = {"estimator": "lightgbm.LGBMRanker", "params": {"n_estimators": 5, "n_jobs": 1, "verbose": -1}}
     config = {
