@@ -103,7 +103,9 @@ def cross_validate(
 ) -> CrossValidation | CrossValidations:
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
-    No splitter cuts a query, nor do the folds inside a search, a stack or a LassoCV. Metadata routing may be on or off.
+    No splitter cuts a query, nor do the folds of an estimator that is a search, a stack or a LassoCV itself. One that
+    stands inside another estimator keeps queries whole if it is wrapped in a QueryRanker. Metadata routing may be on
+    or off.
 
     Parameters
     ----------
