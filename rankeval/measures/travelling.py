@@ -34,11 +34,14 @@ def packed(value: Any) -> Any:
         return value
     import cloudpickle
 
-    cloudpickle.register_pickle_by_value(module)
+    asked_for = value.__module__ in cloudpickle.list_registry_pickle_by_value()  # by the user, who keeps it
+    if not asked_for:
+        cloudpickle.register_pickle_by_value(module)
     try:
         return Code(cloudpickle.dumps(value))
     finally:
-        cloudpickle.unregister_pickle_by_value(module)
+        if not asked_for:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 def unpacked(value: Any) -> Any:
