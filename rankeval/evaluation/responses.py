@@ -15,7 +15,7 @@ from rankeval.errors import InvalidInput
 from rankeval.io import columns
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
-"""What scikit-learn calls the methods a score can come from."""
+"""scikit-learn's names of the methods that can give a score."""
 
 
 def ranking_methods(estimator: Any) -> tuple[str, ...]:

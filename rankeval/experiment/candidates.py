@@ -69,7 +69,7 @@ def _check_distribution(name: str, given: Any) -> None:
 
 def _is(kind: type, value: Any) -> bool:
     is_number = isinstance(value, kind) and not isinstance(value, bool)
-    return is_number and -_BOUND < value < _BOUND  # false for nan and infinity, of which nothing can be drawn
+    return is_number and -_BOUND < value < _BOUND  # false for nan and infinity: a range needs two ends
 
 
 class RankerConfig(Section):

@@ -18,7 +18,7 @@ from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns, id_column, value_column
 from rankeval.io.names import NUMBER_IN_INDEX, SPELLINGS, columns_of, refuse_other_pairs
 
-# What datasets of ir_datasets iterate over, and where objects of ranx hold their dict.
+# Methods of datasets of ir_datasets, and attributes of objects of ranx, that give the rows.
 _ITERATORS = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}
 _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"

@@ -1,4 +1,4 @@
-"""Open a table with named columns, of which a caller may want only some: Parquet, CSV or TSV.
+"""Open a table with named columns (Parquet, CSV or TSV), and read all columns or some.
 
 CSV with quotes is read row by row by Python's strict reader, since Arrow's reads on after a stray quote. Its cells
 become Arrow columns block by block: a million rows of Python texts would take ten times the memory of the file.
@@ -54,7 +54,7 @@ class TableSource:
 
 
 def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limits) -> TableSource:  # noqa: A002
-    """Open a table in the format given, or in the one that content and suffix tell.
+    """Open a table in the format given (named as in `Qrels.read`), or in the one that content and suffix tell.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a ranker can do, and what its search chose, however deep in Pipelines, searches and rankers the estimator is."""
+"""Tell what a ranker can do and what its search chose, through the Pipelines, searches and rankers around it."""
 
 from __future__ import annotations
 

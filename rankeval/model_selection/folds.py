@@ -36,7 +36,7 @@ def by_query(cv: Any) -> QuerySplit | None:
 
 
 def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Folds:
-    """Return the rows of each split, none of which cuts a query.
+    """Return the rows of each split. No split cuts a query.
 
     Parameters
     ----------

@@ -95,7 +95,8 @@ def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
 def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
     """Return a validation part as arguments of `QueryRanker.fit`, in a form that no search of scikit-learn cuts.
 
-    A search cuts whatever is as long as its X. So the ids stand in a list, beside the pair of features and labels.
+    A search cuts every array that is as long as its X. So the ids stand in a list, beside the pair of features and
+    labels.
 
     Parameters
     ----------
