@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,12 @@ import pandas as pd
 from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.comparison import saving
-from rankeval.comparison.scores import Scores, per_query_frame
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.scores import per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, plots
 from rankeval.render.tables import Table
 from rankeval.significance.columns import differences
-from rankeval.significance.registry import CORRECTIONS, all_tests
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +25,7 @@ LAYOUTS = ("comparisons", "systems")
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
 
     Attributes
@@ -63,44 +62,6 @@ class Comparison:
     >>> print(compared.caption)
     Paired t test over 3 queries; Holm over 1 comparison; 95 % intervals
     """
-
-    table: pd.DataFrame
-    evaluations: Mapping[str, Scores]
-    baseline: str | None
-    test: str
-    correction: str
-    family: str
-    confidence_level: float
-    rng: int
-    n_comparisons: int
-    notes: tuple[str, ...] = ()
-    primary: str | None = None
-    alternative: str = "two-sided"
-    n_resamples: int = 9999
-
-    @property
-    def caption(self) -> str:
-        """The settings in one line: test, number of queries, family, level, seed."""
-        n = int(self.table["n_queries"].iloc[0])
-        # A saved result may name a test that is not declared here: then its key stands for the words.
-        test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
-        words = test.words if test else self.test
-        side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
-        family = f"{count(self.n_comparisons, 'comparison')}"
-        family += " per measure" if self.family == "measure" else ""
-        random = any(declared.is_random(n) for declared in (test, correction) if declared)
-        resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
-        return (
-            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}; "
-            f"{correction.words if correction else self.correction} over {family}; "
-            f"{100 * self.confidence_level:g} % intervals{resampled}"
-        )
-
-    @property
-    def alpha(self) -> float:
-        """Level of the tests, 1 less the confidence level."""
-        # Rounded, since 1 - .95 is a little more than .05.
-        return round(1 - self.confidence_level, 12)
 
     def with_notes(self, *notes: str) -> Comparison:
         """Return the comparison with more notes.
@@ -272,18 +233,13 @@ class Comparison:
     def _repr_html_(self) -> str:
         return self._laid_out("comparisons").to_html()
 
-    def _clear(self) -> pd.Series[bool]:
-        """Mark the rows that are confirmatory and whose adjusted p is at most alpha."""
-        within = self.table["p_adjusted"] <= self.alpha
-        return within if self.primary is None else within & (self.table["measure"] == self.primary)
-
     def _laid_out(self, layout: str) -> Table:
         if chosen("layout", layout, LAYOUTS) == "comparisons":
             shown, notes = layouts.by_comparison(self.table, level=self.confidence_level), self.notes
         elif self.baseline is None:
             raise InvalidInput('layout="systems" marks differences from a baseline; compare with baseline= for it')
         else:
-            shown = layouts.by_system(self.table, baseline=self.baseline, clear=self._clear())
+            shown = layouts.by_system(self.table, baseline=self.baseline, clear=self.shown)
             star = f"* marks an adjusted p of at most {self.alpha:g} against {self.baseline}"
             notes = (star, *self.notes)
         return replace(shown, caption=self.caption, notes=notes)
@@ -293,7 +249,7 @@ class Comparison:
         label = t["system"] if self.baseline is not None else t["system"] + " - " + t["baseline"]
         against = "difference of means" if self.baseline is None else f"difference from {self.baseline}"
         return plots.intervals(
-            t.assign(label=label, group=t["measure"], clear=self._clear(), band=t["detectable_difference"]),
+            t.assign(label=label, group=t["measure"], clear=self.shown, band=t["detectable_difference"]),
             xlabel=f"{against}, {100 * self.confidence_level:g} % intervals\n"
             f"shaded: too small for {count(int(t['n_queries'].iloc[0]), 'query')} to detect reliably",
             caption=self.caption,

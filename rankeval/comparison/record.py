@@ -1,0 +1,70 @@
+"""The numbers of a comparison and how they came about; what is said and drawn of them reads this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count
+from rankeval.comparison.scores import Scores
+from rankeval.measures import greater_is_better
+from rankeval.significance.registry import CORRECTIONS, all_tests
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonRecord:
+    """The fields of a `rankeval.Comparison`, which documents them, and what follows from them row by row."""
+
+    table: pd.DataFrame
+    evaluations: Mapping[str, Scores]
+    baseline: str | None
+    test: str
+    correction: str
+    family: str
+    confidence_level: float
+    rng: int
+    n_comparisons: int
+    notes: tuple[str, ...] = ()
+    primary: str | None = None
+    alternative: str = "two-sided"
+    n_resamples: int = 9999
+
+    @property
+    def caption(self) -> str:
+        """The settings in one line: test, number of queries, family, level, seed."""
+        n = int(self.table["n_queries"].iloc[0])
+        # A saved result may name a test that is not declared here: then its key stands for the words.
+        test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
+        words = test.words if test else self.test
+        side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
+        family = f"{count(self.n_comparisons, 'comparison')}"
+        family += " per measure" if self.family == "measure" else ""
+        random = any(declared.is_random(n) for declared in (test, correction) if declared)
+        resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
+        return (
+            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}; "
+            f"{correction.words if correction else self.correction} over {family}; "
+            f"{100 * self.confidence_level:g} % intervals{resampled}"
+        )
+
+    @property
+    def alpha(self) -> float:
+        """Level of the tests, 1 less the confidence level."""
+        # Rounded, since 1 - .95 is a little more than .05.
+        return round(1 - self.confidence_level, 12)
+
+    @property
+    def shown(self) -> pd.Series[bool]:
+        """The rows whose claim is shown: confirmatory, and with an adjusted p of at most alpha."""
+        within = self.table["p_adjusted"] <= self.alpha
+        return within if self.primary is None else within & (self.table["measure"] == self.primary)
+
+    @property
+    def gains(self) -> pd.Series[float]:
+        """The differences as gains: positive if the system is better, also if less is better by the measure."""
+        directions = [1.0 if greater_is_better(measure) else -1.0 for measure in self.table["measure"]]
+        gains: pd.Series[float] = self.table["difference"] * np.array(directions)
+        return gains
