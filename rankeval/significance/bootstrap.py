@@ -133,7 +133,7 @@ def _bootstrap(d: Floats, settings: Settings, statistic: Statistic, read: Readin
     parts = []
     for start in range(0, d.shape[1], width):
         block = d[:, start : start + width]
-        chunks = _weight_chunks(len(block), settings.n_resamples, seed, n_columns=block.shape[1])
+        chunks = weight_chunks(len(block), settings.n_resamples, seed, n_columns=block.shape[1])
         parts.append(read(block, np.concatenate([statistic(weights, block) for weights in chunks])))
     return PairedResult(
         np.concatenate([part.p_value for part in parts]),
@@ -142,7 +142,7 @@ def _bootstrap(d: Floats, settings: Settings, statistic: Statistic, read: Readin
     )
 
 
-def _weight_chunks(n: int, n_resamples: int, seed: int, *, n_columns: int) -> Iterator[Floats]:
+def weight_chunks(n: int, n_resamples: int, seed: int, *, n_columns: int) -> Iterator[Floats]:
     """Yield matrices of how often each query was drawn, divided by n: a resample per row."""
     generator, rows = np.random.default_rng(seed), chunk_rows(n, n_columns)
     for start in range(0, n_resamples, rows):

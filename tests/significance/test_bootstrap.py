@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankeval.significance import paired_test
-from rankeval.significance.bootstrap import _weight_chunks
+from rankeval.significance.bootstrap import weight_chunks
 from rankeval.significance.resampling import chunk_rows
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
@@ -24,7 +24,7 @@ B = 119
 def drawn_counts(n, n_resamples, seed):
     """Return how often each query was drawn in each resample: the generator of the tests, seeded as they do."""
     inner = int(np.random.default_rng(seed).integers(2**63))
-    weights = np.concatenate(list(_weight_chunks(n, n_resamples, inner, n_columns=1)))
+    weights = np.concatenate(list(weight_chunks(n, n_resamples, inner, n_columns=1)))
     return np.rint(weights * n).astype(int).tolist()
 
 
@@ -199,7 +199,7 @@ def test_resamples_are_multinomial_whatever_the_size_of_chunks(n, n_resamples):
     """As many rows as asked for, each of n draws; the stream is the same for every number of columns."""
     if n * n_resamples > 10**6:
         n_resamples %= 100
-    few, many = (np.concatenate(list(_weight_chunks(n, n_resamples, 7, n_columns=m))) for m in (1, 2000))
+    few, many = (np.concatenate(list(weight_chunks(n, n_resamples, 7, n_columns=m))) for m in (1, 2000))
     assert few.shape == (n_resamples, n)
     assert (few == many).all()
     np.testing.assert_allclose(few.sum(axis=1), 1, rtol=1e-12)
