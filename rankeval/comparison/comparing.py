@@ -5,19 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from rankeval._registry import chosen
 from rankeval.comparison.design import Design
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Scores, per_query_frame, refuse_other_conventions
+from rankeval.comparison.scores import Scores, shared_scores
 from rankeval.errors import InvalidInput, RankevalWarning
-from rankeval.evaluation import Evaluation
-from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, Floats, Rng, Settings, seed_of
 from rankeval.significance.families import adjust_by_family, family_level, family_notes, resolution_notes
-from rankeval.significance.pairing import PairedScores, pair_scores
 from rankeval.significance.power import detectable_difference
 from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
 from rankeval.significance.running import liberal_notes, run
@@ -99,24 +94,22 @@ def compare(
     settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng))
     chosen("test", test, TESTS)
     _check_correction(correction, baseline, settings)
-    _check_systems(systems)
-    frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
-    labels, notes = _chosen_labels(systems, frames, measures)
-    design = Design(list(frames), labels, baseline, family)
-    paired = pair_scores(frames, labels, missing=missing)
+    shared = shared_scores(systems, measures, missing=missing)
+    design = Design(shared.systems, shared.measures, baseline, family)
+    scores = shared.scores
     # The note stays with the result; the warning reaches the one who chose the test.
-    for note in liberal_notes(TESTS[test], len(paired.scores)):
+    for note in liberal_notes(TESTS[test], len(scores)):
         warnings.warn(note, RankevalWarning, stacklevel=2)
     return conclude(
         design,
-        paired.scores,
-        design.differences(paired.scores),
+        scores,
+        design.differences(scores),
         test=test,
         correction=correction,
         settings=settings,
-        evaluations=dict(zip(frames, systems.values(), strict=True)),
-        n_queries=len(paired.scores),
-        notes=[*notes, *_pairing_notes(paired)],
+        evaluations=dict(zip(shared.systems, systems.values(), strict=True)),
+        n_queries=len(scores),
+        notes=shared.notes,
     )
 
 
@@ -191,50 +184,3 @@ def _check_correction(correction: str, baseline: str | None, settings: Settings)
         raise InvalidInput(
             f'{correction} compares all pairs; leave out baseline=, or use correction="max_t" for one baseline'
         )
-
-
-def _check_systems(systems: Mapping[str, Scores]) -> None:
-    if not isinstance(systems, Mapping) or len(systems) < 2:
-        found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
-        raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
-    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
-    for name, each in evaluations.items():
-        if each.weights is not None:
-            raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
-    refuse_other_conventions(evaluations)
-
-
-def _chosen_labels(
-    systems: Mapping[str, Scores],
-    frames: Mapping[str, pd.DataFrame],
-    wanted: str | Measure | Sequence[str | Measure] | None,
-) -> tuple[list[str], list[str]]:
-    """Return the measures to compare, and a note on each that is left out."""
-    columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
-    seen = dict.fromkeys(label for labels in columns.values() for label in labels)
-    everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
-    if wanted is not None:
-        return labels_of(wanted, everywhere), []
-    aggregates = {label: _aggregate(systems, label) for label in everywhere}
-    labels = [label for label, aggregate in aggregates.items() if aggregate in ("mean", "gmean")]
-    if not labels:
-        listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
-        raise InvalidInput(f"the systems share no measure that is a mean over queries: {listed}")
-    notes = [f"not compared, since only some systems have it: {label}" for label in seen if label not in everywhere]
-    notes += [f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"]
-    return labels, notes
-
-
-def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
-    """Return how a measure is aggregated: as its family says, and by the mean for columns of frames."""
-    for each in systems.values():
-        if isinstance(each, Evaluation) and label in each.by_name:
-            return each.by_name[label].family.aggregate
-    return "mean"
-
-
-def _pairing_notes(paired: PairedScores) -> list[str]:
-    if not paired.absent:
-        return []
-    counts = ", ".join(f"{name} {count}" for name, count in paired.absent.items())
-    return [f"queries that a system lacked were left out for all systems: {counts}"]

@@ -1,18 +1,75 @@
-"""The scores that are compared: as frames, under one convention."""
+"""The scores that are compared: as frames, under one convention, on the same queries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.labels import labels_of
 from rankeval.io.names import spelled
+from rankeval.measures import Measure
 from rankeval.significance.columns import refuse_fold_scores
+from rankeval.significance.declarations import Floats
+from rankeval.significance.pairing import PairedScores, pair_scores
 
 Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class SharedScores:
+    """The scores of all systems by the same measures on the same queries.
+
+    Attributes
+    ----------
+    systems, measures : list of str
+        Their names, in the order of the scores.
+    scores : ndarray of shape (n_queries, n_systems, n_measures)
+        Scores.
+    notes : list of str
+        Sentences on measures and queries that were left out.
+    """
+
+    systems: list[str]
+    measures: list[str]
+    scores: Floats
+    notes: list[str]
+
+
+def shared_scores(
+    systems: Mapping[str, Scores], measures: str | Measure | Sequence[str | Measure] | None, *, missing: str
+) -> SharedScores:
+    """Check the scores of systems and pair them by query id.
+
+    Parameters
+    ----------
+    systems : mapping of str to Evaluation or DataFrame
+        As in `rankeval.compare`.
+    measures : str, Measure or sequence of them, or None
+        None: all means and geometric means that the systems share.
+    missing : {"error", "skip"}
+        For queries that some systems lack.
+
+    Raises
+    ------
+    ConventionMismatch
+        Conventions or judgments differ.
+    QueryIdError
+        Query ids are repeated, missing, or not the same in all systems.
+    InvalidInput
+        Fewer than two systems, weighted evaluations, a score that is not finite, or no measure in common.
+    UnknownName
+        A measure or a value of missing does not exist.
+    """
+    _check_systems(systems)
+    frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
+    labels, notes = _chosen_labels(systems, frames, measures)
+    paired = pair_scores(frames, labels, missing=missing)
+    return SharedScores(list(frames), labels, paired.scores, [*notes, *_pairing_notes(paired)])
 
 
 def per_query_frame(scores: Scores) -> pd.DataFrame:
@@ -46,3 +103,50 @@ def refuse_other_conventions(evaluations: Mapping[str, Evaluation]) -> None:
     for name in names[1:]:
         if reasons := evaluations[names[0]].differs_from(evaluations[name]):
             raise ConventionMismatch(f"{names[0]!r} and {name!r} must not be compared: {'; '.join(reasons)}")
+
+
+def _check_systems(systems: Mapping[str, Scores]) -> None:
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
+        raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
+    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
+    for name, each in evaluations.items():
+        if each.weights is not None:
+            raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
+    refuse_other_conventions(evaluations)
+
+
+def _chosen_labels(
+    systems: Mapping[str, Scores],
+    frames: Mapping[str, pd.DataFrame],
+    wanted: str | Measure | Sequence[str | Measure] | None,
+) -> tuple[list[str], list[str]]:
+    """Return the measures to compare, and a note on each that is left out."""
+    columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
+    seen = dict.fromkeys(label for labels in columns.values() for label in labels)
+    everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
+    if wanted is not None:
+        return labels_of(wanted, everywhere), []
+    aggregates = {label: _aggregate(systems, label) for label in everywhere}
+    labels = [label for label, aggregate in aggregates.items() if aggregate in ("mean", "gmean")]
+    if not labels:
+        listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
+        raise InvalidInput(f"the systems share no measure that is a mean over queries: {listed}")
+    notes = [f"not compared, since only some systems have it: {label}" for label in seen if label not in everywhere]
+    notes += [f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"]
+    return labels, notes
+
+
+def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
+    """Return how a measure is aggregated: as its family says, and by the mean for columns of frames."""
+    for each in systems.values():
+        if isinstance(each, Evaluation) and label in each.by_name:
+            return each.by_name[label].family.aggregate
+    return "mean"
+
+
+def _pairing_notes(paired: PairedScores) -> list[str]:
+    if not paired.absent:
+        return []
+    counts = ", ".join(f"{name} {count}" for name, count in paired.absent.items())
+    return [f"queries that a system lacked were left out for all systems: {counts}"]
