@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
+from rankeval.comparison.choice import Choice
 from rankeval.comparison.scores import Scores
 from rankeval.measures import greater_is_better
 from rankeval.significance.registry import CORRECTIONS, all_tests
@@ -31,6 +32,7 @@ class ComparisonRecord:
     primary: str | None = None
     alternative: str = "two-sided"
     n_resamples: int = 9999
+    choice: Choice | None = None
 
     @property
     def caption(self) -> str:
@@ -55,6 +57,11 @@ class ComparisonRecord:
         """Level of the tests, 1 less the confidence level."""
         # Rounded, since 1 - .95 is a little more than .05.
         return round(1 - self.confidence_level, 12)
+
+    @property
+    def main_measure(self) -> str:
+        """The measure that sentences speak of: the primary one, else the first."""
+        return self.primary or str(self.table["measure"].iloc[0])
 
     @property
     def shown(self) -> pd.Series[bool]:

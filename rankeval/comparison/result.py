@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,8 @@ import pandas as pd
 from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.comparison import saving
+from rankeval.comparison.choice import Choice
+from rankeval.comparison.choosing import best_system, has_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import per_query_frame
 from rankeval.errors import InvalidInput
@@ -52,6 +55,8 @@ class Comparison(ComparisonRecord):
         Sentences that a reader of the numbers must see.
     primary : str or None
         The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
+    choice : Choice, optional
+        The value of the best system as `to_json` kept it; `best` returns it if there are no scores.
 
     Examples
     --------
@@ -62,6 +67,49 @@ class Comparison(ComparisonRecord):
     >>> print(compared.caption)
     Paired t test over 3 queries; Holm over 1 comparison; 95 % intervals
     """
+
+    @cached_property
+    def best(self) -> Choice:
+        """The system with the best mean by the primary or first measure, and its value corrected for the choosing.
+
+        The largest of several means is too large, because luck helped to choose it. The estimate credits each system
+        only with queries that did not choose it, and the interval holds for the system chosen; see
+        `rankeval.significance.selection`. With one candidate it is the plain difference with Student's interval.
+
+        Computed when it is first asked for, from the scores of every query; `to_json` keeps it.
+
+        Raises
+        ------
+        InvalidInput
+            If there are no scores per query: the comparison is one of folds, or lost its evaluations.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> old = pd.DataFrame({"AP": [0.2, 0.4, 0.6, 0.3]}, index=["q1", "q2", "q3", "q4"])
+        >>> compared = rk.compare({"old": old, "new": old + 0.1, "newer": old + 0.2}, baseline="old")
+        >>> compared.best.system, round(compared.best.estimate, 12), compared.best.n_candidates
+        ('newer', 0.2, 2)
+        """
+        return best_system(self, self.main_measure)
+
+    def best_by(self, measure: str) -> Choice:
+        """Return what `best` is, by another measure.
+
+        Parameters
+        ----------
+        measure : str
+            A measure that was compared.
+
+        Raises
+        ------
+        InvalidInput
+            If there are no scores per query.
+        UnknownName
+            If the measure was not compared.
+        """
+        return best_system(self, measure)
 
     def with_notes(self, *notes: str) -> Comparison:
         """Return the comparison with more notes.
@@ -179,7 +227,7 @@ class Comparison(ComparisonRecord):
         baseline = baseline or self.baseline
         if baseline is None:
             raise InvalidInput("all pairs were compared: give baseline=, the system to draw the differences from")
-        measure = measure or self.primary or str(self.table["measure"].iloc[0])
+        measure = measure or self.main_measure
         chosen("measure of the comparison", measure, self.table["measure"].tolist())
         for name in (system, baseline):
             if name not in self.evaluations:
@@ -190,7 +238,7 @@ class Comparison(ComparisonRecord):
         return plots.query_differences(values, system=system, baseline=baseline, measure=measure)
 
     def to_json(self) -> str:
-        """Return table and settings as JSON, from which `from_json` reads every number to the last bit.
+        """Return table, settings and `best` as JSON, from which `from_json` reads every number to the last bit.
 
         Returns
         -------
@@ -198,6 +246,7 @@ class Comparison(ComparisonRecord):
             Without the evaluations.
         """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields["choice"] = self.best if has_scores(self) else self.choice
         return saving.to_json(
             {name: fields[name] for name in fields if name not in ("table", "evaluations")}, self.table
         )

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from rankeval.comparison.choice import Choice
 from rankeval.comparison.design import COLUMNS
 from rankeval.errors import InvalidInput
 
@@ -28,12 +30,13 @@ def to_json(settings: Mapping[str, Any], table: pd.DataFrame) -> str:
     Parameters
     ----------
     settings : mapping of str to value
-        The fields of the Comparison that JSON can hold.
+        The fields of the Comparison that JSON can hold, a `Choice` among them.
     table : DataFrame
         With the columns of `COLUMNS`.
     """
     columns = {name: [_to_plain(value) for value in table[name]] for name in COLUMNS}
-    return json.dumps({"format": JSON_FORMAT, **settings, "table": columns}, indent=1, allow_nan=False)
+    fields = {"format": JSON_FORMAT, **settings, "table": columns}
+    return json.dumps(fields, indent=1, allow_nan=False, default=asdict)
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
@@ -59,7 +62,8 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
         raise InvalidInput(f"this is no comparison: its format is not {JSON_FORMAT!r}; pass the output of to_json")
     try:
         columns = {name: [_from_plain(value, name) for value in fields["table"][name]] for name in COLUMNS}
-        return make(**{**fields, "table": pd.DataFrame(columns), "notes": tuple(fields["notes"])})
+        choice = fields["choice"] and Choice(**fields["choice"])
+        return make(**{**fields, "table": pd.DataFrame(columns), "notes": tuple(fields["notes"]), "choice": choice})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(f"this is no whole comparison ({why}); pass the output of to_json") from error

@@ -1,0 +1,80 @@
+"""Choose the best of the compared systems, and say what the choice is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankeval._registry import chosen
+from rankeval.comparison.choice import Choice
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.scores import shared_scores
+from rankeval.errors import InvalidInput
+from rankeval.measures import greater_is_better
+from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Settings
+from rankeval.significance.registry import FOLD_TESTS
+from rankeval.significance.selection import value_of_choice
+
+
+def best_system(record: ComparisonRecord, measure: str) -> Choice:
+    """Return the system with the best mean, and its value corrected for the choosing.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison. Candidates are all systems but its baseline.
+    measure : str
+        A measure that was compared.
+
+    Raises
+    ------
+    InvalidInput
+        Without scores per query, or if the comparison is one of folds.
+    UnknownName
+        If the measure was not compared.
+    """
+    chosen("measure of the comparison", measure, record.table["measure"].tolist())
+    if record.choice is not None and record.choice.measure == measure:
+        return record.choice
+    _check_scores(record, measure)
+    # missing="skip" compared the common queries only; else all systems have the same ones.
+    scores = shared_scores(record.evaluations, measure, missing="skip")
+    columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
+    names = [name for name in columns if name != record.baseline]
+    values = np.column_stack([columns[name] for name in names])
+    if record.baseline is not None:
+        values = differences(values, columns[record.baseline][:, None])
+    direction = 1.0 if greater_is_better(measure) else -1.0
+    settings = Settings(confidence_level=record.confidence_level, n_resamples=record.n_resamples, rng=record.rng)
+    value = value_of_choice(direction * values, settings)
+    low, high = sorted((direction * value.ci_low, direction * value.ci_high))
+    return Choice(
+        system=names[value.leader],
+        measure=measure,
+        baseline=record.baseline,
+        estimate=direction * value.estimate,
+        ci_low=low,
+        ci_high=high,
+        n_candidates=len(names),
+        confidence_level=record.confidence_level,
+    )
+
+
+def has_scores(record: ComparisonRecord) -> bool:
+    """Tell whether the scores of every system are here, query by query."""
+    names = {*record.table["system"], *record.table["baseline"]}
+    return record.test not in FOLD_TESTS and names <= set(record.evaluations)
+
+
+def _check_scores(record: ComparisonRecord, measure: str) -> None:
+    if record.test in FOLD_TESTS:
+        raise InvalidInput(
+            "the value of the best is estimated from queries, and this comparison is one of folds; compare with "
+            'question="models"'
+        )
+    if not has_scores(record):
+        kept = f", and the value that was kept is by {record.choice.measure!r}" if record.choice else ""
+        raise InvalidInput(
+            f"the value of the best by {measure!r} needs the scores of every query, which this comparison has not: it "
+            f"was read from a file or lost its evaluations{kept}; compare the evaluations again"
+        )
