@@ -224,7 +224,9 @@ def test_rules_that_touched_nothing_do_not_differ():
     assert one.differs_from(tied) == ["ties is 'expected' in one and 'stable' in the other"]
     other = rk.evaluate([1, 1], [2, 1], qid=[1, 1])
     assert "the judgments differ" in one.differs_from(other)[0]
-    assert one.differs_from(other)[0].endswith("; compare systems on one collection at a time, with the same judgments")
+    assert one.differs_from(other)[0].endswith(
+        "; compare systems with the same judgments, or on several collections by {system: {collection: evaluation}}"
+    )
 
 
 def test_digests_know_content_and_not_order():

@@ -10,6 +10,7 @@ import pandas as pd
 
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.differences import differences, rule_differences
 from rankeval.evaluation.labels import labels_of
 from rankeval.io.names import spelled
 from rankeval.measures import Measure
@@ -97,11 +98,11 @@ def per_query_frame(scores: Scores) -> pd.DataFrame:
     )
 
 
-def refuse_other_conventions(evaluations: Mapping[str, Evaluation]) -> None:
-    """Raise `ConventionMismatch` unless all evaluations have the conventions and judgments of the first."""
-    names = list(evaluations)
+def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments: bool = True) -> None:
+    """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
+    names, why = list(evaluations), differences if judgments else rule_differences
     for name in names[1:]:
-        if reasons := evaluations[names[0]].differs_from(evaluations[name]):
+        if reasons := why(evaluations[names[0]], evaluations[name]):
             raise ConventionMismatch(f"{names[0]!r} and {name!r} must not be compared: {'; '.join(reasons)}")
 
 

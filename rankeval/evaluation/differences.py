@@ -14,6 +14,21 @@ def differences(mine: QueryScores, other: QueryScores) -> list[str]:
     mine, other : QueryScores
         The evaluations, "one" and "the other" in the sentences.
     """
+    found = rule_differences(mine, other)
+    if mine.judgments_digest != other.judgments_digest:
+        digests = [f"digest {each.judgments_digest[:12]} over {each.size}" for each in (mine, other)]
+        found.append(f"the judgments differ ({digests[0]} in one, {digests[1]} in the other){_remedy(mine, other)}")
+    return found
+
+
+def rule_differences(mine: QueryScores, other: QueryScores) -> list[str]:
+    """Return a sentence for each rule and measure in which two evaluations differ, on whatever judgments.
+
+    Parameters
+    ----------
+    mine, other : QueryScores
+        The evaluations, "one" and "the other" in the sentences.
+    """
     found = []
     for rule in [*CHOICES, "depth"]:
         first, second = getattr(mine.convention, rule), getattr(other.convention, rule)
@@ -23,16 +38,15 @@ def differences(mine: QueryScores, other: QueryScores) -> list[str]:
     for label, bound in other.by_name.items():
         if mine.by_name.get(label, bound) != bound:
             found.append(f"{label} means {mine.by_name[label]} in one and {bound} in the other")
-    if mine.judgments_digest != other.judgments_digest:
-        digests = [f"digest {each.judgments_digest[:12]} over {each.size}" for each in (mine, other)]
-        found.append(f"the judgments differ ({digests[0]} in one, {digests[1]} in the other){_remedy(mine, other)}")
     return found
 
 
 def _remedy(mine: QueryScores, other: QueryScores) -> str:
     """Say what to do if the queries are those of two collections, or of a whole and its subset."""
     if mine.whole is None and other.whole is None:
-        return "; compare systems on one collection at a time, with the same judgments"
+        return (
+            "; compare systems with the same judgments, or on several collections by {system: {collection: evaluation}}"
+        )
     wholes = {each.judgments_digest if each.whole is None else each.whole.judgments_digest for each in (mine, other)}
     if len(wholes) > 1:
         return "; a subset can be compared with the same subset only"

@@ -1,0 +1,248 @@
+"""Systems on several collections: told apart from plain scores, arranged by collection, paired, stacked.
+
+A system's scores come in one of these forms::
+
+    plain                                   by collection
+    Evaluation                              {collection: any plain form}
+    frame, a row per query                  frame with an index (collection, qid), or a column "collection"
+    {qid: {measure: score}}
+
+A mapping is by collection if its values are scores themselves: evaluations, frames or mappings of mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count, few
+from rankeval._registry import chosen
+from rankeval.comparison.scores import Scores, per_query_frame, refuse_other_conventions
+from rankeval.errors import ConventionMismatch, InvalidInput
+from rankeval.evaluation import Evaluation
+from rankeval.join.flat import Ints
+from rankeval.significance.declarations import Floats
+from rankeval.significance.pairing import MISSING, pair_scores
+
+COLLECTION = "collection"
+TOGETHER = "all"
+"""Stands in the place of a collection or slice, in rows over all of them."""
+
+ByCollection = Mapping[str, Mapping[str, Scores]]
+"""System -> collection -> scores."""
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Scores of all systems on the queries of all collections.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_queries, n_systems, n_measures)
+        Scores. The order of the collections follows from their content, so that no result depends on their names.
+    places : mapping of str to ndarray of int
+        Collection -> the places of its queries, in the order in which the collections were given.
+    notes : list of str
+        Queries that were left out.
+    """
+
+    scores: Floats
+    places: dict[str, Ints]
+    notes: list[str]
+
+
+def by_collection(systems: Mapping[str, Any], baseline: str | None, missing: str) -> tuple[ByCollection, list[str]]:
+    """Return the systems arranged by collection, and notes; nothing if they are not by collection.
+
+    Parameters
+    ----------
+    systems : mapping
+        As `rankeval.compare` takes them.
+    baseline : str or None
+        The baseline asked for; a mapping that has it within its values is the wrong way round.
+    missing : {"error", "skip"}
+        What to do if a system lacks a collection.
+
+    Raises
+    ------
+    InvalidInput
+        If only some systems are by collection, one lacks a collection, a name is taken, or systems stand within
+        collections.
+    """
+    parted = {str(name): parts_of(scores) for name, scores in systems.items()}
+    found = {name: dict(parts) for name, parts in parted.items() if parts is not None}
+    if not found:
+        return {}, []
+    if len(found) < len(parted):
+        plain = next(name for name in parted if name not in found)
+        raise InvalidInput(
+            f"system {next(iter(found))!r} has scores by collection, and system {plain!r} has not; give all systems by "
+            "collection"
+        )
+    _refuse_turned(found, baseline)
+    return _common_collections(found, missing)
+
+
+def parts_of(scores: Any) -> Mapping[str, Scores] | None:
+    """Return a system's scores by collection; None if they are not by collection.
+
+    Raises
+    ------
+    InvalidInput
+        If the values of a mapping are of several kinds, or two collections have the same name.
+    """
+    if isinstance(scores, Mapping):
+        kinds = {_is_scores(value) for value in scores.values()}
+        if len(kinds) == 2:
+            raise InvalidInput(
+                "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in "
+                f"one mapping: {few(list(scores))}"
+            )
+        return _named(list(scores.items())) if kinds == {True} else None
+    if isinstance(scores, Evaluation):
+        return None
+    to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
+    frame = to_pandas() if callable(to_pandas) else scores
+    return _parts_of_frame(frame) if isinstance(frame, pd.DataFrame) else None
+
+
+def pool(given: ByCollection, labels: Sequence[str], *, missing: str) -> Pooled:
+    """Pair the systems on each collection, and stack the collections.
+
+    Parameters
+    ----------
+    given : mapping of str to mapping of str to scores
+        System -> collection -> scores, the same collections for all.
+    labels : sequence of str
+        The measures to take.
+    missing : {"error", "skip"}
+        As in `pair_scores`.
+
+    Raises
+    ------
+    InvalidInput
+        If a collection has fewer than two queries.
+    """
+    paired, notes = {}, []
+    for collection in next(iter(given.values())):
+        frames = {f"{name} on {collection}": per_query_frame(parts[collection]) for name, parts in given.items()}
+        paired[collection] = found = pair_scores(frames, labels, missing=missing)
+        if len(found.queries) < 2:
+            raise InvalidInput(
+                f"collection {collection!r} has 1 query; a paired test needs at least 2, so leave it out"
+            )
+        lacked = ", ".join(f"{name} {n}" for name, n in found.absent.items())
+        notes += [f"queries that a system lacked were left out for all systems: {lacked}"] if lacked else []
+    # An order that follows from the content: the same signs are then drawn for a query whatever the names are.
+    ordered = sorted(paired, key=lambda name: (list(map(str, paired[name].queries)), paired[name].scores.tobytes()))
+    ends = np.cumsum([0, *(len(paired[name].queries) for name in ordered)])
+    places = {name: np.arange(*ends[k : k + 2]) for k, name in enumerate(ordered)}
+    stacked = np.concatenate([paired[name].scores for name in ordered])
+    return Pooled(stacked, {name: places[name] for name in paired}, notes)
+
+
+def refuse_unlike_collections(given: ByCollection) -> None:
+    """Raise unless conventions and judgments are alike within each collection, and conventions across collections.
+
+    Raises
+    ------
+    ConventionMismatch
+        If they are not.
+    InvalidInput
+        If two collections are the same one.
+    """
+    within: dict[str, dict[str, Evaluation]] = {}
+    for name, parts in given.items():
+        for collection, scores in parts.items():
+            if isinstance(scores, Evaluation):
+                within.setdefault(collection, {})[f"{name} on {collection}"] = scores
+    for evaluations in within.values():
+        try:
+            refuse_other_conventions(evaluations)
+        except ConventionMismatch as error:
+            hint = f"; {_TURN}" if _alike_across(given) else ""
+            raise ConventionMismatch(f"{error}{hint}") from None
+    refuse_other_conventions({name: each for part in within.values() for name, each in part.items()}, judgments=False)
+    judged: dict[str, str] = {}
+    for collection, evaluations in within.items():
+        digest = next(iter(evaluations.values())).judgments_digest
+        if (other := judged.setdefault(digest, collection)) != collection:
+            raise InvalidInput(
+                f"collections {other!r} and {collection!r} have the same queries and judgments; give each collection "
+                "once"
+            )
+
+
+_TURN = (
+    "systems stand outermost, {system: {collection: scores}}; turn a mapping x of collections by {system: "
+    "{collection: x[collection][system] for collection in x} for system in next(iter(x.values()))}"
+)
+
+
+def _is_scores(value: Any) -> bool:
+    """Say whether a value of a mapping is the scores of a collection, rather than the scores of a query."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(isinstance(inner, Mapping) or _is_scores(inner) for inner in value.values())
+    return isinstance(value, Evaluation) or hasattr(value, "columns") or callable(getattr(value, "to_pandas", None))
+
+
+def _parts_of_frame(frame: pd.DataFrame) -> Mapping[str, Scores] | None:
+    levels = list(frame.index.names)
+    if frame.index.nlevels == 2:
+        place = levels.index(COLLECTION) if COLLECTION in levels else 0
+        return _named([(name, part.droplevel(place)) for name, part in frame.groupby(level=place, sort=False)])
+    if COLLECTION in frame.columns and frame.index.nlevels == 1:
+        grouped = frame.groupby(COLLECTION, sort=False)
+        return _named([(name, part.drop(columns=COLLECTION)) for name, part in grouped])
+    return None
+
+
+def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
+    """Return scores by the collection's name as text."""
+    named = {str(name): scores for name, scores in parts}
+    if len(named) < len(parts):
+        raise InvalidInput(f"two collections have the same name as text: {few([name for name, _ in parts])}")
+    if TOGETHER in named:
+        raise InvalidInput(
+            f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
+        )
+    return named
+
+
+def _refuse_turned(given: ByCollection, baseline: str | None) -> None:
+    """Raise if systems stand within collections, which shows by the place of the baseline."""
+    if baseline is not None and baseline not in given and all(baseline in parts for parts in given.values()):
+        raise InvalidInput(f"the baseline {baseline!r} stands within each of {few(list(given))}; {_TURN}")
+
+
+def _alike_across(given: ByCollection) -> bool:
+    """Say whether evaluations under one outer name share their judgments, as systems within collections do."""
+    digests = [{getattr(one, "judgments_digest", None) for one in parts.values()} for parts in given.values()]
+    return all(len(found) == 1 for found in digests) and len(set.union(*digests)) == len(digests)
+
+
+def _common_collections(given: dict[str, dict[str, Scores]], missing: str) -> tuple[ByCollection, list[str]]:
+    chosen("value of missing", missing, MISSING)
+    union = list(dict.fromkeys(collection for parts in given.values() for collection in parts))
+    common = [collection for collection in union if all(collection in parts for parts in given.values())]
+    lacking = {name: [each for each in union if each not in parts] for name, parts in given.items()}
+    lacking = {name: lacked for name, lacked in lacking.items() if lacked}
+    if lacking and (missing == "error" or not common):
+        name, lacked = next(iter(lacking.items()))
+        remedy = (
+            'evaluate it there, or pass missing="skip" to compare on the collections common to all'
+            if common
+            else "the systems have no collection in common"
+        )
+        raise InvalidInput(
+            f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}; {remedy}"
+        )
+    left_out = [each for each in union if each not in common]
+    notes = (
+        [f"collections that a system lacked were left out for all systems: {', '.join(left_out)}"] if lacking else []
+    )
+    return {name: {each: parts[each] for each in common} for name, parts in given.items()}, notes

@@ -1,0 +1,75 @@
+"""Weights of collections: shares, means, and what flips of signs leave as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankeval.errors import InvalidInput, UnknownName
+from rankeval.significance.strata import apart, collection_weights, query_weights, within_deviation
+
+SIZES = (8, 12, 30)
+PARTS = np.split(np.random.default_rng(9).permutation(50), np.cumsum(SIZES)[:-1])
+SCORES = np.random.default_rng(0).random((50, 3, 2)) * np.array([0.2, 1.0, 0.5]).repeat(2).reshape(3, 2)
+
+
+def test_weighted_means_are_means_over_collections():
+    """The mean of weighted scores is the weighted mean of the collections' means, by hand."""
+    for how, shares in {"collections": [1 / 3] * 3, "queries": [0.16, 0.24, 0.6]}.items():
+        found = collection_weights(how, SCORES, PARTS)
+        np.testing.assert_allclose(found, shares)
+        weights = query_weights(found, PARTS)
+        expected = sum(share * SCORES[part].mean(axis=0) for share, part in zip(shares, PARTS, strict=True))
+        np.testing.assert_allclose((SCORES * weights[:, None, None]).mean(axis=0), expected)
+    np.testing.assert_allclose(query_weights(np.array([0.16, 0.24, 0.6]), PARTS), 1.0)
+
+
+def test_inverse_variance_weighs_by_queries_over_variance():
+    """By one measure, n / v over their sum; a measure on another scale counts alike."""
+    one = SCORES[:, :, :1]
+    precision = np.array([len(part) / one[part].var(axis=1).mean() for part in PARTS])
+    np.testing.assert_allclose(collection_weights("inverse_variance", one, PARTS), precision / precision.sum())
+    scaled = np.concatenate([one, 7 * one], axis=2)
+    np.testing.assert_allclose(collection_weights("inverse_variance", scaled, PARTS), precision / precision.sum())
+
+
+def test_no_flip_changes_the_weights():
+    """Two systems' scores swapped on any queries leave inverse variances as they are: the test stays exact."""
+    expected = collection_weights("inverse_variance", SCORES, PARTS)
+    swapped = SCORES.copy()
+    rows = np.random.default_rng(1).random(50) < 0.5
+    swapped[rows] = swapped[rows][:, [1, 0, 2]]
+    np.testing.assert_allclose(collection_weights("inverse_variance", swapped, PARTS), expected, rtol=1e-12)
+
+
+def test_equal_systems_have_no_inverse_variance():
+    scores = SCORES.copy()
+    scores[PARTS[1]] = 0.5
+    with pytest.raises(InvalidInput, match="same scores"):
+        collection_weights("inverse_variance", scores, PARTS)
+    with pytest.raises(UnknownName, match="queries"):
+        collection_weights("query", scores, PARTS)
+
+
+def test_deviations_are_those_of_a_stratified_mean():
+    """One collection: the plain deviation. Several: the standard error of the mean of independent means."""
+    d = SCORES[:, 1] - SCORES[:, 0]
+    plain = d.std(axis=0, ddof=1)
+    for found in within_deviation(d, [np.arange(50)], np.ones(1)):
+        np.testing.assert_allclose(found, plain)
+    shares = np.array([0.2, 0.3, 0.5])
+    errors = [
+        share * d[part].std(axis=0, ddof=1) / np.sqrt(len(part)) for share, part in zip(shares, PARTS, strict=True)
+    ]
+    _, effective = within_deviation(d, PARTS, shares)
+    np.testing.assert_allclose(effective / np.sqrt(50), np.sqrt(np.square(errors).sum(axis=0)))
+
+
+def test_parts_stand_apart():
+    """Each measure of each part has the part's mean over all rows, and 0 on the rows of the others."""
+    block = apart(SCORES, PARTS[:2])
+    assert block.shape == (20, 3, 4)
+    expected = np.stack([SCORES[part].mean(axis=0) for part in PARTS[:2]], axis=2)  # systems, measures, parts
+    np.testing.assert_allclose(block.mean(axis=0), expected.reshape(3, 4))
+    assert (block[8:, :, [0, 2]] == 0).all()
+    assert (block[:8, :, [1, 3]] == 0).all()
