@@ -21,11 +21,21 @@ import pandas as pd
 
 from rankeval._checks import count, few
 from rankeval._registry import chosen
-from rankeval.comparison.scores import Scores, per_query_frame, refuse_other_conventions
+from rankeval.comparison.scores import (
+    Scores,
+    SharedScores,
+    check_number_of_systems,
+    chosen_measures,
+    pairing_notes,
+    part_notes,
+    per_query_frame,
+    refuse_other_conventions,
+    refuse_weighted,
+)
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
-from rankeval.significance.declarations import Floats
+from rankeval.measures import Measure
 from rankeval.significance.pairing import MISSING, pair_scores
 
 COLLECTION = "collection"
@@ -37,22 +47,82 @@ ByCollection = Mapping[str, Mapping[str, Scores]]
 
 
 @dataclass(frozen=True)
-class Pooled:
-    """Scores of all systems on the queries of all collections.
+class PooledScores(SharedScores):
+    """The scores of all systems on the queries of several collections.
 
     Attributes
     ----------
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores. The order of the collections follows from their content, so that no result depends on their names.
     places : mapping of str to ndarray of int
-        Collection -> the places of its queries, in the order in which the collections were given.
-    notes : list of str
-        Queries that were left out.
+        Collection -> the places of its queries, in the order in which the collections were given. The order of the
+        scores follows from their content, so that no result depends on the names of collections.
+    given : mapping of str to mapping of str to scores
+        System -> collection -> scores.
     """
 
-    scores: Floats
     places: dict[str, Ints]
-    notes: list[str]
+    given: ByCollection
+
+
+def pooled_scores(
+    systems: Mapping[str, Any],
+    measures: str | Measure | Sequence[str | Measure] | None,
+    *,
+    baseline: str | None,
+    missing: str,
+) -> PooledScores | None:
+    """Check scores by collection, pair them on each, and stack the collections; None for systems with plain scores.
+
+    Parameters
+    ----------
+    systems : mapping of str to scores
+        As in `rankeval.compare`.
+    measures : str, Measure or sequence of them, or None
+        None: all means and geometric means that the systems share on all collections.
+    baseline : str or None
+        The baseline asked for; a mapping that has it within its values is the wrong way round.
+    missing : {"error", "skip"}
+        For collections and queries that some systems lack.
+
+    Raises
+    ------
+    ConventionMismatch
+        Conventions differ, or judgments within a collection.
+    QueryIdError
+        Query ids are repeated, missing, or not the same in all systems.
+    InvalidInput
+        Only some systems are by collection, one lacks a collection, or systems stand within collections.
+    """
+    check_number_of_systems(systems)
+    given, notes = by_collection(systems, baseline, missing)
+    if not given:
+        return None
+    flat = {f"{name} on {collection}": each for name, parts in given.items() for collection, each in parts.items()}
+    refuse_weighted(flat)
+    refuse_unlike_collections(given)
+    frames = {name: per_query_frame(scores) for name, scores in flat.items()}
+    labels, left_out = chosen_measures(flat, frames, measures)
+    paired = {}
+    for collection in next(iter(given.values())):
+        names = [f"{name} on {collection}" for name in given]
+        paired[collection] = pair_scores({name: frames[name] for name in names}, labels, missing=missing)
+        if len(paired[collection].queries) < 2:
+            raise InvalidInput(
+                f"collection {collection!r} has 1 query; a paired test needs at least 2, so leave it out"
+            )
+    lacked = [note for found in paired.values() for note in pairing_notes(found)]
+    # An order that follows from the content: the same signs are then drawn for a query whatever the names are.
+    ordered = sorted(paired, key=lambda name: (list(map(str, paired[name].queries)), paired[name].scores.tobytes()))
+    ends = np.cumsum([0, *(len(paired[name].queries) for name in ordered)])
+    places = {name: np.arange(*ends[k : k + 2]) for k, name in enumerate(ordered)}
+    return PooledScores(
+        systems=list(given),
+        measures=labels,
+        queries=pd.MultiIndex.from_tuples([(name, query) for name in ordered for query in paired[name].queries]),
+        scores=np.concatenate([paired[name].scores for name in ordered]),
+        notes=[*notes, *left_out, *lacked, *part_notes(flat)],
+        places={name: places[name] for name in paired},
+        given=given,
+    )
 
 
 def by_collection(systems: Mapping[str, Any], baseline: str | None, missing: str) -> tuple[ByCollection, list[str]]:
@@ -108,41 +178,6 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
     to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
     frame = to_pandas() if callable(to_pandas) else scores
     return _parts_of_frame(frame) if isinstance(frame, pd.DataFrame) else None
-
-
-def pool(given: ByCollection, labels: Sequence[str], *, missing: str) -> Pooled:
-    """Pair the systems on each collection, and stack the collections.
-
-    Parameters
-    ----------
-    given : mapping of str to mapping of str to scores
-        System -> collection -> scores, the same collections for all.
-    labels : sequence of str
-        The measures to take.
-    missing : {"error", "skip"}
-        As in `pair_scores`.
-
-    Raises
-    ------
-    InvalidInput
-        If a collection has fewer than two queries.
-    """
-    paired, notes = {}, []
-    for collection in next(iter(given.values())):
-        frames = {f"{name} on {collection}": per_query_frame(parts[collection]) for name, parts in given.items()}
-        paired[collection] = found = pair_scores(frames, labels, missing=missing)
-        if len(found.queries) < 2:
-            raise InvalidInput(
-                f"collection {collection!r} has 1 query; a paired test needs at least 2, so leave it out"
-            )
-        lacked = ", ".join(f"{name} {n}" for name, n in found.absent.items())
-        notes += [f"queries that a system lacked were left out for all systems: {lacked}"] if lacked else []
-    # An order that follows from the content: the same signs are then drawn for a query whatever the names are.
-    ordered = sorted(paired, key=lambda name: (list(map(str, paired[name].queries)), paired[name].scores.tobytes()))
-    ends = np.cumsum([0, *(len(paired[name].queries) for name in ordered)])
-    places = {name: np.arange(*ends[k : k + 2]) for k, name in enumerate(ordered)}
-    stacked = np.concatenate([paired[name].scores for name in ordered])
-    return Pooled(stacked, {name: places[name] for name in paired}, notes)
 
 
 def refuse_unlike_collections(given: ByCollection) -> None:

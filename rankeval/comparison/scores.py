@@ -29,6 +29,8 @@ class SharedScores:
     ----------
     systems, measures : list of str
         Their names, in the order of the scores.
+    queries : Index
+        Query ids, ascending.
     scores : ndarray of shape (n_queries, n_systems, n_measures)
         Scores.
     notes : list of str
@@ -37,6 +39,7 @@ class SharedScores:
 
     systems: list[str]
     measures: list[str]
+    queries: pd.Index[Any]
     scores: Floats
     notes: list[str]
 
@@ -66,11 +69,14 @@ def shared_scores(
     UnknownName
         A measure or a value of missing does not exist.
     """
-    _check_systems(systems)
+    check_number_of_systems(systems)
+    refuse_weighted(systems)
+    refuse_other_conventions(systems)
     frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
-    labels, notes = _chosen_labels(systems, frames, measures)
+    labels, notes = chosen_measures(systems, frames, measures)
     paired = pair_scores(frames, labels, missing=missing)
-    return SharedScores(list(frames), labels, paired.scores, [*notes, *_pairing_notes(paired)])
+    notes += [*pairing_notes(paired), *part_notes(systems)]
+    return SharedScores(list(frames), labels, paired.queries, paired.scores, notes)
 
 
 def per_query_frame(scores: Scores) -> pd.DataFrame:
@@ -98,26 +104,39 @@ def per_query_frame(scores: Scores) -> pd.DataFrame:
     )
 
 
-def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments: bool = True) -> None:
+def refuse_other_conventions(systems: Mapping[str, Scores], *, judgments: bool = True) -> None:
     """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
+    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
     names, why = list(evaluations), differences if judgments else rule_differences
     for name in names[1:]:
         if reasons := why(evaluations[names[0]], evaluations[name]):
             raise ConventionMismatch(f"{names[0]!r} and {name!r} must not be compared: {'; '.join(reasons)}")
 
 
-def _check_systems(systems: Mapping[str, Scores]) -> None:
+def check_number_of_systems(systems: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` unless there is a mapping of two systems or more."""
     if not isinstance(systems, Mapping) or len(systems) < 2:
         found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
         raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
-    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
-    for name, each in evaluations.items():
-        if each.weights is not None:
+
+
+def refuse_weighted(systems: Mapping[str, Scores]) -> None:
+    """Raise `InvalidInput` for an evaluation with query weights."""
+    for name, each in systems.items():
+        if isinstance(each, Evaluation) and each.weights is not None:
             raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
-    refuse_other_conventions(evaluations)
 
 
-def _chosen_labels(
+def part_notes(systems: Mapping[str, Scores]) -> list[str]:
+    """Return a note if evaluations are subsets: chosen parts of the queries."""
+    sizes = dict.fromkeys(each.size for each in systems.values() if isinstance(each, Evaluation) and each.whole)
+    if not sizes:
+        return []
+    part = f"compared on a chosen part of the queries ({', '.join(sizes)})"
+    return [f"{part}: if it was chosen by results, it shows differences that are not there"]
+
+
+def chosen_measures(
     systems: Mapping[str, Scores],
     frames: Mapping[str, pd.DataFrame],
     wanted: str | Measure | Sequence[str | Measure] | None,
@@ -146,7 +165,8 @@ def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
     return "mean"
 
 
-def _pairing_notes(paired: PairedScores) -> list[str]:
+def pairing_notes(paired: PairedScores) -> list[str]:
+    """Return a note if queries were left out because a system lacked them."""
     if not paired.absent:
         return []
     counts = ", ".join(f"{name} {count}" for name, count in paired.absent.items())

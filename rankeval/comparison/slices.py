@@ -1,4 +1,4 @@
-"""The queries of a comparison by an attribute: the slices, which of them are tested, and notes on chosen parts."""
+"""The queries of a comparison by an attribute: their names and their places."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import has_index
 from rankeval.evaluation.slicing import slices_of
 from rankeval.join.flat import Ints
-
-LEAST_QUERIES = 5
-"""Slices with fewer queries are listed, and not tested."""
 
 
 def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) -> tuple[str, dict[str, Ints]]:
@@ -62,15 +59,6 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
             f"by: slices need different names, and {TOGETHER!r} stands for all queries; found {few(said)}; rename them"
         )
     return name, dict(zip(said, places, strict=True))
-
-
-def part_notes(systems: Mapping[str, Scores]) -> list[str]:
-    """Return a note if evaluations are subsets: they are chosen parts."""
-    sizes = dict.fromkeys(each.size for each in systems.values() if isinstance(each, Evaluation) and each.whole)
-    if not sizes:
-        return []
-    part = f"compared on a chosen part of the queries ({', '.join(sizes)})"
-    return [f"{part}: if it was chosen by results, it shows differences that are not there"]
 
 
 def _said(value: Any) -> str:
