@@ -46,6 +46,8 @@ _HOMES = {
     "analysis.overlap": ("rank_biased_overlap",),
     "analysis.explanation": ("Explanation", "explain_difference"),
     "comparison": ("Comparison", "compare"),
+    "comparison.agreement": ("OrderAgreement",),
+    "comparison.ordering": ("order_agreement", "rank_intervals"),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
     "model_selection.scorers": ("make_scorer",),

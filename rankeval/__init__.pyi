@@ -15,6 +15,9 @@ from rankeval.collection.qrels import Qrels as Qrels
 from rankeval.collection.run import Run as Run
 from rankeval.comparison import Comparison as Comparison
 from rankeval.comparison import compare as compare
+from rankeval.comparison.agreement import OrderAgreement as OrderAgreement
+from rankeval.comparison.ordering import order_agreement as order_agreement
+from rankeval.comparison.ordering import rank_intervals as rank_intervals
 from rankeval.evaluation import Evaluation as Evaluation
 from rankeval.evaluation import evaluate as evaluate
 from rankeval.experiment import run_experiment as run_experiment

@@ -14,6 +14,7 @@ from rankeval._registry import chosen, unknown
 from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.choosing import best_system, has_scores
+from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import per_query_frame
 from rankeval.errors import InvalidInput
@@ -236,6 +237,41 @@ class Comparison(ComparisonRecord):
         common = one.index.intersection(other.index)  # missing="skip" compared the common queries only
         values = pd.Series(differences(one[common], other[common]), index=common)
         return plots.query_differences(values, system=system, baseline=baseline, measure=measure)
+
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """The rank of each system by each measure, with the range of ranks that the comparisons leave.
+
+        A row per measure and system, the best first. Columns: measure; system; mean; rank (of the mean; tied systems
+        share the best of their ranks); rank_low, 1 + the number of systems shown better; rank_high, the number of
+        systems - the number shown worse; share_first, the share of resamples over queries in which the system has the
+        best mean.
+
+        The ranges hold for all systems of a family at once: if no pair is shown wrongly, of which the chance is at most
+        alpha or near it (the error rates of test and correction say how near), each true rank lies in its range.
+        ``share_first`` describes the sample. It is no probability of being the best: of equal systems, the one that led
+        by chance may have a share near 1. It is nan if there are no scores by query: after `from_json`, and for folds.
+
+        Raises
+        ------
+        InvalidInput
+            If there is a baseline, the comparison is one-sided, or its correction does not control the chance of any
+            false claim.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> scores = {"a": [0.1, 0.2] * 4, "b": [0.5, 0.6] * 4, "c": [0.6, 0.5] * 4}
+        >>> systems = {name: pd.DataFrame({"AP": values}) for name, values in scores.items()}
+        >>> compared = rk.compare(systems, correction="max_t")
+        >>> compared.ranks[["system", "rank", "rank_low", "rank_high"]]
+          system  rank  rank_low  rank_high
+        0      b     1         1          2
+        1      c     1         1          2
+        2      a     3         3          3
+        """
+        return rank_table(self)
 
     def to_json(self) -> str:
         """Return table, settings and `best` as JSON, from which `from_json` reads every number to the last bit.

@@ -1,0 +1,108 @@
+"""The ranks that systems may have, read from a comparison of all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from rankeval._registry import chosen
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.scores import shared_scores
+from rankeval.errors import InvalidInput
+from rankeval.measures import greater_is_better
+from rankeval.significance.declarations import Floats, Settings
+from rankeval.significance.orders import competition_ranks, rank_ranges, shares_first
+from rankeval.significance.registry import CORRECTIONS, TESTS
+
+RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "share_first")
+
+
+def rank_table(record: ComparisonRecord) -> pd.DataFrame:
+    """Return a row per measure and system with its rank and the range of ranks that is not ruled out.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        A two-sided comparison of all pairs, corrected for any false claim.
+
+    Returns
+    -------
+    DataFrame
+        As `rankeval.Comparison.ranks` describes it.
+
+    Raises
+    ------
+    InvalidInput
+        A comparison that says nothing on all pairs at once; the message has the reason.
+    """
+    _refuse_other_comparisons(record)
+    scores = _scores(record)
+    parts = [_of_measure(record, measure, scores.get(measure)) for measure in record.table["measure"].unique()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_measure(record: ComparisonRecord, measure: str, scores: Floats | None) -> pd.DataFrame:
+    rows = record.table["measure"] == measure
+    table = record.table[rows].assign(gain=record.gains, shown=record.shown)
+    means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
+    means = means[~means.index.duplicated()]  # in the order in which the systems were given
+    direction = 1.0 if greater_is_better(measure) else -1.0
+    low, high = rank_ranges(_shown_better(table, means.index))
+    found = pd.DataFrame(
+        {
+            "measure": measure,
+            "system": means.index,
+            "mean": means.to_numpy(),
+            "rank": competition_ranks(direction * means.to_numpy()),
+            "rank_low": low,
+            "rank_high": high,
+            "share_first": np.nan
+            if scores is None
+            else shares_first(direction * scores, Settings(n_resamples=record.n_resamples, rng=record.rng)),
+        },
+        columns=RANK_COLUMNS,
+    )
+    return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
+
+
+def _shown_better(table: pd.DataFrame, systems: pd.Index[str]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Return a matrix: True at [i, j] if the mean of i was shown to be better than that of j."""
+    better = np.zeros((len(systems), len(systems)), dtype=np.bool_)
+    first, second = (systems.get_indexer(pd.Index(table[role])) for role in ("baseline", "system"))
+    up, down = (table["shown"] & (sign * table["gain"] > 0) for sign in (1, -1))
+    better[second[up], first[up]] = True
+    better[first[down], second[down]] = True
+    return better
+
+
+def _scores(record: ComparisonRecord) -> dict[str, Floats]:
+    """Return the scores by query of each measure; empty if the comparison holds none, or is one of folds."""
+    if not record.evaluations or record.test not in TESTS:
+        return {}
+    measures = record.table["measure"].unique().tolist()
+    shared = shared_scores(record.evaluations, measures, missing="skip")  # as the comparison paired them
+    return {measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)}
+
+
+def _refuse_other_comparisons(record: ComparisonRecord) -> None:
+    if record.baseline is not None:
+        raise InvalidInput(
+            f"ranks follow from all pairs, and these are comparisons with {record.baseline!r} only: they say nothing "
+            "on how the others rank among each other. Compare without baseline=, or call rankeval.rank_intervals"
+        )
+    if record.alternative != "two-sided":
+        raise InvalidInput(
+            f"ranks need both directions of each pair, found alternative={record.alternative!r}; compare two-sided"
+        )
+    correction = CORRECTIONS[chosen("correction", record.correction, CORRECTIONS)]
+    if not correction.familywise:
+        able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)
+        raise InvalidInput(
+            f"ranks hold for all systems at once only if the chance of any false claim is controlled, and "
+            f"{record.correction!r} does not; compare with correction= one of {able}"
+        )
+    if record.table["p_adjusted"].isna().any():
+        raise InvalidInput(
+            "ranks follow from adjusted p-values, and this comparison has none: a note of it says why; compare on "
+            "queries that were not looked at before"
+        )
