@@ -252,6 +252,6 @@ def _differences(comparison: Comparison, name: str) -> dict[str, float]:
 
 def _settings(comparison: Comparison) -> dict[str, Any]:
     """Return the settings of a comparison."""
-    names = ("baseline", "test", "correction", "family", "alternative", "confidence_level", "n_comparisons")
-    more = ("n_resamples", "rng", "primary", "notes")
+    names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin")
+    more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "notes")
     return {name: getattr(comparison, name) for name in (*names, *more)}

@@ -100,9 +100,9 @@ def _ending_with(lines: Callable[[], Iterable[str]]) -> type[typer.core.TyperCom
 
 
 def _declared_tests() -> Iterator[str]:
-    from rankeval.significance import CORRECTIONS, TESTS
+    from rankeval.significance import CLAIMS, CORRECTIONS, TESTS
 
-    for title, declared in (("Tests", TESTS), ("Corrections", CORRECTIONS)):
+    for title, declared in (("Tests", TESTS), ("Corrections", CORRECTIONS), ("Claims", CLAIMS)):
         yield f"{title}: {'; '.join(f'{name} ({one.words})' for name, one in declared.items())}."
 
 
@@ -224,6 +224,8 @@ def compare(
     baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
     test: Annotated[str, typer.Option(help="Significance test, by its name below.")] = "t",
     correction: Annotated[str, typer.Option(help="Correction for many comparisons, by its name below.")] = "holm",
+    claim: Annotated[str, typer.Option(help="What to show, by its name below.")] = "difference",
+    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
     limit: LimitOptions = None,
     output: OutputFormat = Format.table,
 ) -> None:
@@ -236,7 +238,8 @@ def compare(
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
     rules = get_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
     evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
-    result = compare_systems(evaluations, baseline=baseline, test=test, correction=correction)
+    asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
+    result = compare_systems(evaluations, baseline=baseline, **asked)
     if output is Format.table:
         tell(str(result))
     else:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from rankeval._registry import chosen
 from rankeval.comparison.design import Design
+from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, shared_scores
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, Floats, Rng, Settings, seed_of
+from rankeval.significance.declarations import Alternative, ClaimName, Floats, PairedResult, Rng, Settings, seed_of
 from rankeval.significance.families import adjust_by_family, family_level, family_notes, resolution_notes
 from rankeval.significance.power import detectable_difference
 from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
@@ -28,6 +32,8 @@ def compare(
     family: str = "all",
     confidence_level: float = 0.95,
     alternative: Alternative = "two-sided",
+    claim: ClaimName = "difference",
+    margin: float = 0.0,
     missing: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
@@ -48,16 +54,23 @@ def compare(
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "sign", "bootstrap_shift",
         "bootstrap_percentile", "bootstrap_bca"; or another one declared in ``rankeval.significance.TESTS``.
     correction : str, default "holm"
-        "holm", "bonferroni", "bh" (false discovery rate only), "max_t" (sign flips joint over the family), "tukey"
-        (randomised, all pairs only), "none"; or another one declared in ``rankeval.significance.CORRECTIONS``. An
-        adjusted p is never below its raw one.
+        "holm", "bonferroni", "bh" and "by" (false discovery rate only), "max_t" (sign flips joint over the family),
+        "tukey" (randomised, all pairs only), "none"; or another one declared in ``rankeval.significance.CORRECTIONS``.
+        An adjusted p is never below its raw one.
     family : {"all", "measure"}, default "all"
         The comparisons to correct for: all that are made here, or those within one measure.
     confidence_level : float, default 0.95
-        The level of the intervals, each for its own pair; alpha is 1 less this.
+        The level of the intervals; alpha is 1 less this.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        The claim to show. "greater": the system has the greater mean, which is better for most measures, but not for
-        all.
+        The side of a difference to show. "greater": the system has the greater mean, which is better for most measures,
+        but not for all.
+    claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
+        What to show. "better": the gain is above the margin. "not_worse": a loss is smaller than the margin
+        (non-inferiority). "equivalent": gain and loss are smaller than the margin (two one-sided tests at alpha each;
+        the intervals are then 1 - 2 alpha ones). A gain is a difference turned so that positive is better. Tests of
+        claims other than "difference" are one-sided, at alpha.
+    margin : float, default 0
+        Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
     missing : {"error", "skip"}, default "error"
         If some systems lack a query, "error" refuses and "skip" compares on the queries common to all. To score a
         missing query as an empty ranking, use `rankeval.evaluate`.
@@ -91,7 +104,7 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng))
+    settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng), claim, margin)
     chosen("test", test, TESTS)
     _check_correction(correction, baseline, settings)
     shared = shared_scores(systems, measures, missing=missing)
@@ -152,13 +165,15 @@ def conclude(
         With the notes of the test and the correction besides.
     """
     declared, size = all_tests()[test], design.size
-    tested = run(declared, d, settings)
-    adjusted = adjust_by_family(correction, tested.p_value, d, scores, design.pairs, size, settings)
+    # Claims are about gains; without one, "greater" is of the mean, whatever is better.
+    signs = np.ones(d.shape[1]) if settings.claim == "difference" else design.directions
+    tested = run(declared, d * signs, settings)
+    adjusted = adjust_by_family(correction, declared, tested, d * signs, scores, design.pairs, size, settings)
     level = family_level(settings.alpha, correction, size)
     detectable = detectable_difference(len(d), d.std(axis=0, ddof=1), level, alternative=settings.alternative)
     said = [*tested.notes, *notes, *family_notes(declared, correction, size)]
-    return Comparison(
-        table=design.table(scores, n_queries, tested, adjusted, detectable),
+    compared = Comparison(
+        table=design.table(scores, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable),
         evaluations=evaluations,
         baseline=design.baseline,
         test=test,
@@ -170,16 +185,24 @@ def conclude(
         notes=(*said, *resolution_notes(declared, correction, size, len(d), settings)),
         alternative=settings.alternative,
         n_resamples=int(settings.n_resamples),
+        claim=settings.claim,
+        margin=float(settings.margin),
     )
+    return compared.with_notes(PARTED) if compared.parted.any() else compared
+
+
+def _turned(result: PairedResult, signs: Floats) -> PairedResult:
+    """Turn intervals of gains into intervals of differences."""
+    low = np.where(signs > 0, result.ci_low, -result.ci_high)
+    return replace(result, ci_low=low, ci_high=np.where(signs > 0, result.ci_high, -result.ci_low))
 
 
 def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:
     if not CORRECTIONS[chosen("correction", correction, CORRECTIONS)].all_pairs_only:
         return
-    if settings.sides == 1:
-        raise InvalidInput(
-            f'{correction} is two-sided, found alternative={settings.alternative!r}; use correction="max_t"'
-        )
+    if settings.sides == 1 or settings.claim != "difference":
+        found = f"alternative={settings.alternative!r}" if settings.sides == 1 else f"claim={settings.claim!r}"
+        raise InvalidInput(f'{correction} is a two-sided test for a difference, found {found}; use correction="max_t"')
     if baseline is not None:
         raise InvalidInput(
             f'{correction} compares all pairs; leave out baseline=, or use correction="max_t" for one baseline'

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import chosen
+from rankeval.measures import greater_is_better
 from rankeval.significance import PairedResult
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats
@@ -27,7 +28,8 @@ from rankeval.significance.effects import outcomes, standardised_effect
 
 COLUMNS = (
     "measure", "baseline", "system", "n_queries", "mean_baseline", "mean_system", "difference", "ci_low", "ci_high",
-    "p_value", "p_adjusted", "effect_size", "wins", "ties", "losses", "detectable_difference",
+    "p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "effect_size", "wins", "ties", "losses",
+    "detectable_difference",
 )  # fmt: skip
 FAMILIES = ("all", "measure")
 
@@ -81,13 +83,19 @@ class Design:
         # (rows, pairs, measures) -> (rows, measures, pairs): the pairs of a measure end up beside each other.
         return d.transpose(0, 2, 1).reshape(len(d), -1)
 
+    @property
+    def directions(self) -> Floats:
+        """Return 1 or -1 for each column of `differences`: -1 if less is better by its measure."""
+        signs = [1.0 if greater_is_better(measure) else -1.0 for measure in self.measures]
+        return np.repeat(signs, len(self.pairs))
+
     def table(
-        self, scores: Floats, n_queries: int, tested: PairedResult, p_adjusted: Floats, detectable: Floats
+        self, scores: Floats, n_queries: int, tested: PairedResult, adjusted: PairedResult, detectable: Floats
     ) -> pd.DataFrame:
         """Return the table of a Comparison: a row per measure and pair, in the order of `differences`."""
         low, high = np.transpose(self.pairs)
         d = self.differences(scores)
-        counts = outcomes(d)
+        counts = outcomes(d * self.directions)
         means = scores.mean(axis=0).T  # (n_measures, n_systems)
         return pd.DataFrame(
             {
@@ -101,7 +109,9 @@ class Design:
                 "ci_low": tested.ci_low,
                 "ci_high": tested.ci_high,
                 "p_value": tested.p_value,
-                "p_adjusted": p_adjusted,
+                "p_adjusted": adjusted.p_value,
+                "ci_low_adjusted": adjusted.ci_low,
+                "ci_high_adjusted": adjusted.ci_high,
                 "effect_size": standardised_effect(d),
                 "wins": counts.wins,
                 "ties": counts.ties,
@@ -110,3 +120,8 @@ class Design:
             },
             columns=COLUMNS,
         )
+
+
+def without_adjusted(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of comparisons with nan for adjusted p-values and intervals."""
+    return table.assign(p_adjusted=np.nan, ci_low_adjusted=np.nan, ci_high_adjusted=np.nan)

@@ -24,7 +24,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, Settings
+from rankeval.significance.declarations import Alternative, ClaimName, Settings
 from rankeval.significance.folds import REPEATS_RECOMMENDED, widened
 from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
 
@@ -69,6 +69,8 @@ def compare_algorithms(
     family: str = "all",
     confidence_level: float = 0.95,
     alternative: Alternative = "two-sided",
+    claim: ClaimName = "difference",
+    margin: float = 0.0,
 ) -> Comparison:
     """Compare algorithms by the corrected resampled t test over the same folds.
 
@@ -87,8 +89,8 @@ def compare_algorithms(
     test : str, default "corrected_resampled_t"
         A test over folds.
     correction : str, default "holm"
-        "holm", "bonferroni", "bh", "none": those that need p-values only.
-    family, confidence_level, alternative
+        "holm", "bonferroni", "bh", "by", "none": those that need p-values only.
+    family, confidence_level, alternative, claim, margin
         As in `rankeval.compare`.
 
     Returns
@@ -105,7 +107,7 @@ def compare_algorithms(
     UnknownName
         A baseline, measure or setting that does not exist.
     """
-    settings = Settings(alternative, confidence_level, rng=0)
+    settings = Settings(alternative, confidence_level, rng=0, claim=claim, margin=margin)
     _check(list(folds), sizes, test, correction)
     refuse_other_conventions(evaluations)
     design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)

@@ -12,7 +12,15 @@ from rankeval._checks import count
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.scores import Scores
 from rankeval.measures import greater_is_better
+from rankeval.significance.claims import CLAIMS
+from rankeval.significance.declarations import ClaimName, Floats
 from rankeval.significance.registry import CORRECTIONS, all_tests
+
+PARTED = (
+    "in rows marked with a dagger, the adjusted p-value and the adjusted interval part: one shows the claim, the other "
+    "does not. The p-value steps down over the family or comes from another test than the interval; claims go by it"
+)
+"""Note on the rows of `ComparisonRecord.parted`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +40,8 @@ class ComparisonRecord:
     primary: str | None = None
     alternative: str = "two-sided"
     n_resamples: int = 9999
+    claim: ClaimName = "difference"
+    margin: float = 0.0
     choice: Choice | None = None
 
     @property
@@ -42,6 +52,8 @@ class ComparisonRecord:
         test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
         words = test.words if test else self.test
         side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
+        claim = CLAIMS[self.claim]
+        side += f", {claim.caption.format(margin=self.margin)}," if claim.caption else ""
         family = f"{count(self.n_comparisons, 'comparison')}"
         family += " per measure" if self.family == "measure" else ""
         random = any(declared.is_random(n) for declared in (test, correction) if declared)
@@ -49,8 +61,23 @@ class ComparisonRecord:
         return (
             f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}; "
             f"{correction.words if correction else self.correction} over {family}; "
-            f"{100 * self.confidence_level:g} % intervals{resampled}"
+            f"{100 * self.interval_level:g} % intervals{resampled}"
         )
+
+    @property
+    def interval_level(self) -> float:
+        """Level of the intervals of single comparisons: two ends that a claim tests leave out alpha each."""
+        return round(1 - self.alpha * max(1, CLAIMS[self.claim].sides), 12)
+
+    @property
+    def parted(self) -> pd.Series[bool]:
+        """The rows in which adjusted p-value and adjusted interval part: one shows the claim, the other does not."""
+        sign = self.directions if CLAIMS[self.claim].hypotheses else np.ones(len(self.table))
+        ends = self.table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
+        within = CLAIMS[self.claim].is_within(ends.min(axis=1), ends.max(axis=1), self.margin)
+        known = ~np.isnan(ends).any(axis=1) & self.table["p_adjusted"].notna().to_numpy()
+        by_p = (self.table["p_adjusted"] <= self.alpha).to_numpy()
+        return pd.Series(known & (within != by_p), index=self.table.index)
 
     @property
     def alpha(self) -> float:
@@ -72,6 +99,10 @@ class ComparisonRecord:
     @property
     def gains(self) -> pd.Series[float]:
         """The differences as gains: positive if the system is better, also if less is better by the measure."""
-        directions = [1.0 if greater_is_better(measure) else -1.0 for measure in self.table["measure"]]
-        gains: pd.Series[float] = self.table["difference"] * np.array(directions)
+        gains: pd.Series[float] = self.table["difference"] * self.directions
         return gains
+
+    @property
+    def directions(self) -> Floats:
+        """Return 1 or -1 for each row: -1 if less is better by its measure."""
+        return np.array([1.0 if greater_is_better(measure) else -1.0 for measure in self.table["measure"]])

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
@@ -14,8 +13,9 @@ from rankeval._registry import chosen, unknown
 from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.choosing import best_system, has_scores
+from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.ranks import rank_table
-from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.record import PARTED, ComparisonRecord
 from rankeval.comparison.scores import per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, plots
@@ -34,12 +34,14 @@ class Comparison(ComparisonRecord):
 
     Attributes
     ----------
-    table : DataFrame of shape (n_measures * n_pairs, 16)
+    table : DataFrame of shape (n_measures * n_pairs, 18)
         A row per measure and pair. Columns: measure, baseline, system, n_queries, mean_baseline, mean_system,
-        difference, ci_low and ci_high (an interval of this pair alone, not simultaneous), p_value, p_adjusted,
-        effect_size (Cohen's d_z: mean over standard deviation of the differences), wins, ties and losses (queries; ties
-        are equal up to a relative 1e-12), detectable_difference (found with 80 % power at the family's level, which for
-        Bonferroni, Holm, max-T and Tukey is alpha divided by the size of the family).
+        difference, ci_low and ci_high (an interval of this pair alone, which belongs to p_value), p_value, p_adjusted,
+        ci_low_adjusted and ci_high_adjusted (an interval that holds together with those of the family, which belongs to
+        p_adjusted; nan for corrections that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z:
+        mean over standard deviation of the differences), wins, ties and losses (queries on which the system is better,
+        equal up to a relative 1e-12, or worse), detectable_difference (found with 80 % power at the family's level,
+        which for Bonferroni, Holm, max-T and Tukey is alpha divided by the size of the family).
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems; empty after `from_json`.
     baseline : str or None
@@ -58,6 +60,10 @@ class Comparison(ComparisonRecord):
         The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
     choice : Choice, optional
         The value of the best system as `to_json` kept it; `best` returns it if there are no scores.
+    claim : str
+        What was to be shown, as in `rankeval.compare`.
+    margin : float
+        Of the claim.
 
     Examples
     --------
@@ -128,7 +134,7 @@ class Comparison(ComparisonRecord):
         return replace(self, notes=tuple(dict.fromkeys([*self.notes, *notes])))
 
     def without_adjustment(self, note: str) -> Comparison:
-        """Return the comparison with nan for the adjusted p-values.
+        """Return the comparison with nan for the adjusted p-values and intervals.
 
         Parameters
         ----------
@@ -138,9 +144,10 @@ class Comparison(ComparisonRecord):
         Returns
         -------
         Comparison
-            The same numbers, but for ``p_adjusted``.
+            The same numbers, but for ``p_adjusted``, ``ci_low_adjusted`` and ``ci_high_adjusted``.
         """
-        return replace(self, table=self.table.assign(p_adjusted=np.nan)).with_notes(note)
+        bare = replace(self, table=without_adjusted(self.table))
+        return replace(bare, notes=tuple(said for said in self.notes if said != PARTED)).with_notes(note)
 
     def to_markdown(self, *, layout: str = "comparisons") -> str:
         """Return a Markdown table.
@@ -320,7 +327,7 @@ class Comparison(ComparisonRecord):
 
     def _laid_out(self, layout: str) -> Table:
         if chosen("layout", layout, LAYOUTS) == "comparisons":
-            shown, notes = layouts.by_comparison(self.table, level=self.confidence_level), self.notes
+            shown, notes = layouts.by_comparison(self.table, level=self.interval_level), self.notes
         elif self.baseline is None:
             raise InvalidInput('layout="systems" marks differences from a baseline; compare with baseline= for it')
         else:
@@ -335,7 +342,7 @@ class Comparison(ComparisonRecord):
         against = "difference of means" if self.baseline is None else f"difference from {self.baseline}"
         return plots.intervals(
             t.assign(label=label, group=t["measure"], clear=self.shown, band=t["detectable_difference"]),
-            xlabel=f"{against}, {100 * self.confidence_level:g} % intervals\n"
+            xlabel=f"{against}, {100 * self.interval_level:g} % intervals\n"
             f"shaded: too small for {count(int(t['n_queries'].iloc[0]), 'query')} to detect reliably",
             caption=self.caption,
         )

@@ -19,7 +19,7 @@ from rankeval.comparison.choice import Choice
 from rankeval.comparison.design import COLUMNS
 from rankeval.errors import InvalidInput
 
-JSON_FORMAT = "rankeval.comparison/1"
+JSON_FORMAT = "rankeval.comparison/2"
 Made = TypeVar("Made")
 _TEXT = ("measure", "baseline", "system")
 

@@ -57,11 +57,13 @@ def check_experiment(config: ExperimentConfig) -> Checked:
 
 def _check_comparison(config: ExperimentConfig) -> None:
     from rankeval.significance import CORRECTIONS, TESTS
+    from rankeval.significance.declarations import check_claim
 
     asked = config.comparison
     try:
         chosen("test", asked.test, TESTS)
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+        check_claim(asked.claim, asked.margin)
     except InvalidInput as error:
         raise ConfigError(f"comparison: {error}") from error
     if correction.all_pairs_only:
@@ -71,8 +73,9 @@ def _check_comparison(config: ExperimentConfig) -> None:
         )
     if not unguarded(config) and not asked.as_frozen:
         raise ConfigError(
-            f"comparison: found test {asked.test!r} with correction {asked.correction!r}; the guard's plans freeze "
-            "randomization with max_t: leave both keys out, or switch the guard off (guard: off)"
+            f"comparison: found test {asked.test!r}, correction {asked.correction!r} and claim {asked.claim!r}; the "
+            "guard's plans freeze randomization with max_t and the claim difference, so that the openings of a test "
+            "part are one family: leave the keys out, or switch the guard off (guard: off)"
         )
 
 

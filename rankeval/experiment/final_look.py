@@ -17,6 +17,7 @@ from rankeval.experiment.config import ExperimentConfig
 from rankeval.ledger import discovery
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
+from rankeval.significance.declarations import check_claim
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard
@@ -98,6 +99,8 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
             measures=config.all_measures[:1],
             test=config.comparison.test,
             correction=config.comparison.correction,
+            claim=check_claim(config.comparison.claim, config.comparison.margin),
+            margin=config.comparison.margin,
             confidence_level=config.comparison.confidence_level,
             rng=config.seed,
         )

@@ -294,4 +294,5 @@ def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) 
         correction="none",
         confidence_level=config.comparison.confidence_level,
     ).table
-    return table.drop(columns=["p_value", "p_adjusted", "detectable_difference"])
+    of_tests = ["p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
+    return table.drop(columns=of_tests)

@@ -157,11 +157,13 @@ class ComparisonConfig(Section):
     test: str = Field(default="randomization", description="a test, such as t; `rankeval compare --help` lists them")
     correction: str = Field(default="max_t", description="a correction for many comparisons, such as holm")
     confidence_level: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.95, description="level of the intervals")
+    claim: str = Field(default="difference", description="what to show: difference, better, not_worse or equivalent")
+    margin: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of the claim, in units of the measure")
 
     @property
     def as_frozen(self) -> bool:
-        """Whether a plan can freeze this test."""
-        return (self.test, self.correction) == ("randomization", "max_t")
+        """Whether a plan can freeze this test and this claim."""
+        return (self.test, self.correction, self.claim) == ("randomization", "max_t", "difference")
 
 
 class TrackingConfig(Section):

@@ -54,6 +54,8 @@ def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping
             "seed": config.seed,
             "comparison.test": facts.comparison.test,
             "comparison.correction": facts.comparison.correction,
+            "comparison.claim": facts.comparison.claim,
+            "comparison.margin": facts.comparison.margin,
         },
         tags={
             "rankeval.kind": "experiment",

@@ -16,6 +16,8 @@ from rankeval.guard.plan import Plan
 from rankeval.ledger.arrays import decode_array, encode_array
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
@@ -176,6 +178,7 @@ class ScoredPlan:
         import pandas as pd
 
         from rankeval.comparison import compare
+        from rankeval.comparison.design import without_adjusted
 
         plan, (primary, *secondary) = self.plan, self.labels
         options: dict[str, Any] = {
@@ -187,16 +190,22 @@ class ScoredPlan:
         }
         result = compare(batch, measures=[primary], correction="max_t" if confirmatory else "none", **options)
         table, notes = result.table, result.notes
-        table = table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)
-        if confirmatory:  # Bonferroni over the batches
+        if confirmatory and n_batches > 1:
+            # Bonferroni over the batches: p times their number, and what belongs to it at the level that each has.
+            shared = {**options, "confidence_level": 1 - plan.alpha / n_batches}
+            narrow = compare(batch, measures=[primary], correction="max_t", **shared)
             table["p_adjusted"] = (table["p_adjusted"] * n_batches).clip(upper=1.0)
-        else:
+            of_level = ["ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
+            table[of_level] = _within(narrow.table, plan)[of_level]
+            notes = tuple(dict.fromkeys((*notes, *narrow.notes)))
+        table = _within(table, plan)
+        if not confirmatory:
             # There is no adjusted p at all, so the note that p is not corrected would mislead.
-            table["p_adjusted"] = np.nan
+            table = without_adjusted(table)
             notes = tuple(note for note in notes if "not corrected" not in note)
         if secondary:
             besides = compare(self.evaluations, measures=secondary, correction="none", **options)
-            table = pd.concat([table, besides.table.assign(p_adjusted=np.nan)], ignore_index=True)
+            table = pd.concat([table, without_adjusted(besides.table)], ignore_index=True)
         return replace(result, table=table, evaluations=dict(self.evaluations), primary=primary, notes=notes)
 
     def _standing(self, status: OpeningStatus, history: History, n_others: int, n_batches: int) -> str:
@@ -217,7 +226,12 @@ class ScoredPlan:
             return (
                 f"exploratory: this is the result of {status.n_looks} looks at {plan.collection!r}, the later ones "
                 f"chosen after the first was seen. The best of {status.n_looks} equally good systems would look better "
-                f"than it is by at least {inflation_of(scores, status.n_looks):.3f} in {plan.measure}. No p-value can "
+                f"than it is by about {inflation_of(scores, status.n_looks):.3f} in {plan.measure}. No p-value can "
                 "be adjusted for that: confirm on fresh queries"
             )
         return "secondary: all these rankings were opened before; nothing here is confirmatory"
+
+
+def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return the rows of a batch that compare systems of the plan."""
+    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)

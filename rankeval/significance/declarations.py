@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_share, shown
+from rankeval._checks import check_number, check_share, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
+from rankeval.significance.claims import CLAIMS
 
 Floats = NDArray[np.float64]
 Rng = int | np.random.Generator | None
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES = ("two-sided", "greater", "less")
+ClaimName = Literal["difference", "better", "not_worse", "equivalent"]
 
 _MOST_RESAMPLES = 100_000_000
 """Hours of work; more would not end."""
@@ -43,22 +45,31 @@ class Settings:
         For tests that draw resamples.
     rng : int, Generator or None
         Source of the resamples.
+    claim : {"difference", "better", "not_worse", "equivalent"}
+        What is to be shown, one of `claims.CLAIMS`. Claims other than "difference" read the columns as gains, positive
+        if the system is better, and set the side of the test themselves.
+    margin : float
+        Of the claim, in units of the measure.
 
     Raises
     ------
     InvalidInput
-        A confidence level outside (.5, 1), or a number of resamples that is not a whole number of 1 or more.
+        A confidence level outside (.5, 1), a number of resamples that is not a whole number of 1 or more, a margin
+        that does not go with the claim, or a one-sided alternative besides a claim.
     UnknownName
-        There is no such alternative.
+        There is no such alternative or claim.
     """
 
     alternative: Alternative = "two-sided"
     confidence_level: float = 0.95
     n_resamples: int = 9999
     rng: Rng = None
+    claim: ClaimName = "difference"
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         check_alternative(self.alternative)
+        check_claim(self.claim, self.margin, self.alternative)
         check_share("confidence_level", self.confidence_level, least=0.5)
         _check_resamples(self.n_resamples)
 
@@ -76,6 +87,10 @@ class Settings:
     def tail(self) -> float:
         """Probability left outside the interval at each of its finite ends."""
         return (1 - self.confidence_level) / self.sides
+
+    def of_side(self, side: Alternative) -> Settings:
+        """Return the settings of one hypothesis of the claim; a seed is drawn, so that all share their resamples."""
+        return replace(self, alternative=side, claim="difference", margin=0.0, rng=seed_of(self.rng))
 
     def evidence(self, statistic: Floats) -> Floats:
         """Return a statistic, its negative or its absolute value: larger then speaks for the alternative."""
@@ -195,9 +210,14 @@ class Correction(_Declaration):
         Whether the chance of *any* false claim in the family is controlled: its hardest comparison is then tested at
         the level divided by the size of the family, or at that level at least.
     all_pairs_only : bool
-        Whether it takes neither a baseline nor a one-sided alternative.
+        Whether it takes neither a baseline, nor a one-sided alternative, nor a claim but "difference".
     own_test : str
         Name of the test that the adjusted p-values come from, if they are not made of the raw ones.
+    interval_level : callable, optional
+        ``interval_level(alpha, size)``: the adjusted interval of each comparison is the test's at this level.
+    limits : callable, optional
+        For joint corrections, instead: takes the arguments of the function, and returns lower and upper ends in the
+        shape of its p-values. Without either, the correction has no adjusted intervals: their ends are nan.
     """
 
     function: Callable[..., Floats]
@@ -205,6 +225,8 @@ class Correction(_Declaration):
     familywise: bool = True
     all_pairs_only: bool = False
     own_test: str = ""
+    interval_level: Callable[[float, int], float] | None = None
+    limits: Callable[..., tuple[Floats, Floats]] | None = None
 
     @property
     def is_joint(self) -> bool:
@@ -215,6 +237,42 @@ class Correction(_Declaration):
 def check_alternative(alternative: str) -> Alternative:
     """Return the alternative, or raise `UnknownName` unless it is one of `ALTERNATIVES`."""
     return cast("Alternative", chosen("alternative", alternative, ALTERNATIVES))
+
+
+def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> ClaimName:
+    """Return the claim; raise unless there is such a one, and margin and alternative go with it.
+
+    Parameters
+    ----------
+    claim : str
+        A key of `claims.CLAIMS`.
+    margin : float
+        0 or more.
+    alternative : str, default "two-sided"
+        The only one that goes with a claim other than "difference".
+
+    Raises
+    ------
+    InvalidInput
+        If they do not go together.
+    UnknownName
+        If there is no such claim.
+    """
+    declared = CLAIMS[chosen("claim", claim, CLAIMS)]
+    check_number("margin", margin)
+    if declared.margin == "none" and margin != 0:
+        raise InvalidInput(
+            f'margin is {margin} for claim="{claim}", which has none; use claim="better", "not_worse" or "equivalent"'
+        )
+    if margin < 0 or (margin == 0 and declared.margin == "required"):
+        least = "above 0" if declared.margin == "required" else "0 or more"
+        raise InvalidInput(f'margin is {margin}; claim="{claim}" takes a margin {least}, in units of the measure')
+    if declared.hypotheses and alternative != "two-sided":
+        raise InvalidInput(
+            f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself; '
+            "leave alternative out"
+        )
+    return cast("ClaimName", claim)
 
 
 def _check_resamples(n_resamples: Any) -> None:

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from rankeval.significance.declarations import Floats, Settings, SignificanceTest
+from rankeval.significance.claims import CLAIMS
+from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
 from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.significance.running import opened, run
 
 
 def adjust_by_family(
     correction: str,
-    p: Floats,
+    test: SignificanceTest,
+    tested: PairedResult,
     d: Floats,
     scores: Floats,
     pairs: Sequence[tuple[int, int]],
     size: int,
     settings: Settings,
-) -> Floats:
-    """Adjust within each family: all columns, or those of each measure.
+) -> PairedResult:
+    """Adjust p-values and intervals within each family: all columns, or those of each measure.
 
     Parameters
     ----------
     correction : str
         A key of `CORRECTIONS`.
-    p : ndarray of shape (n_measures * n_pairs,)
-        Raw p-values, the pairs of a measure beside each other.
+    test : SignificanceTest
+        The test that was made.
+    tested : PairedResult
+        What it found, for columns laid out with the pairs of a measure beside each other.
     d : ndarray of shape (n_queries, n_measures * n_pairs)
-        Differences in the same order.
+        Differences in the same order; gains for claims other than "difference".
     scores : ndarray of shape (n_queries, n_systems, n_measures)
         The scores that the differences were taken of.
     pairs : sequence of (int, int)
@@ -37,25 +44,94 @@ def adjust_by_family(
     size : int
         Number of comparisons in one family.
     settings : Settings
-        Alternative and resamples, for joint corrections.
+        Alternative or claim, level and resamples.
 
     Returns
     -------
-    ndarray of shape (n_measures * n_pairs,)
-        Adjusted p-values, never below the raw ones (joint corrections have a test of their own).
+    PairedResult
+        Adjusted p-values, never below the raw ones (joint corrections have a test of their own), and the intervals
+        that belong to them; their ends are nan if the correction has none.
     """
     declared = CORRECTIONS[correction]
-    parts = []
-    for start in range(0, len(p), size):
-        family = slice(start, start + size)
-        if declared.needs == "differences":
-            parts.append(declared.function(d[:, family], settings))
-        elif declared.needs == "scores":
-            measures = slice(start // len(pairs), (start + size) // len(pairs))
-            parts.append(declared.function(scores[:, :, measures], pairs, settings).T.ravel())
+    families = [slice(start, start + size) for start in range(0, d.shape[1], size)]
+    measures = [slice(each.start // len(pairs), each.stop // len(pairs)) for each in families]
+    p_value = np.concatenate(
+        [
+            _joint_p(declared, d[:, family], scores[:, :, part], pairs, settings)
+            if declared.is_joint
+            else declared.function(tested.p_value[family])
+            for family, part in zip(families, measures, strict=True)
+        ]
+    )
+    if declared.limits:
+        ends = [
+            _joint_limits(declared, d[:, family], scores[:, :, part], pairs, settings)
+            for family, part in zip(families, measures, strict=True)
+        ]
+        low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
+    else:
+        low, high = _limits_at(declared, test, tested, d, size, settings)
+    return PairedResult(np.maximum(p_value, tested.p_value), low, high)
+
+
+def _limits_at(
+    declared: Correction, test: SignificanceTest, tested: PairedResult, d: Floats, size: int, settings: Settings
+) -> tuple[Floats, Floats]:
+    """Return the test's intervals at the level that the correction leaves to each comparison."""
+    if declared.interval_level is None:
+        return np.full(d.shape[1], np.nan), np.full(d.shape[1], np.nan)
+    level = declared.interval_level(settings.alpha, size)
+    if level != settings.alpha:
+        tested = run(test, d, replace(settings, confidence_level=1 - level))
+    return tested.ci_low, tested.ci_high
+
+
+def _joint_p(
+    declared: Correction, d: Floats, scores: Floats, pairs: Sequence[tuple[int, int]], settings: Settings
+) -> Floats:
+    """Return the p-values of a joint correction; of a claim, the largest among its hypotheses."""
+    if declared.needs == "scores":
+        return np.asarray(declared.function(scores, pairs, settings).T.ravel())
+    blocks = _hypotheses(d, settings)
+    parts = [declared.function(columns, inner).reshape(-1, d.shape[1]) for columns, inner in blocks]
+    return np.asarray(np.concatenate(parts).max(axis=0))
+
+
+def _joint_limits(
+    declared: Correction, d: Floats, scores: Floats, pairs: Sequence[tuple[int, int]], settings: Settings
+) -> tuple[Floats, Floats]:
+    """Return the intervals of a joint correction; of a claim, the ends that its hypotheses lead to."""
+    assert declared.limits is not None
+    if declared.needs == "scores":
+        low, high = declared.limits(scores, pairs, settings)
+        return low.T.ravel(), high.T.ravel()
+    claim = CLAIMS[settings.claim]
+    if not claim.hypotheses:
+        return opened(*declared.limits(d, settings), settings.alternative)
+    ends = [declared.limits(columns, inner)[0].reshape(-1, d.shape[1]) for columns, inner in _hypotheses(d, settings)]
+    low, high = np.full(d.shape[1], -np.inf), np.full(d.shape[1], np.inf)
+    for (side, factor), end in zip(claim, np.concatenate(ends), strict=True):
+        if side == "greater":
+            low = end + factor * settings.margin
         else:
-            parts.append(declared.function(p[family]))
-    return np.maximum(np.concatenate(parts), p)
+            high = factor * settings.margin - end
+    return low, high
+
+
+def _hypotheses(gains: Floats, settings: Settings) -> list[tuple[Floats, Settings]]:
+    """Return the columns of all hypotheses of a claim, turned so that "greater" is to be shown, and their settings.
+
+    They are one block, so that a joint correction takes them as one family. A single comparison is no family: its claim
+    is shown if each hypothesis is, without a correction for their number.
+    """
+    claim = CLAIMS[settings.claim]
+    if not claim.hypotheses:
+        return [(gains, settings)]
+    turned = [
+        (1.0 if side == "greater" else -1.0) * differences(gains, factor * settings.margin) for side, factor in claim
+    ]
+    inner = settings.of_side("greater")
+    return [(block, inner) for block in (turned if gains.shape[1] == 1 else [np.hstack(turned)])]
 
 
 def family_level(alpha: float, correction: str, size: int) -> float:

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import TIE_TOLERANCE, as_columns
+from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
 from rankeval.significance.declarations import Floats, Settings
-from rankeval.significance.resampling import share_of_patterns, sign_chunks
+from rankeval.significance.resampling import number_of_patterns, share_of_patterns, sign_chunks
 
 
 def none(p: ArrayLike) -> Floats:
@@ -67,12 +67,24 @@ def bh(p: ArrayLike) -> Floats:
     return np.asarray(stats.false_discovery_control(_checked(p), method="bh"), dtype=np.float64)
 
 
+def by(p: ArrayLike) -> Floats:
+    """Control the false discovery rate under any dependence, by Benjamini and Yekutieli (2001).
+
+    doi:10.1214/aos/1013699998. Each p-value of `bh` times 1 + 1/2 + ... + 1/m: the price of a promise that does not
+    depend on how the comparisons go together.
+    """
+    return np.asarray(stats.false_discovery_control(_checked(p), method="by"), dtype=np.float64)
+
+
 def max_t(d: ArrayLike, settings: Settings) -> Floats:
     """Adjust jointly: sign flips shared by all columns, step-down against the largest studentised difference.
 
     Westfall and Young (1993). Uses how the systems' scores go together over queries, so it is less conservative than
-    Holm for variants of one system; exact for candidates that were fixed before any score was seen. All patterns are
-    counted up to 16 queries.
+    Holm for variants of one system. All patterns are counted up to 16 queries.
+
+    Exact if the systems are exchangeable query by query. Of candidates that are equal in the mean only, and that share
+    a baseline, skewed scores make false claims more frequent than asked: 8 % one-sided against 10 candidates at 25
+    queries by RR, 9 % against 50 by P@1, where 5 % were asked, although all were fixed before any score was seen.
 
     Parameters
     ----------
@@ -93,9 +105,7 @@ def max_t(d: ArrayLike, settings: Settings) -> Floats:
     """
     columns = as_columns(d)
     n, m = columns.shape
-    # Signs leave the sum of squares as it is, so the sum over its root orders the patterns as Student's t does.
-    length = np.sqrt((columns**2).sum(axis=0))
-    unit = columns / np.where(length > 0, length, 1.0)
+    unit = _of_unit_length(columns)
     observed = settings.evidence(unit.sum(axis=0))
     order = np.argsort(-observed, kind="stable")
     unit, falling = unit[:, order], observed[order]
@@ -109,6 +119,45 @@ def max_t(d: ArrayLike, settings: Settings) -> Floats:
     adjusted = np.empty(m)
     adjusted[order] = np.maximum.accumulate(share_of_patterns(count, n, settings))
     return adjusted
+
+
+def max_t_limits(d: ArrayLike, settings: Settings) -> tuple[Floats, Floats]:
+    """Return the intervals that hold for all columns together: ``mean +- q * standard error``, one q for all.
+
+    q is the quantile of the largest studentised mean of the *centred* differences under the sign flips of `max_t`
+    (single-step max-T; Westfall and Young 1993). Centring takes the observed effects out, so the intervals hold also
+    if some systems differ; the p-values of `max_t` come from differences as they are, step down, and can reject where
+    the interval still holds 0, or the other way around.
+
+    All intervals at once hold the means in 93 to 97 % of samples of 50 queries, where 95 % were asked, and in about
+    92 % of samples of 25 skewed ones.
+
+    Parameters
+    ----------
+    d, settings
+        As in `max_t`. One-sided alternatives have one-sided intervals.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_comparisons,)
+        The ends; infinite if so few patterns cannot reach the level.
+
+    Raises
+    ------
+    InvalidInput
+        As `max_t`.
+    """
+    columns = as_columns(d)
+    n, m = columns.shape
+    mean = columns.mean(axis=0)
+    unit = _of_unit_length(np.where(without_variance(columns), 0.0, columns - mean))
+    drawn = [settings.evidence(signs @ unit).max(axis=1) for signs in sign_chunks(n, settings, n_columns=m)]
+    r = _exceeded(np.concatenate(drawn), number_of_patterns(n, settings), settings) / np.sqrt(n)
+    if r > 1 - TIE_TOLERANCE:
+        return np.full(m, -np.inf), np.full(m, np.inf)
+    # A flipped column of unit length has the mean r / sqrt(n) and the variance (1 - r^2) / (n - 1).
+    reach = r * np.sqrt((n - 1) / (1 - r**2)) * standard_error(columns)
+    return mean - reach, mean + reach
 
 
 def tukey(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Settings) -> Floats:
@@ -137,6 +186,48 @@ def tukey(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Setting
     InvalidInput
         Fewer than two queries or systems, or a score that is not finite.
     """
+    blocked, _ = _blocked(scores)
+    means = blocked.mean(axis=0)
+    observed = np.abs(means[[i for i, _ in pairs]] - means[[j for _, j in pairs]])
+    slack = TIE_TOLERANCE * np.abs(blocked).max()
+    count = np.zeros(observed.shape, dtype=np.int64)
+    for shuffled in _shuffled_means(blocked, settings):
+        largest = np.ptp(shuffled, axis=1).max(axis=1)
+        count += (largest[:, None, None] >= observed - slack).sum(axis=0)
+    return ((count + 1) / (settings.n_resamples + 1)).reshape(len(pairs), *np.shape(scores)[2:])
+
+
+def tukey_limits(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Settings) -> tuple[Floats, Floats]:
+    """Return the intervals that belong to `tukey`: difference +- the quantile of the range, in units of the measure.
+
+    An interval excludes 0 exactly if its p-value is at most alpha.
+
+    Parameters
+    ----------
+    scores, pairs, settings
+        As in `tukey`.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_pairs,) or (n_pairs, n_measures)
+        The ends.
+
+    Raises
+    ------
+    InvalidInput
+        As `tukey`.
+    """
+    blocked, spread = _blocked(scores)
+    means = blocked.mean(axis=0) * spread
+    difference = means[[j for _, j in pairs]] - means[[i for i, _ in pairs]]
+    ranges = [np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)]
+    reach = _exceeded(np.concatenate(ranges), settings.n_resamples + 1, settings) * np.where(spread > 0, spread, 1.0)
+    shape = (len(pairs), *np.shape(scores)[2:])
+    return (difference - reach).reshape(shape), (difference + reach).reshape(shape)
+
+
+def _blocked(scores: ArrayLike) -> tuple[Floats, Floats]:
+    """Check scores, and return them less their query's mean in units of the spread within queries, and that spread."""
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim not in (2, 3) or table.shape[1] < 2:
         raise InvalidInput(
@@ -146,15 +237,22 @@ def tukey(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Setting
     blocked = table.reshape(*table.shape[:2], -1)
     # The variance within queries does not change when systems are shuffled within them.
     spread = np.sqrt(blocked.var(axis=1).mean(axis=0))
-    blocked = (blocked - blocked.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
-    means = blocked.mean(axis=0)
-    observed = np.abs(means[[i for i, _ in pairs]] - means[[j for _, j in pairs]])
-    slack = TIE_TOLERANCE * np.abs(blocked).max()
-    count = np.zeros(observed.shape, dtype=np.int64)
-    for shuffled in _shuffled_means(blocked, settings):
-        largest = np.ptp(shuffled, axis=1).max(axis=1)
-        count += (largest[:, None, None] >= observed - slack).sum(axis=0)
-    return ((count + 1) / (settings.n_resamples + 1)).reshape(len(pairs), *table.shape[2:])
+    return (blocked - blocked.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0), spread
+
+
+def _of_unit_length(columns: Floats) -> Floats:
+    """Scale columns to a sum of squares of 1; columns of zeros stay.
+
+    Signs leave the sum of squares as it is, so sums of such columns order the patterns as Student's t does.
+    """
+    length = np.sqrt((columns**2).sum(axis=0))
+    return np.asarray(columns / np.where(length > 0, length, 1.0))
+
+
+def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
+    """Return the value that a share of at most alpha of the patterns reaches; infinite if they are too few."""
+    k = int(settings.alpha * patterns + 1e-9)
+    return float(np.partition(drawn, len(drawn) - k)[len(drawn) - k]) if k else np.inf
 
 
 def _checked(p: ArrayLike) -> Floats:

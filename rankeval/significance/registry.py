@@ -14,7 +14,7 @@ from rankeval.significance.declarations import (
     one_pattern,
     one_resample,
 )
-from rankeval.significance.multiple import bh, bonferroni, holm, max_t, none, tukey
+from rankeval.significance.multiple import bh, bonferroni, by, holm, max_t, max_t_limits, none, tukey, tukey_limits
 from rankeval.significance.paired import paired_t, sign, wilcoxon
 from rankeval.significance.resampling import EXACT_UP_TO, randomization
 
@@ -22,6 +22,11 @@ from rankeval.significance.resampling import EXACT_UP_TO, randomization
 def _one_flip(n: int, settings: Settings) -> float:
     """Return the floor of tests by sign flips, which are counted out for few queries."""
     return one_pattern(n, settings) if n <= EXACT_UP_TO else one_resample(n, settings)
+
+
+def _divided(alpha: float, size: int) -> float:
+    """Return the level of each interval by which all of them hold together, by Bonferroni's inequality."""
+    return alpha / size
 
 
 TESTS: dict[str, SignificanceTest] = {
@@ -85,19 +90,26 @@ FOLD_TESTS: dict[str, SignificanceTest] = {
 """Name -> test over folds, run on the differences that `folds.widened` returns."""
 
 CORRECTIONS: dict[str, Correction] = {
-    "holm": Correction(function=holm, words="Holm"),
-    "bonferroni": Correction(function=bonferroni, words="Bonferroni"),
+    "holm": Correction(function=holm, words="Holm", interval_level=_divided),
+    "bonferroni": Correction(function=bonferroni, words="Bonferroni", interval_level=_divided),
     "bh": Correction(
         function=bh,
         words="Benjamini-Hochberg",
         familywise=False,
         note="Benjamini-Hochberg controls the expected share of false claims, not the chance of any false claim",
     ),
+    "by": Correction(
+        function=by,
+        words="Benjamini-Yekutieli",
+        familywise=False,
+        note="Benjamini-Yekutieli controls the expected share of false claims, not the chance of any false claim",
+    ),
     "none": Correction(
         function=none,
         words="no correction",
         familywise=False,
         note="p-values are not corrected for the {size} comparisons",
+        interval_level=lambda alpha, _: alpha,
     ),
     "max_t": Correction(
         function=max_t,
@@ -106,6 +118,7 @@ CORRECTIONS: dict[str, Correction] = {
         random_beyond=EXACT_UP_TO,
         floor=_one_flip,
         own_test="randomization",
+        limits=max_t_limits,
     ),
     "tukey": Correction(
         function=tukey,
@@ -114,6 +127,7 @@ CORRECTIONS: dict[str, Correction] = {
         random_beyond=0,
         floor=one_resample,
         all_pairs_only=True,
+        limits=tukey_limits,
         note="randomised Tukey takes all systems as exchangeable: with near-identical systems beside unlike ones it is "
         "liberal (16 % family-wise errors measured where 5 % were asked)",
     ),

@@ -58,6 +58,11 @@ def sign_chunks(n: int, settings: Settings, *, n_columns: int = 1) -> Iterator[F
         yield np.unpackbits(drawn.view(np.uint8), axis=1, count=n).astype(np.float64) * 2 - 1
 
 
+def number_of_patterns(n: int, settings: Settings) -> int:
+    """Return the number of patterns that p-values are shares of: all, or those drawn and the observed one."""
+    return int(2**n) if n <= EXACT_UP_TO else settings.n_resamples + 1
+
+
 def share_of_patterns(count: NDArray[np.int64], n: int, settings: Settings) -> Floats:
     """Turn counts over `sign_chunks` into p-values: exact, or with the observed pattern added."""
     return np.asarray(count / 2.0**n if n <= EXACT_UP_TO else (count + 1) / (settings.n_resamples + 1))

@@ -7,9 +7,11 @@ from numpy.typing import ArrayLike
 
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import as_columns, without_variance
+from rankeval.significance.claims import CLAIMS
+from rankeval.significance.columns import as_columns, differences, without_variance
 from rankeval.significance.declarations import (
     Alternative,
+    ClaimName,
     Floats,
     PairedResult,
     Rng,
@@ -31,6 +33,8 @@ def paired_test(
     confidence_level: float = 0.95,
     n_resamples: int = 9999,
     rng: Rng = None,
+    claim: ClaimName = "difference",
+    margin: float = 0.0,
 ) -> PairedResult:
     """Run a test by its name.
 
@@ -48,6 +52,10 @@ def paired_test(
         For tests that resample.
     rng : int, Generator or None
         Source of the resamples.
+    claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
+        What is to be shown; see `claims`. Other claims than "difference" read `d` as gains: positive is better.
+    margin : float, default 0
+        Of the claim.
 
     Returns
     -------
@@ -57,9 +65,10 @@ def paired_test(
     Raises
     ------
     InvalidInput
-        Fewer than two queries, a difference that is not finite, or no resample.
+        Fewer than two queries, a difference that is not finite, no resample, or a margin that does not go with the
+        claim.
     UnknownName
-        There is no such test or alternative.
+        There is no such test, alternative or claim.
 
     Examples
     --------
@@ -68,7 +77,7 @@ def paired_test(
     >>> float(paired_test("randomization", [1, 2, 3]).p_value)  # 2 of the 8 patterns of signs reach |6|
     0.25
     """
-    settings = Settings(alternative, confidence_level, n_resamples, rng)
+    settings = Settings(alternative, confidence_level, n_resamples, rng, claim, margin)
     return run(TESTS[chosen("test", name, TESTS)], d, settings)
 
 
@@ -82,7 +91,7 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
     d : array_like of shape (n_queries,) or (n_queries, n_pairs)
         Per-query differences.
     settings : Settings
-        Alternative, level and resamples.
+        Alternative or claim, level and resamples.
 
     Returns
     -------
@@ -95,6 +104,32 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
         Fewer than two queries, or a difference that is not finite.
     """
     columns = as_columns(d)
+    found = _run_claim(test, columns, settings) if CLAIMS[settings.claim].hypotheses else _run(test, columns, settings)
+    p_value, low, high = (
+        np.asarray(part).reshape(np.shape(d)[1:])[()] for part in (found.p_value, found.ci_low, found.ci_high)
+    )
+    return PairedResult(p_value, low, high, found.notes)
+
+
+def _run_claim(test: SignificanceTest, gains: Floats, settings: Settings) -> PairedResult:
+    """Test each hypothesis of the claim on the gains moved by its margin: the largest p, and the ends of all."""
+    p_values, lows, highs = [], [], []
+    notes: list[str] = []
+    for side, factor in CLAIMS[settings.claim]:
+        bound = factor * settings.margin
+        # A gain that is the margin but for rounding must be a tie for tests that count or rank.
+        found = _run(test, differences(gains, bound), settings.of_side(side))
+        p_values.append(found.p_value)
+        lows.append(found.ci_low + bound)
+        highs.append(found.ci_high + bound)
+        notes += found.notes
+    return PairedResult(
+        np.max(p_values, axis=0), np.max(lows, axis=0), np.min(highs, axis=0), tuple(dict.fromkeys(notes))
+    )
+
+
+def _run(test: SignificanceTest, columns: Floats, settings: Settings) -> PairedResult:
+    """Run a test on checked columns, for an alternative."""
     n, mean, flat = len(columns), columns.mean(axis=0), without_variance(columns) & test.needs_variance
     # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
     # of columns, and no p-value may depend on another pair's.
@@ -106,14 +141,17 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
     p_value = np.where(flat, _p_of_constants(mean, n, settings), found.p_value)
     p_value = np.clip(p_value, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
     low, high = (np.where(flat, mean, limit) for limit in (found.ci_low, found.ci_high))
-    if settings.alternative == "greater":
-        high = np.full_like(high, np.inf)
-    elif settings.alternative == "less":
-        low = np.full_like(low, -np.inf)
-    p_value, low, high = (part.reshape(np.shape(d)[1:])[()] for part in (p_value, low, high))
+    low, high = opened(low, high, settings.alternative)
     declared = [test.note] if test.note else []
     constant = _constant_notes(int((flat & (mean != 0)).sum()))
     return PairedResult(p_value, low, high, (*found.notes, *declared, *constant, *liberal_notes(test, n)))
+
+
+def opened(low: Floats, high: Floats, alternative: Alternative) -> tuple[Floats, Floats]:
+    """Make the end of intervals infinite that a one-sided alternative leaves open."""
+    if alternative == "greater":
+        return low, np.full_like(high, np.inf)
+    return (np.full_like(low, -np.inf), high) if alternative == "less" else (low, high)
 
 
 def adjust(p: ArrayLike, method: str = "holm") -> Floats:
@@ -124,7 +162,7 @@ def adjust(p: ArrayLike, method: str = "holm") -> Floats:
     p : array_like of shape (n_comparisons,)
         P-values in [0, 1].
     method : str, default "holm"
-        A key of `CORRECTIONS` that needs p-values only: "holm", "bonferroni", "bh" or "none".
+        A key of `CORRECTIONS` that needs p-values only: "holm", "bonferroni", "bh", "by" or "none".
 
     Returns
     -------

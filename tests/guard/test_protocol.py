@@ -43,13 +43,13 @@ def systems(data, *weights):
     return {f"s{weight}": data.X[:, 0] + weight * data.X[:, 1] for weight in weights}
 
 
-def compared(data, *weights):
+def compared(data, *weights, **options):
     """Compare the systems without a guard, as it should."""
     evaluations = {
         name: rk.evaluate(data.y, score, qid=data.qid, measures="nDCG@10")
         for name, score in systems(data, *weights).items()
     }
-    return rk.compare(evaluations, baseline="s0", test="randomization", correction="max_t")
+    return rk.compare(evaluations, baseline="s0", test="randomization", correction="max_t", **options)
 
 
 def kinds(guard):
@@ -336,6 +336,9 @@ class TestOpen:
         row = result.table.iloc[0]
         assert row["p_adjusted"] == pytest.approx(min(1, 2 * row["p_value"]))
         assert any("times 2" in note for note in result.notes)
+        narrow = compared(data, 0, 0.1, confidence_level=0.975).table.iloc[0]
+        ends = ["ci_low_adjusted", "ci_high_adjusted"]
+        assert row[ends].tolist() == narrow[ends].tolist(), "of the level that p times 2 is held against"
 
     def test_a_later_plan_with_new_outputs_is_exploratory(self, guard, test, data):
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))

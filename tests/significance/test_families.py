@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust
+from rankeval.significance import CORRECTIONS, TESTS, PairedResult, Settings, adjust
 from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
 from rankeval.significance.multiple import max_t, tukey
 
@@ -26,6 +26,7 @@ def columns():
 def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, families):
     """Each is adjusted by itself, in the order of the columns; never below the raw p-value."""
     p, d, scores = columns()
+    tested = PairedResult(p, np.zeros(6), np.ones(6))
     expected = []
     for family in families:
         measures = sorted({column // 2 for column in family})
@@ -36,10 +37,11 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
             expected += [joint[pair, k] for k in range(len(measures)) for pair in range(2)]
         else:
             expected += adjust(p[family], correction).tolist()
-    found = adjust_by_family(correction, p, d, scores, PAIRS, size, SETTINGS)
-    np.testing.assert_allclose(found, np.maximum(expected, p), rtol=1e-12)
-    raised = adjust_by_family(correction, np.ones(6), d, scores, PAIRS, size, SETTINGS)
-    assert raised.tolist() == [1.0] * 6
+    found = adjust_by_family(correction, TESTS["t"], tested, d, scores, PAIRS, size, SETTINGS)
+    np.testing.assert_allclose(found.p_value, np.maximum(expected, p), rtol=1e-12)
+    ones = PairedResult(np.ones(6), np.zeros(6), np.ones(6))
+    raised = adjust_by_family(correction, TESTS["t"], ones, d, scores, PAIRS, size, SETTINGS)
+    assert raised.p_value.tolist() == [1.0] * 6
 
 
 def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more():

@@ -1,0 +1,86 @@
+"""What a comparison sets out to show: the claims, and the one-sided hypotheses that each is made of.
+
+A claim other than "difference" is about the *gain* of a system: its difference from the baseline, turned so that
+positive is better. The claim is shown if each of its one-sided hypotheses is::
+
+    claim         shown if                      hypotheses
+    better        gain > margin                 gain is greater than margin
+    not_worse     gain > -margin                gain is greater than -margin
+    equivalent    -margin < gain < margin       gain is greater than -margin, gain is less than margin
+
+so the p-value is the largest of theirs (intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), and
+each finite end of the interval belongs to one of them, at the level of the test. For "equivalent" that is the
+two one-sided tests procedure (TOST) of Schuirmann (1987), doi:10.1007/BF01068419, and a 1 - 2 alpha interval.
+
+Differences are moved by the margin before they are tested, so every paired test knows all claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Side = Literal["greater", "less"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What is to be shown of a gain.
+
+    Attributes
+    ----------
+    words : str
+        What is shown, in help and headers.
+    caption : str
+        How it is shown, in captions; may name ``{margin}``. Empty for "difference".
+    hypotheses : tuple of (side, int)
+        What must be shown: on which side of which multiple of the margin the gain lies. Empty for "difference".
+    margin : {"none", "optional", "required"}
+        Whether a margin other than 0 may or must be given.
+    """
+
+    words: str
+    caption: str = ""
+    hypotheses: tuple[tuple[Side, int], ...] = ()
+    margin: Literal["none", "optional", "required"] = "required"
+
+    @property
+    def sides(self) -> int:
+        """Number of ends of the interval that are finite, at the level of the test each; 0 for "difference"."""
+        return len(self.hypotheses)
+
+    def is_within(self, low: NDArray[np.float64], high: NDArray[np.float64], margin: float) -> NDArray[np.bool_]:
+        """Return whether an interval of the gain shows the claim; of "difference", whether it excludes 0."""
+        if not self.hypotheses:
+            return np.asarray((low > 0) | (high < 0))
+        shown = [low > factor * margin if side == "greater" else high < factor * margin for side, factor in self]
+        return np.asarray(np.logical_and.reduce(shown))
+
+    def __iter__(self) -> Iterator[tuple[Side, int]]:
+        return iter(self.hypotheses)
+
+
+CLAIMS: dict[str, Claim] = {
+    "difference": Claim(words="a difference", margin="none"),
+    "better": Claim(
+        words="a gain above the margin",
+        caption="one-sided, to show a gain above {margin:g}",
+        hypotheses=(("greater", 1),),
+        margin="optional",
+    ),
+    "not_worse": Claim(
+        words="a gain, or a loss smaller than the margin",
+        caption="one-sided, to show that no loss reaches {margin:g}",
+        hypotheses=(("greater", -1),),
+    ),
+    "equivalent": Claim(
+        words="a gain and a loss smaller than the margin",
+        caption="two one-sided tests, to show that neither gain nor loss reaches {margin:g}",
+        hypotheses=(("greater", -1), ("less", 1)),
+    ),
+}
+"""Name -> claim."""
