@@ -348,7 +348,7 @@ class TestOpen:
         (note,) = [note for note in later.notes if note.startswith("exploratory")]
         assert "3 looks at 'test'" in note
         assert not any("not corrected" in one for one in later.notes)
-        assert "at least 0.0" in note
+        assert "by about 0.0" in note
         assert guard.looks(test)["status"].tolist() == ["confirmatory", "exploratory", "exploratory"]
 
     def test_opening_an_exploratory_plan_again_says_the_same(self, guard, test, data):

@@ -104,6 +104,8 @@ def test_a_comparison_is_one_node(systems):
         "correction": "holm",
         "family": "all",
         "alternative": "two-sided",
+        "claim": "difference",
+        "margin": 0.0,
         "confidence_level": 0.95,
         "n_comparisons": 6,
         "n_resamples": comparison.n_resamples,
