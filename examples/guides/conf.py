@@ -129,6 +129,7 @@ experiment_files
 cross_validation
 tuning
 early_stopping
+orders_of_systems
 looking
 explaining
 serving

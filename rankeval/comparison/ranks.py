@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import chosen
+from rankeval.comparison.choosing import has_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import shared_scores
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.declarations import Floats, Settings
 from rankeval.significance.orders import competition_ranks, rank_ranges, shares_first
-from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.significance.registry import CORRECTIONS
 
 RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "share_first")
 
@@ -77,7 +78,7 @@ def _shown_better(table: pd.DataFrame, systems: pd.Index[str]) -> np.ndarray[tup
 
 def _scores(record: ComparisonRecord) -> dict[str, Floats]:
     """Return the scores by query of each measure; empty if the comparison holds none, or is one of folds."""
-    if not record.evaluations or record.test not in TESTS:
+    if not has_scores(record):
         return {}
     measures = record.table["measure"].unique().tolist()
     shared = shared_scores(record.evaluations, measures, missing="skip")  # as the comparison paired them
