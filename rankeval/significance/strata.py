@@ -19,6 +19,7 @@ variance of the differences does change, the mean square of a query's scores abo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,11 +127,43 @@ def within_deviation(d: Floats, parts: Sequence[NDArray[np.int64]], shares: Floa
     return np.sqrt(shares @ variances), np.sqrt((sizes.sum() * shares**2 / sizes) @ variances)
 
 
+@dataclass(frozen=True)
+class Strata:
+    """How columns of differences are weighed: a mean over strata, or several parts side by side.
+
+    Attributes
+    ----------
+    parts : sequence of ndarray of int
+        The places of the queries of each stratum; together, all places.
+    weights : ndarray of shape (n_queries, n_layouts)
+        Weights of the queries, 0 for those that do not belong. Columns of differences use the layouts in turn, each for
+        as many columns as there are pairs.
+    """
+
+    parts: Sequence[NDArray[np.int64]]
+    weights: Floats
+
+    @classmethod
+    def together(cls, parts: Sequence[NDArray[np.int64]], shares: Floats) -> Strata:
+        """Return the strata of a mean over collections, with these shares."""
+        return cls(parts, query_weights(shares, parts)[:, None])
+
+    @classmethod
+    def side_by_side(cls, sizes: Sequence[int]) -> Strata:
+        """Return the strata of parts that are compared each by itself, in the layout of `apart`."""
+        ends = np.cumsum([0, *sizes])
+        parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
+        return cls(parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))]))
+
+    def of(self, n_columns: int, run: int) -> Floats:
+        """Return the weights of columns that use each layout for a run of columns."""
+        return self.weights[:, np.arange(n_columns) // run % self.weights.shape[1]]
+
+
 def apart(scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     """Return scores with measures of their own for each part: 0 on the queries of the others.
 
-    Joint corrections then run over the parts as over measures. The mean of such a measure over all rows is the mean of
-    the part.
+    Joint corrections then run over the parts as over measures, with the weights of `Strata.side_by_side`.
 
     Parameters
     ----------
@@ -147,12 +180,11 @@ def apart(scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     Examples
     --------
     >>> scores = np.array([[[1.0]], [[2.0]], [[4.0]]])
-    >>> apart(scores, [np.array([0, 2]), np.array([1])]).mean(axis=0).tolist()  # the means of the two parts
-    [[2.5, 2.0]]
+    >>> apart(scores, [np.array([0, 2]), np.array([1])])[:, 0].tolist()
+    [[1.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
     """
-    sizes = np.array([len(part) for part in parts])
-    starts = np.cumsum([0, *sizes])
-    block = np.zeros((sizes.sum(), *scores.shape[1:], len(parts)))
+    starts = np.cumsum([0, *map(len, parts)])
+    block = np.zeros((starts[-1], *scores.shape[1:], len(parts)))
     for place, (part, start) in enumerate(zip(parts, starts, strict=False)):
-        block[start : start + len(part), :, :, place] = scores[part] * sizes.sum() / len(part)
+        block[start : start + len(part), :, :, place] = scores[part]
     return block.reshape(len(block), scores.shape[1], -1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance.strata import apart, collection_weights, query_weights, within_deviation
+from rankeval.significance.strata import Strata, apart, collection_weights, query_weights, within_deviation
 
 SIZES = (8, 12, 30)
 PARTS = np.split(np.random.default_rng(9).permutation(50), np.cumsum(SIZES)[:-1])
@@ -66,8 +66,9 @@ def test_deviations_are_those_of_a_stratified_mean():
 
 
 def test_parts_stand_apart():
-    """Each measure of each part has the part's mean over all rows, and 0 on the rows of the others."""
-    block = apart(SCORES, PARTS[:2])
+    """Each measure of each part has, weighed, the part's mean over all rows, and 0 on the rows of the others."""
+    weights = Strata.side_by_side([8, 12]).of(4, 1)
+    block = apart(SCORES, PARTS[:2]) * weights[:, None]
     assert block.shape == (20, 3, 4)
     expected = np.stack([SCORES[part].mean(axis=0) for part in PARTS[:2]], axis=2)  # systems, measures, parts
     np.testing.assert_allclose(block.mean(axis=0), expected.reshape(3, 4))
