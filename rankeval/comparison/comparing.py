@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -164,14 +165,15 @@ def conclude(
     Comparison
         With the notes of the test and the correction besides.
     """
-    declared, size = all_tests()[test], design.size
+    declared, corrected, size = all_tests()[test], CORRECTIONS[correction], design.size
     # Claims are about gains; without one, "greater" is of the mean, whatever is better.
     signs = np.ones(d.shape[1]) if settings.claim == "difference" else design.directions
-    tested = run(declared, d * signs, settings)
-    adjusted = adjust_by_family(correction, declared, tested, d * signs, scores, design.pairs, size, settings)
-    level = family_level(settings.alpha, correction, size)
+    again = partial(run, declared, d * signs)
+    tested = again(settings)
+    adjusted = adjust_by_family(corrected, again, tested, d * signs, scores, design.pairs, size, settings)
+    level = family_level(settings.alpha, corrected, size)
     detectable = detectable_difference(len(d), d.std(axis=0, ddof=1), level, alternative=settings.alternative)
-    said = [*tested.notes, *notes, *family_notes(declared, correction, size)]
+    said = [*tested.notes, *notes, *family_notes(declared, corrected, size)]
     compared = Comparison(
         table=design.table(scores, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable),
         evaluations=evaluations,
@@ -182,7 +184,7 @@ def conclude(
         confidence_level=settings.confidence_level,
         rng=seed_of(settings.rng),
         n_comparisons=size,
-        notes=(*said, *resolution_notes(declared, correction, size, len(d), settings)),
+        notes=(*said, *resolution_notes(declared, corrected, size, len(d), settings)),
         alternative=settings.alternative,
         n_resamples=int(settings.n_resamples),
         claim=settings.claim,

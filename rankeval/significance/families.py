@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +11,13 @@ import numpy as np
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
-from rankeval.significance.registry import CORRECTIONS, TESTS
-from rankeval.significance.running import opened, run
+from rankeval.significance.registry import TESTS
+from rankeval.significance.running import opened
 
 
 def adjust_by_family(
-    correction: str,
-    test: SignificanceTest,
+    correction: Correction,
+    retest: Callable[[Settings], PairedResult],
     tested: PairedResult,
     d: Floats,
     scores: Floats,
@@ -29,10 +29,10 @@ def adjust_by_family(
 
     Parameters
     ----------
-    correction : str
-        A key of `CORRECTIONS`.
-    test : SignificanceTest
-        The test that was made.
+    correction : Correction
+        Its declaration.
+    retest : callable
+        Makes the test again under other settings, for intervals at another level.
     tested : PairedResult
         What it found, for columns laid out with the pairs of a measure beside each other.
     d : ndarray of shape (n_queries, n_measures * n_pairs)
@@ -52,37 +52,40 @@ def adjust_by_family(
         Adjusted p-values, never below the raw ones (joint corrections have a test of their own), and the intervals
         that belong to them; their ends are nan if the correction has none.
     """
-    declared = CORRECTIONS[correction]
     families = [slice(start, start + size) for start in range(0, d.shape[1], size)]
     measures = [slice(each.start // len(pairs), each.stop // len(pairs)) for each in families]
     p_value = np.concatenate(
         [
-            _joint_p(declared, d[:, family], scores[:, :, part], pairs, settings)
-            if declared.is_joint
-            else declared.function(tested.p_value[family])
+            _joint_p(correction, d[:, family], scores[:, :, part], pairs, settings)
+            if correction.is_joint
+            else correction.function(tested.p_value[family])
             for family, part in zip(families, measures, strict=True)
         ]
     )
-    if declared.limits:
+    if correction.limits:
         ends = [
-            _joint_limits(declared, d[:, family], scores[:, :, part], pairs, settings)
+            _joint_limits(correction, d[:, family], scores[:, :, part], pairs, settings)
             for family, part in zip(families, measures, strict=True)
         ]
         low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
     else:
-        low, high = _limits_at(declared, test, tested, d, size, settings)
+        low, high = _limits_at(correction, retest, tested, size, settings)
     return PairedResult(np.maximum(p_value, tested.p_value), low, high)
 
 
 def _limits_at(
-    declared: Correction, test: SignificanceTest, tested: PairedResult, d: Floats, size: int, settings: Settings
+    declared: Correction,
+    retest: Callable[[Settings], PairedResult],
+    tested: PairedResult,
+    size: int,
+    settings: Settings,
 ) -> tuple[Floats, Floats]:
     """Return the test's intervals at the level that the correction leaves to each comparison."""
     if declared.interval_level is None:
-        return np.full(d.shape[1], np.nan), np.full(d.shape[1], np.nan)
+        return np.full_like(tested.p_value, np.nan), np.full_like(tested.p_value, np.nan)
     level = declared.interval_level(settings.alpha, size)
     if level != settings.alpha:
-        tested = run(test, d, replace(settings, confidence_level=1 - level))
+        tested = retest(replace(settings, confidence_level=1 - level))
     return tested.ci_low, tested.ci_high
 
 
@@ -134,15 +137,15 @@ def _hypotheses(gains: Floats, settings: Settings) -> list[tuple[Floats, Setting
     return [(block, inner) for block in (turned if gains.shape[1] == 1 else [np.hstack(turned)])]
 
 
-def family_level(alpha: float, correction: str, size: int) -> float:
+def family_level(alpha: float, correction: Correction, size: int) -> float:
     """Return the level at which the hardest comparison of a family is tested.
 
     Parameters
     ----------
     alpha : float
         Level of the family.
-    correction : str
-        A key of `CORRECTIONS`.
+    correction : Correction
+        Its declaration.
     size : int
         Number of comparisons.
 
@@ -151,14 +154,13 @@ def family_level(alpha: float, correction: str, size: int) -> float:
     float
         ``alpha / size`` if any false claim is controlled (a lower bound for joint corrections), else alpha.
     """
-    return alpha / size if CORRECTIONS[correction].familywise else alpha
+    return alpha / size if correction.familywise else alpha
 
 
-def family_notes(test: SignificanceTest, correction: str, size: int) -> list[str]:
+def family_notes(test: SignificanceTest, correction: Correction, size: int) -> list[str]:
     """Return notes on the limits of the correction, and on the test that its p-values come from."""
-    declared = CORRECTIONS[correction]
-    notes = [declared.note.format(size=size)] if declared.note and size > 1 else []
-    own_test = TESTS.get(declared.own_test, test)
+    notes = [correction.note.format(size=size)] if correction.note and size > 1 else []
+    own_test = TESTS.get(correction.own_test, test)
     if own_test is not test:
         notes.append(
             f"adjusted p-values come from the {own_test.words}, joint over the family; raw ones from the {test.words}"
@@ -166,12 +168,14 @@ def family_notes(test: SignificanceTest, correction: str, size: int) -> list[str
     return notes
 
 
-def resolution_notes(test: SignificanceTest, correction: str, size: int, n: int, settings: Settings) -> list[str]:
+def resolution_notes(
+    test: SignificanceTest, correction: Correction, size: int, n: int, settings: Settings
+) -> list[str]:
     """Return a note if no data could have led to a rejection."""
-    joint = CORRECTIONS[correction].is_joint
+    joint = correction.is_joint
     level = settings.alpha if joint else family_level(settings.alpha, correction, size)
     # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.
-    floor, at_random = max((one.floor(n, settings), one.is_random(n)) for one in (test, CORRECTIONS[correction]))
+    floor, at_random = max((one.floor(n, settings), one.is_random(n)) for one in (test, correction))
     if floor <= level * (1 + 1e-9):
         return []
     needed = math.ceil(settings.n_resamples * floor / level)

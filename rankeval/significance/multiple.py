@@ -148,16 +148,48 @@ def max_t_limits(d: ArrayLike, settings: Settings) -> tuple[Floats, Floats]:
         As `max_t`.
     """
     columns = as_columns(d)
-    n, m = columns.shape
     mean = columns.mean(axis=0)
-    unit = _of_unit_length(np.where(without_variance(columns), 0.0, columns - mean))
-    drawn = [settings.evidence(signs @ unit).max(axis=1) for signs in sign_chunks(n, settings, n_columns=m)]
-    r = _exceeded(np.concatenate(drawn), number_of_patterns(n, settings), settings) / np.sqrt(n)
-    if r > 1 - TIE_TOLERANCE:
-        return np.full(m, -np.inf), np.full(m, np.inf)
-    # A flipped column of unit length has the mean r / sqrt(n) and the variance (1 - r^2) / (n - 1).
-    reach = r * np.sqrt((n - 1) / (1 - r**2)) * standard_error(columns)
+    centred = np.where(without_variance(columns), 0.0, columns - mean)
+    q = critical_t(centred, np.full(columns.shape[1], len(columns)), settings)
+    reach = q * standard_error(columns) if q < np.inf else np.full_like(mean, np.inf)
     return mean - reach, mean + reach
+
+
+def critical_t(centred: Floats, sizes: NDArray[np.int64], settings: Settings) -> float:
+    """Return the quantile of the largest Student's t among columns of centred differences under sign flips.
+
+    Parameters
+    ----------
+    centred : ndarray of shape (n_queries, n_comparisons)
+        Centred differences, 0 for queries that are not the column's.
+    sizes : ndarray of shape (n_comparisons,)
+        Number of queries of each column.
+    settings : Settings
+        Level, number of random patterns beyond 16 queries, and their source.
+
+    Returns
+    -------
+    float
+        Infinite if so few patterns cannot reach the level.
+    """
+    n, m = centred.shape
+    unit, alike = _of_unit_length(centred), np.ptp(sizes) == 0
+    largest = []
+    for signs in sign_chunks(n, settings, n_columns=m):
+        sums = settings.evidence(signs @ unit)
+        # Student's t rises with the sum: where all columns are equally long, the largest sum is that of the largest t.
+        largest.append((sums if alike else _t_of_sums(sums, sizes)).max(axis=1))
+    found = _exceeded(np.concatenate(largest), number_of_patterns(n, settings), settings)
+    return float(_t_of_sums(np.array(found), sizes[:1])[0]) if alike else found
+
+
+def _t_of_sums(sums: Floats, sizes: NDArray[np.int64]) -> Floats:
+    """Return Student's t of flipped columns of unit length, from their sums; infinite without variance."""
+    # The mean is r / n, and the variance (1 - r^2 / n) / (n - 1).
+    rest = sizes - sums**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = sums * np.sqrt((sizes - 1) / rest)
+    return np.where(rest > TIE_TOLERANCE * sizes, t, np.copysign(np.inf, sums))
 
 
 def tukey(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Settings) -> Floats:

@@ -18,15 +18,17 @@ variance of the differences does change, the mean square of a query's scores abo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.significance.declarations import Floats
+from rankeval.significance.columns import TIE_TOLERANCE
+from rankeval.significance.declarations import Correction, Floats, Settings
+from rankeval.significance.multiple import critical_t, max_t_limits
 
 WEIGHTS = ("collections", "queries", "inverse_variance")
 
@@ -104,29 +106,6 @@ def query_weights(shares: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     return weights
 
 
-def within_deviation(d: Floats, parts: Sequence[NDArray[np.int64]], shares: Floats) -> tuple[Floats, Floats]:
-    """Return the standard deviation within collections, and the one that gives the standard error of their mean.
-
-    Parameters
-    ----------
-    d : ndarray of shape (n_queries, n_pairs)
-        Per-query differences, not weighted.
-    parts : sequence of ndarray of int
-        The places of the queries of each collection, two or more.
-    shares : ndarray of shape (n_collections,)
-        The share of each collection in the mean.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n_pairs,)
-        ``sqrt(sum w s^2)`` of the shares w and variances s^2; and ``sqrt(N sum w^2 s^2 / n)``, which over the root of
-        N, the number of all queries, is the standard error. Both are the plain deviation for one collection.
-    """
-    variances = np.array([d[part].var(axis=0, ddof=1) for part in parts])
-    sizes = np.array([len(part) for part in parts])
-    return np.sqrt(shares @ variances), np.sqrt((sizes.sum() * shares**2 / sizes) @ variances)
-
-
 @dataclass(frozen=True)
 class Strata:
     """How columns of differences are weighed: a mean over strata, or several parts side by side.
@@ -155,9 +134,88 @@ class Strata:
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
         return cls(parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))]))
 
+    def within(self, d: Floats) -> Floats:
+        """Return the standard deviation of differences within strata, each weighed as in the mean: ``(n_pairs,)``."""
+        shares = np.array([self.weights[part, 0].sum() for part in self.parts]) / len(d)
+        return np.asarray(np.sqrt(shares @ self._variances(d)))
+
+    def error(self, d: Floats, run: int) -> Floats:
+        """Return the standard error of the weighed mean of each column: strata are independent samples."""
+        weights = self.of(d.shape[1], run)
+        sizes = np.array([[len(part)] for part in self.parts])
+        shares = np.array([weights[part].sum(axis=0) for part in self.parts]) / len(d)
+        return np.asarray(np.sqrt((shares**2 / sizes * self._variances(d)).sum(axis=0)))
+
+    def _variances(self, d: Floats) -> Floats:
+        return np.array([d[part].var(axis=0, ddof=1) for part in self.parts])
+
     def of(self, n_columns: int, run: int) -> Floats:
         """Return the weights of columns that use each layout for a run of columns."""
         return self.weights[:, np.arange(n_columns) // run % self.weights.shape[1]]
+
+
+def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correction:
+    """Return a correction for columns of strata: its data are weighed before it sees them.
+
+    Parameters
+    ----------
+    strata : Strata
+        The weights.
+    correction : Correction
+        A declared one. Those of p-values are returned as they are.
+    n_pairs : int
+        Number of neighbouring columns that share a layout.
+
+    Returns
+    -------
+    Correction
+        Its data are not weighed yet, so that margins are taken off before.
+    """
+    if correction.needs == "scores":
+        limits = correction.limits
+
+        def weighed(scores: Floats) -> Floats:
+            return scores * strata.of(scores.shape[2], 1)[:, None]
+
+        return replace(
+            correction,
+            function=lambda scores, pairs, settings: correction.function(weighed(scores), pairs, settings),
+            limits=limits and (lambda scores, pairs, settings: limits(weighed(scores), pairs, settings)),
+        )
+    if correction.needs == "differences":
+        return replace(
+            correction,
+            function=lambda d, settings: correction.function(d * strata.of(d.shape[1], n_pairs), settings),
+            # Centring is within strata, so the ends are found here; another joint correction has none.
+            limits=strata_limits(strata, n_pairs) if correction.limits is max_t_limits else None,
+        )
+    return correction
+
+
+def strata_limits(strata: Strata, n_pairs: int) -> Callable[[Floats, Settings], tuple[Floats, Floats]]:
+    """Return `max_t_limits` for columns of strata: differences are centred within each, and so are their errors.
+
+    Parameters
+    ----------
+    strata : Strata
+        The weights.
+    n_pairs : int
+        Number of neighbouring columns that share a layout.
+    """
+
+    def limits(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
+        weights = strata.of(d.shape[1], n_pairs)
+        mean, error = (weights * d).mean(axis=0), strata.error(d, n_pairs)
+        centred = np.empty_like(d)
+        for part in strata.parts:
+            centred[part] = weights[part] * (d[part] - d[part].mean(axis=0))
+        flat = np.abs(centred).max(axis=0) <= TIE_TOLERANCE * np.abs(weights * d).max(axis=0)
+        centred[:, flat] = 0.0
+        q = critical_t(centred, np.count_nonzero(weights, axis=0), settings)
+        reach = q * error if q < np.inf else np.full_like(mean, np.inf)
+        return mean - reach, mean + reach
+
+    return limits
 
 
 def apart(scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:

@@ -8,6 +8,7 @@ import pytest
 from rankeval.significance import CORRECTIONS, TESTS, PairedResult, Settings, adjust
 from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
 from rankeval.significance.multiple import max_t, tukey
+from rankeval.significance.running import run
 
 PAIRS = [(0, 1), (0, 2)]
 SETTINGS = Settings(n_resamples=199, rng=4)
@@ -27,6 +28,10 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
     """Each is adjusted by itself, in the order of the columns; never below the raw p-value."""
     p, d, scores = columns()
     tested = PairedResult(p, np.zeros(6), np.ones(6))
+
+    def again(settings):
+        return run(TESTS["t"], d, settings)
+
     expected = []
     for family in families:
         measures = sorted({column // 2 for column in family})
@@ -37,23 +42,23 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
             expected += [joint[pair, k] for k in range(len(measures)) for pair in range(2)]
         else:
             expected += adjust(p[family], correction).tolist()
-    found = adjust_by_family(correction, TESTS["t"], tested, d, scores, PAIRS, size, SETTINGS)
+    found = adjust_by_family(CORRECTIONS[correction], again, tested, d, scores, PAIRS, size, SETTINGS)
     np.testing.assert_allclose(found.p_value, np.maximum(expected, p), rtol=1e-12)
     ones = PairedResult(np.ones(6), np.zeros(6), np.ones(6))
-    raised = adjust_by_family(correction, TESTS["t"], ones, d, scores, PAIRS, size, SETTINGS)
+    raised = adjust_by_family(CORRECTIONS[correction], again, ones, d, scores, PAIRS, size, SETTINGS)
     assert raised.p_value.tolist() == [1.0] * 6
 
 
 def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more():
-    assert "expected share" in family_notes(TESTS["t"], "bh", 2)[0]
-    assert "exchangeable" in family_notes(TESTS["t"], "tukey", 2)[0]
-    assert family_notes(TESTS["t"], "none", 3) == ["p-values are not corrected for the 3 comparisons"]
+    assert "expected share" in family_notes(TESTS["t"], CORRECTIONS["bh"], 2)[0]
+    assert "exchangeable" in family_notes(TESTS["t"], CORRECTIONS["tukey"], 2)[0]
+    assert family_notes(TESTS["t"], CORRECTIONS["none"], 3) == ["p-values are not corrected for the 3 comparisons"]
     for correction in ("bh", "tukey", "none"):
-        assert family_notes(TESTS["t"], correction, 1) == []
+        assert family_notes(TESTS["t"], CORRECTIONS[correction], 1) == []
     for correction in ("holm", "bonferroni"):
-        assert family_notes(TESTS["t"], correction, 5) == []
-    assert family_notes(TESTS["randomization"], "max_t", 5) == []
-    (note,) = family_notes(TESTS["t"], "max_t", 5)
+        assert family_notes(TESTS["t"], CORRECTIONS[correction], 5) == []
+    assert family_notes(TESTS["randomization"], CORRECTIONS["max_t"], 5) == []
+    (note,) = family_notes(TESTS["t"], CORRECTIONS["max_t"], 5)
     assert note.startswith("adjusted p-values come from the randomisation test (sign flips), joint over the family; ")
     assert note.endswith("raw ones from the paired t test")
 
@@ -82,7 +87,7 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
 )
 def test_a_family_in_which_nothing_could_be_significant_is_noted(test, correction, size, n, n_resamples, says):
     """The smallest p-value that there is against the level of the hardest comparison, at 5 %."""
-    notes = resolution_notes(TESTS[test], correction, size, n, Settings(n_resamples=n_resamples))
+    notes = resolution_notes(TESTS[test], CORRECTIONS[correction], size, n, Settings(n_resamples=n_resamples))
     assert (notes == []) == (says is None)
     if says:
         assert notes[0].startswith("nothing can be significant here: the smallest p-value possible is ")

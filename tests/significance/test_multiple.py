@@ -56,8 +56,8 @@ def test_bad_p_values_are_refused():
 
 
 def test_the_level_of_a_family():
-    assert family_level(0.05, "holm", 10) == pytest.approx(0.005)
-    assert family_level(0.05, "bh", 10) == 0.05
+    assert family_level(0.05, CORRECTIONS["holm"], 10) == pytest.approx(0.005)
+    assert family_level(0.05, CORRECTIONS["bh"], 10) == 0.05
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -252,7 +252,7 @@ def test_max_t_counts_ties_in_exact_arithmetic(alternative, data, n, m):
 def test_the_level_of_a_family_is_shared_out_by_those_that_control_any_false_claim():
     for method in CORRECTIONS:
         expected = 0.05 if method in ("bh", "by", "none") else 0.01
-        assert family_level(0.05, method, 5) == pytest.approx(expected)
+        assert family_level(0.05, CORRECTIONS[method], 5) == pytest.approx(expected)
 
 
 def test_p_values_at_the_ends_are_p_values():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance.strata import Strata, apart, collection_weights, query_weights, within_deviation
+from rankeval.significance.strata import Strata, apart, collection_weights, query_weights
 
 SIZES = (8, 12, 30)
 PARTS = np.split(np.random.default_rng(9).permutation(50), np.cumsum(SIZES)[:-1])
@@ -51,18 +51,18 @@ def test_equal_systems_have_no_inverse_variance():
         collection_weights("query", scores, PARTS)
 
 
-def test_deviations_are_those_of_a_stratified_mean():
-    """One collection: the plain deviation. Several: the standard error of the mean of independent means."""
+def test_errors_are_those_of_independent_means():
+    """One collection: the plain error and deviation. Several: from the errors of their means."""
     d = SCORES[:, 1] - SCORES[:, 0]
-    plain = d.std(axis=0, ddof=1)
-    for found in within_deviation(d, [np.arange(50)], np.ones(1)):
-        np.testing.assert_allclose(found, plain)
+    plain = Strata.together([np.arange(50)], np.ones(1))
+    np.testing.assert_allclose(plain.within(d), d.std(axis=0, ddof=1))
+    np.testing.assert_allclose(plain.error(d, 1), d.std(axis=0, ddof=1) / np.sqrt(50))
     shares = np.array([0.2, 0.3, 0.5])
-    errors = [
-        share * d[part].std(axis=0, ddof=1) / np.sqrt(len(part)) for share, part in zip(shares, PARTS, strict=True)
-    ]
-    _, effective = within_deviation(d, PARTS, shares)
-    np.testing.assert_allclose(effective / np.sqrt(50), np.sqrt(np.square(errors).sum(axis=0)))
+    deviations = np.array([d[part].std(axis=0, ddof=1) for part in PARTS])
+    strata = Strata.together(PARTS, shares)
+    np.testing.assert_allclose(strata.within(d), np.sqrt(shares @ deviations**2))
+    expected = np.sqrt((shares**2 / SIZES) @ deviations**2)
+    np.testing.assert_allclose(strata.error(d, 1), expected)
 
 
 def test_parts_stand_apart():
