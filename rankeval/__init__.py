@@ -48,6 +48,7 @@ _HOMES = {
     "comparison": ("Comparison", "compare"),
     "comparison.agreement": ("OrderAgreement",),
     "comparison.ordering": ("order_agreement", "rank_intervals"),
+    "comparison.variance": ("Anova", "anova"),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
     "model_selection.scorers": ("make_scorer",),

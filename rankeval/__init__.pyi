@@ -18,6 +18,8 @@ from rankeval.comparison import compare as compare
 from rankeval.comparison.agreement import OrderAgreement as OrderAgreement
 from rankeval.comparison.ordering import order_agreement as order_agreement
 from rankeval.comparison.ordering import rank_intervals as rank_intervals
+from rankeval.comparison.variance import Anova as Anova
+from rankeval.comparison.variance import anova as anova
 from rankeval.evaluation import Evaluation as Evaluation
 from rankeval.evaluation import evaluate as evaluate
 from rankeval.experiment import run_experiment as run_experiment

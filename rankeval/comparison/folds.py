@@ -10,6 +10,7 @@ Cross-validation comes as plain columns: a frame of means per fold for each syst
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pandas as pd
 from rankeval._registry import unknown
 from rankeval.comparison.comparing import compare, conclude
 from rankeval.comparison.design import Design
+from rankeval.comparison.fold_scores import FoldScores
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import refuse_other_conventions
 from rankeval.errors import InvalidInput
@@ -114,7 +116,7 @@ def compare_algorithms(
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
     ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
     n_queries = next(iter(evaluations.values())).n_queries
-    return conclude(
+    compared = conclude(
         design,
         scores,
         widened(design.differences(scores), ratio),
@@ -125,6 +127,7 @@ def compare_algorithms(
         n_queries=n_queries,
         notes=_notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries),
     )
+    return replace(compared, folds=FoldScores(tuple(design.systems), tuple(design.measures), scores, ratio))
 
 
 def _check(systems: list[str], sizes: Sequence[tuple[int, int]], test: str, correction: str) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.choice import Choice
+from rankeval.comparison.fold_scores import FoldScores
 from rankeval.comparison.scores import Scores
 from rankeval.measures import greater_is_better
 from rankeval.significance.claims import CLAIMS
@@ -43,6 +44,7 @@ class ComparisonRecord:
     claim: ClaimName = "difference"
     margin: float = 0.0
     choice: Choice | None = None
+    folds: FoldScores | None = None
 
     @property
     def caption(self) -> str:

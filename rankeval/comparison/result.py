@@ -14,6 +14,8 @@ from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.choosing import best_system, has_scores
 from rankeval.comparison.design import without_adjusted
+from rankeval.comparison.effects import effects_of
+from rankeval.comparison.posteriors import posteriors_of
 from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import PARTED, ComparisonRecord
 from rankeval.comparison.scores import per_query_frame
@@ -21,6 +23,7 @@ from rankeval.errors import InvalidInput
 from rankeval.render import layouts, plots
 from rankeval.render.tables import Table
 from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Rng
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,9 +42,10 @@ class Comparison(ComparisonRecord):
         difference, ci_low and ci_high (an interval of this pair alone, which belongs to p_value), p_value, p_adjusted,
         ci_low_adjusted and ci_high_adjusted (an interval that holds together with those of the family, which belongs to
         p_adjusted; nan for corrections that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z:
-        mean over standard deviation of the differences), wins, ties and losses (queries on which the system is better,
-        equal up to a relative 1e-12, or worse), detectable_difference (found with 80 % power at the family's level,
-        which for Bonferroni, Holm, max-T and Tukey is alpha divided by the size of the family).
+        mean over standard deviation of the differences, with the sign of ``difference``), wins, ties and losses
+        (queries on which the system is better, equal up to a relative 1e-12, or worse), detectable_difference (found
+        with 80 % power at the family's level, which for Bonferroni, Holm, max-T and Tukey is alpha divided by the size
+        of the family).
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems; empty after `from_json`.
     baseline : str or None
@@ -64,6 +68,8 @@ class Comparison(ComparisonRecord):
         What was to be shown, as in `rankeval.compare`.
     margin : float
         Of the claim.
+    folds : FoldScores or None
+        The scores by fold of a comparison of algorithms; None for one over queries.
 
     Examples
     --------
@@ -148,6 +154,86 @@ class Comparison(ComparisonRecord):
         """
         bare = replace(self, table=without_adjusted(self.table))
         return replace(bare, notes=tuple(said for said in self.notes if said != PARTED)).with_notes(note)
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """The sizes of the differences, a row per row of ``table``; a positive size means that the system is better.
+
+        Columns: measure, baseline, system; cohens_d (mean over standard deviation of the gains) with d_low and d_high
+        (its interval at ``confidence_level``, exact for normal differences; nan if all gains are the same number);
+        hedges_g (cohens_d without its bias on few queries; nan on two); cliffs_delta (over all pairs of a score of the
+        system and one of the baseline, -1 to 1: paired or not makes no difference to it); superiority (share of queries
+        won, ties counting half, 0 to 1). Over folds, all are those of fold means, and the interval is that of the
+        corrected t.
+
+        Returns
+        -------
+        DataFrame
+            Of shape (n_measures * n_pairs, 9). Less is better by some measures, such as ARP: there a lower mean has a
+            positive size, where ``table`` keeps the sign of the difference.
+
+        Raises
+        ------
+        InvalidInput
+            If the comparison is one over queries that was read from JSON, which holds no scores of queries.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
+        >>> ltr = pd.DataFrame({"AP": [0.3, 0.5, 0.5]}, index=["q1", "q2", "q3"])
+        >>> row = rk.compare({"bm25": bm25, "ltr": ltr}, baseline="bm25").effects.iloc[0]
+        >>> print(f"{row.cohens_d:.2f} [{row.d_low:.2f}, {row.d_high:.2f}], {row.superiority:.2f} of the queries")
+        0.29 [-0.90, 1.42], 0.67 of the queries
+        """
+        return effects_of(self)
+
+    def bayes(self, *, rope: float, method: str = "t", n_samples: int = 50_000, rng: Rng = 0) -> pd.DataFrame:
+        """Return the probabilities that each system is worse, about equal and better.
+
+        These are no p-values. They are probabilities under an assumed prior, given the scores, and are corrected for
+        no number of comparisons.
+
+        Parameters
+        ----------
+        rope : float
+            The region of practical equivalence: the largest gain or loss that does not matter, in the units of the
+            measure, chosen before you see the scores. It is the same for all measures compared. With 0, nothing is
+            equivalent.
+        method : {"t", "signed_rank"}, default "t"
+            "t": the Bayesian correlated t test, about the mean gain, over queries or folds. "signed_rank": the Bayesian
+            signed rank test, about the gain on a typical query.
+        n_samples : int, default 50000
+            Draws from the posterior, for "signed_rank".
+        rng : int, Generator or None, default 0
+            Seed of the draws.
+
+        Returns
+        -------
+        DataFrame
+            measure, baseline, system, p_worse, p_equivalent, p_better: a row per row of ``table``, in which the three
+            add up to 1. p_better is the probability that the gain is larger than the rope, a lower mean being a gain if
+            less is better by the measure.
+
+        Raises
+        ------
+        InvalidInput
+            If the rope is negative, if the signed rank test is asked of folds, or as in `effects`.
+        UnknownName
+            If there is no such method.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
+        >>> ltr = pd.DataFrame({"AP": [0.3, 0.7, 0.8]}, index=["q1", "q2", "q3"])
+        >>> print(rk.compare({"bm25": bm25, "ltr": ltr}, baseline="bm25").bayes(rope=0.05).round(3).to_string())
+          measure baseline system  p_worse  p_equivalent  p_better
+        0      AP     bm25    ltr    0.025         0.036     0.939
+        """
+        return posteriors_of(self, rope, method=method, n_samples=n_samples, rng=rng)
 
     def to_markdown(self, *, layout: str = "comparisons") -> str:
         """Return a Markdown table.

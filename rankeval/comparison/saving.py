@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.design import COLUMNS
+from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
 JSON_FORMAT = "rankeval.comparison/2"
@@ -30,13 +30,13 @@ def to_json(settings: Mapping[str, Any], table: pd.DataFrame) -> str:
     Parameters
     ----------
     settings : mapping of str to value
-        The fields of the Comparison that JSON can hold, a `Choice` among them.
+        The fields of the Comparison, which have parts of their own: a `Choice`, `FoldScores`.
     table : DataFrame
         With the columns of `COLUMNS`.
     """
     columns = {name: [_to_plain(value) for value in table[name]] for name in COLUMNS}
     fields = {"format": JSON_FORMAT, **settings, "table": columns}
-    return json.dumps(fields, indent=1, allow_nan=False, default=asdict)
+    return json.dumps(fields, indent=1, allow_nan=False, default=_fields_of)
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
@@ -63,10 +63,17 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
     try:
         columns = {name: [_from_plain(value, name) for value in fields["table"][name]] for name in COLUMNS}
         choice = fields["choice"] and Choice(**fields["choice"])
-        return make(**{**fields, "table": pd.DataFrame(columns), "notes": tuple(fields["notes"]), "choice": choice})
+        folds = fields["folds"] and FoldScores.from_plain(**fields["folds"])
+        parts = {"table": pd.DataFrame(columns), "notes": tuple(fields["notes"]), "choice": choice, "folds": folds}
+        return make(**{**fields, **parts})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(f"this is no whole comparison ({why}); pass the output of to_json") from error
+
+
+def _fields_of(part: Any) -> Any:
+    """Return the fields of a part of a Comparison, and arrays as lists."""
+    return part.tolist() if isinstance(part, np.ndarray) else vars(part)
 
 
 def _to_plain(value: Any) -> Any:

@@ -85,7 +85,7 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
     scale = np.where(flat, 1.0, columns.std(axis=0, ddof=1)) * np.sqrt(1 / n + ratio)
     below = np.where(flat, _below(mean, rope), stats.t.cdf((-rope - mean) / scale, n - 1))
     above = np.where(flat, _below(-mean, rope), stats.t.sf((rope - mean) / scale, n - 1))
-    return _posterior(below, above, np.shape(gains)[1:])
+    return _posterior(below, above, rope, np.shape(gains)[1:])
 
 
 def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: Rng = None) -> Posterior:
@@ -132,11 +132,11 @@ def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: 
     columns, seed = as_columns(gains), seed_of(rng)
     # Each column has the same seed, so that no probability depends on which other pairs are asked for.
     shares = np.array([_shares(column, float(rope), n_samples, seed) for column in columns.T])
-    return _posterior(shares[:, 0], shares[:, 1], np.shape(gains)[1:])
+    return _posterior(shares[:, 0], shares[:, 1], rope, np.shape(gains)[1:])
 
 
-def _posterior(below: Floats, above: Floats, shape: tuple[int, ...]) -> Posterior:
-    within = np.clip(1 - below - above, 0.0, 1.0)
+def _posterior(below: Floats, above: Floats, rope: float, shape: tuple[int, ...]) -> Posterior:
+    within = np.clip(1 - below - above, 0.0, 1.0) if rope > 0 else np.zeros_like(below)
     worse, equivalent, better = (part.reshape(shape)[()] for part in (below, within, above))
     return Posterior(worse, equivalent, better)
 

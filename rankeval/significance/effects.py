@@ -98,8 +98,8 @@ def effect_interval(d: ArrayLike, *, confidence_level: float = 0.95, ratio: floa
     Returns
     -------
     Interval
-        The effects at which a noncentral t of ``n - 1`` degrees of freedom has the observed ``t = d_z / u`` at its upper
-        and at its lower tail, with ``u = sqrt(1 / n + ratio)``: noncentralities times u. It excludes 0 exactly if
+        The effects at which a noncentral t of ``n - 1`` degrees of freedom has the observed ``t = d_z / u`` at its
+        upper and at its lower tail, with ``u = sqrt(1 / n + ratio)``: noncentralities times u. It excludes 0 exactly if
         Student's interval of the mean does. Nan if all differences are the same number, for which t is not defined.
 
     Raises
@@ -109,14 +109,14 @@ def effect_interval(d: ArrayLike, *, confidence_level: float = 0.95, ratio: floa
 
     References
     ----------
-    Steiger and Fouladi (1997), Noncentrality interval estimation and the evaluation of statistical models; Goulet-Pelletier
-    and Cousineau, TQMP 14 (2018), doi:10.20982/tqmp.14.4.p242.
+    Steiger and Fouladi (1997), Noncentrality interval estimation and the evaluation of statistical models;
+    Goulet-Pelletier and Cousineau, TQMP 14 (2018), doi:10.20982/tqmp.14.4.p242.
 
     Examples
     --------
     >>> interval = effect_interval([0.0, 0.5, 1.0])  # d_z is 1
     >>> print(f"[{interval.low:.2f}, {interval.high:.2f}]")
-    [-0.53, 2.37]
+    [-0.51, 2.39]
     """
     check_share("confidence_level", confidence_level, least=0.5)
     columns = as_columns(d)

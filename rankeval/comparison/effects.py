@@ -1,0 +1,110 @@
+"""The sizes of the differences of a comparison, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from rankeval.comparison.choosing import has_scores
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.scores import shared_scores
+from rankeval.errors import InvalidInput
+from rankeval.measures import greater_is_better
+from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Floats
+from rankeval.significance.effects import cliffs_delta, effect_interval, hedges_g, standardised_effect, superiority
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """What a row of a comparison is made of.
+
+    Attributes
+    ----------
+    measure, baseline, system : str
+        The row's.
+    direction : float
+        1, or -1 if less is better by the measure.
+    baseline_scores, system_scores : ndarray of shape (n,)
+        Scores by query or by fold, paired.
+    """
+
+    measure: str
+    baseline: str
+    system: str
+    direction: float
+    baseline_scores: Floats
+    system_scores: Floats
+
+    @property
+    def gains(self) -> Floats:
+        """The differences, positive where the system is better."""
+        return self.direction * differences(self.system_scores, self.baseline_scores)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Measure, baseline and system, as a table begins with them."""
+        return {"measure": self.measure, "baseline": self.baseline, "system": self.system}
+
+
+def scores_by_row(record: ComparisonRecord) -> Iterator[RowScores]:
+    """Return the scores behind each row of a comparison.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        A comparison over queries that has its evaluations, or one over folds.
+
+    Raises
+    ------
+    InvalidInput
+        The comparison was read from JSON, which holds no scores of queries.
+    """
+    measures = [str(name) for name in record.table["measure"].unique()]
+    scores = _of_folds(record, measures) if record.folds else _of_queries(record, measures)
+    for measure, baseline, system in record.table[["measure", "baseline", "system"]].itertuples(index=False, name=None):
+        direction = 1.0 if greater_is_better(measure) else -1.0
+        yield RowScores(measure, baseline, system, direction, scores[baseline, measure], scores[system, measure])
+
+
+def effects_of(record: ComparisonRecord) -> pd.DataFrame:
+    """Return the table of effects, as `rankeval.Comparison.effects` documents it."""
+    ratio = record.folds.ratio if record.folds else 0.0
+    return pd.DataFrame([_effects(row, record.confidence_level, ratio) for row in scores_by_row(record)])
+
+
+def _effects(row: RowScores, confidence_level: float, ratio: float) -> dict[str, Any]:
+    gains = row.gains
+    interval = effect_interval(gains, confidence_level=confidence_level, ratio=ratio)
+    return {
+        **row.names,
+        "cohens_d": float(standardised_effect(gains)),
+        "d_low": float(interval.low),
+        "d_high": float(interval.high),
+        "hedges_g": float(hedges_g(gains)),
+        "cliffs_delta": row.direction * cliffs_delta(row.system_scores, row.baseline_scores) + 0.0,  # no -0
+        "superiority": float(superiority(gains)),
+    }
+
+
+def _of_folds(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str, str], Floats]:
+    folds = record.folds
+    return {(name, one): folds.of(name, one) for name in folds.systems for one in measures} if folds else {}
+
+
+def _of_queries(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str, str], Floats]:
+    if not has_scores(record):
+        raise InvalidInput(
+            "the scores of every query are needed, and this comparison was read from a file or lost its evaluations: "
+            "compare the evaluations again"
+        )
+    # With missing="skip" the comparison is over the common queries; otherwise all systems have the same ones.
+    shared = shared_scores(record.evaluations, measures, missing="skip")
+    return {
+        (name, one): shared.scores[:, place, column]
+        for place, name in enumerate(shared.systems)
+        for column, one in enumerate(shared.measures)
+    }

@@ -1,0 +1,299 @@
+"""Analysis of variance of the scores of systems: by query, by system, by their interaction, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count, few
+from rankeval.comparison.scores import (
+    Scores,
+    check_number_of_systems,
+    per_query_frame,
+    refuse_other_conventions,
+    refuse_weighted,
+)
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.labels import labels_of
+from rankeval.measures import Measure
+from rankeval.render.tables import Table, number, p_value
+from rankeval.significance.anova import TwoWay, p_of_f, sphericity, two_way
+from rankeval.significance.declarations import Floats
+from rankeval.significance.pairing import pair_scores
+
+Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
+
+
+@dataclass(frozen=True, eq=False)
+class Anova:
+    """An analysis of variance of the scores of systems, with notes for the reader.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per source: query, system, interaction (if there are replicates), error. Columns: source, df, sum_sq,
+        mean_sq, F, p_value, against (the source whose mean square F divides by), eta_squared and omega_squared
+        (partial: the share of the source in the sum of its own and of ``against``; eta squared of sums of squares,
+        which is too large on few queries, omega squared of estimated variances). Nan where there is no F.
+    components : DataFrame
+        A row per source: source, variance (estimated; a negative estimate is set to 0, and a note says so), share (of
+        their sum). For systems, which are those given, it is the variance of their means around the mean of all.
+    measure : str
+        The measure of the scores.
+    systems : tuple of str
+        The systems.
+    n_queries, n_replicates : int
+        Their numbers.
+    queries : {"random", "fixed"}
+        Whether the claims are about queries like these, or about these only.
+    epsilon : float
+        Greenhouse-Geisser's: 1 if the differences of all pairs of systems vary alike, as the F of system assumes; at
+        least 1 / (n_systems - 1). Nan if no difference varies.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import rankeval as rk
+    >>> bm25 = pd.DataFrame({"AP": [0.1, 0.2, 0.3]}, index=["q1", "q2", "q3"])
+    >>> ltr = pd.DataFrame({"AP": [0.3, 0.4, 0.8]}, index=["q1", "q2", "q3"])
+    >>> print(rk.anova({"bm25": bm25, "ltr": ltr}).table[["source", "df", "F"]].round(2).to_string(index=False))
+    source  df    F
+     query   2 4.33
+    system   1 9.00
+     error   2  NaN
+    """
+
+    table: pd.DataFrame
+    components: pd.DataFrame
+    measure: str
+    systems: tuple[str, ...]
+    n_queries: int
+    n_replicates: int
+    queries: str
+    epsilon: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def caption(self) -> str:
+        """What was analysed, in one line."""
+        sizes = f"{count(self.n_queries, 'query')}, {count(len(self.systems), 'system')}"
+        if self.n_replicates > 1:
+            sizes += f", {count(self.n_replicates, 'replicate')}; queries {self.queries}"
+        return f"Analysis of variance of {self.measure}: {sizes}"
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table of sources and variance components."""
+        return self._laid_out().to_markdown()
+
+    def to_latex(self, *, label: str = "") -> str:
+        r"""Return a LaTeX table (booktabs).
+
+        Parameters
+        ----------
+        label : str, optional
+            Name for ``\ref``.
+        """
+        return self._laid_out().to_latex(label=label)
+
+    def __str__(self) -> str:
+        return self._laid_out().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._laid_out().to_html()
+
+    def _laid_out(self) -> Table:
+        names = {"sum_sq": "sum of squares", "mean_sq": "mean square", "p_value": "p", "against": "tested against"}
+        names |= {"eta_squared": "partial η²", "omega_squared": "partial ω²"}
+        shown = self.table.rename(columns=names).assign(
+            variance=self.components["variance"].to_numpy(), share=self.components["share"].to_numpy()
+        )
+        short = dict.fromkeys(["F", "partial η²", "partial ω²", "share"], lambda value: number(value, digits=2))
+        return Table(shown, {**short, "p": p_value}, caption=self.caption, notes=self.notes)
+
+
+def anova(
+    systems: Replicated,
+    *,
+    measure: str | Measure | None = None,
+    queries: str = "random",
+    missing: str = "error",
+) -> Anova:
+    """Analyse the variance of scores by query and system, and by their interaction if scores are replicated.
+
+    The F of system asks whether any two systems differ; `rankeval.compare` says which. The components say how much of
+    the variance is due to queries, which only more queries reduce, and how much to systems.
+
+    Parameters
+    ----------
+    systems : mapping of str to Evaluation or DataFrame, or to a mapping of these
+        Name -> scores, as in `rankeval.compare`; or name -> {replicate: scores}. Replicates are shards of the
+        collection, seeds, or repeats of a cross-validation, each with the scores of all queries, and are the same for
+        all systems. They are taken as interchangeable: whatever differs between them is error.
+    measure : str or Measure, optional
+        The measure to analyse. It may be left out if the systems share one only.
+    queries : {"random", "fixed"}, default "random"
+        "random": with replicates, query and system are tested against their interaction, since the mean difference of
+        two systems varies with the queries drawn. "fixed": everything is tested against error, as many studies of TREC
+        runs do. It finds more, and speaks of these queries only. Without replicates both are the same.
+    missing : {"error", "skip"}, default "error"
+        If some scores lack a query, "error" refuses and "skip" analyses the queries common to all.
+
+    Returns
+    -------
+    Anova
+        For two systems without replicates, F is the square of the paired t. Neither test speaks of seeds, shards or
+        folds other than these: a system that was lucky with its seeds is better on all queries.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two systems or queries, systems have different replicates, a score is not finite, or the
+        measure is left open.
+    ConventionMismatch
+        If the conventions of evaluations differ, or the judgments within a replicate.
+    QueryIdError
+        If query ids are repeated, missing, or not the same everywhere.
+    UnknownName
+        If there is no such measure or value of ``queries``.
+
+    References
+    ----------
+    Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36 (2017),
+    doi:10.1145/3086701; Ferro and Silvello, A general linear mixed models approach to study system component effects,
+    SIGIR 2016; Faggioli and Ferro, System effect estimation by sharding, ECIR 2021.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> bm25 = {"shard 1": pd.DataFrame({"AP": [0.1, 0.5]}), "shard 2": pd.DataFrame({"AP": [0.3, 0.5]})}
+    >>> ltr = {"shard 1": pd.DataFrame({"AP": [0.3, 0.9]}), "shard 2": pd.DataFrame({"AP": [0.5, 0.9]})}
+    >>> found = anova({"bm25": bm25, "ltr": ltr})
+    >>> print(found.components[["source", "variance"]].round(3).to_string(index=False))  # error: .02, .02, 0, 0
+         source  variance
+          query     0.075
+         system     0.040
+    interaction     0.005
+          error     0.010
+    """
+    given = _by_replicate(systems)
+    names, replicates = list(given), list(next(iter(given.values())))
+    cells = {_name(one, other): scores for one in names for other, scores in given[one].items()}
+    refuse_weighted(cells)
+    for replicate in replicates:
+        refuse_other_conventions({_name(system, replicate): given[system][replicate] for system in names})
+    refuse_other_conventions(cells, judgments=False)  # each shard has judgments of its own
+    frames = {name: per_query_frame(scores) for name, scores in cells.items()}
+    label = _label(measure, frames)
+    paired = pair_scores(frames, [label], missing=missing)
+    block = paired.scores.reshape(len(paired.queries), len(names), len(replicates))
+    found = two_way(block, queries=queries)
+    epsilon = sphericity(block)
+    absent = max(paired.absent.values(), default=0)
+    return Anova(
+        table=pd.DataFrame([asdict(row) for row in found.sources]),
+        components=_components(found),
+        measure=label,
+        systems=tuple(names),
+        n_queries=len(block),
+        n_replicates=len(replicates),
+        queries=queries,
+        epsilon=epsilon,
+        notes=(*_design_notes(block, queries), *_value_notes(found, epsilon, queries), *_absent_notes(absent)),
+    )
+
+
+def _name(system: str, replicate: Any) -> str:
+    return system if replicate is None else f"{system}, replicate {replicate}"
+
+
+def _by_replicate(systems: Replicated) -> dict[str, dict[Any, Scores]]:
+    """Return system -> replicate -> scores; the replicate is None if there are none."""
+    check_number_of_systems(systems)
+    replicated = {str(name): _are_replicates(each) for name, each in systems.items()}
+    if len(set(replicated.values())) > 1:
+        bare = next(name for name, several in replicated.items() if not several)
+        raise InvalidInput(f"some systems have replicates, {bare!r} has none; give all the same, or a mean for each")
+    given: dict[str, dict[Any, Any]] = {
+        str(name): dict(each) if isinstance(each, Mapping) and replicated[str(name)] else {None: each}
+        for name, each in systems.items()
+    }
+    (first, expected), *others = given.items()
+    for name, other in others:
+        if set(other) != set(expected):
+            raise InvalidInput(
+                f"the design is not balanced: {first!r} has the replicates {few(list(expected))}, {name!r} has "
+                f"{few(list(other))}; keep those that all systems have, or give the mean of each system's replicates"
+            )
+    return {name: {key: other[key] for key in expected} for name, other in given.items()}
+
+
+def _are_replicates(scores: Any) -> bool:
+    """Whether a system's scores are a mapping of scores; {qid: {measure: score}} is none."""
+    if not isinstance(scores, Mapping) or not scores:
+        return False
+    first = next(iter(scores.values()))
+    return not isinstance(first, Mapping) or any(isinstance(one, Mapping) for one in first.values())
+
+
+def _label(wanted: str | Measure | None, frames: Mapping[str, pd.DataFrame]) -> str:
+    first, *others = frames.values()
+    shared = [str(name) for name in first if all(name in other for other in others)]
+    if not shared:
+        raise InvalidInput("the systems share no measure")
+    labels = shared if wanted is None else labels_of(wanted, shared)
+    if len(labels) > 1:
+        raise InvalidInput(
+            f"measure is left open: the scores have {', '.join(labels)}; name one, measure={labels[0]!r}"
+        )
+    return labels[0]
+
+
+def _components(found: TwoWay) -> pd.DataFrame:
+    variance = {name: max(value, 0.0) for name, value in found.components.items()}
+    total = sum(variance.values())
+    shares = [value / total if total > 0 else np.nan for value in variance.values()]
+    return pd.DataFrame({"source": list(variance), "variance": list(variance.values()), "share": shares})
+
+
+def _design_notes(block: Floats, queries: str) -> list[str]:
+    if block.shape[2] == 1:
+        note = (
+            "one score for each query and system, so their interaction is part of the error; replicates tell them apart"
+        )
+        return [note]
+    if queries == "random":
+        note = (
+            "query and system are tested against their interaction: the claims are about queries like these; "
+            'queries="fixed" tests against error, for claims about these queries'
+        )
+        return [note]
+    return [f"all is tested against error: the claims are about these {count(len(block), 'query')} only"]
+
+
+def _value_notes(found: TwoWay, epsilon: float, queries: str) -> list[str]:
+    notes = [
+        f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
+        for name, value in found.components.items()
+        if value < 0
+    ]
+    rows = {row.source: row for row in found.sources}
+    system = rows["system"]
+    if np.isnan(system.F):
+        notes.append(f"no F is given against a mean square of 0, that of {system.against}")
+    elif system.df > 1 and not (queries == "fixed" and "interaction" in rows):
+        corrected = p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
+        notes.append(
+            f"the F of system assumes that the differences of all pairs of systems vary alike; for how they do vary "
+            f"(Greenhouse-Geisser epsilon {epsilon:.2f}) its p is {p_value(corrected)}"
+        )
+    return notes
+
+
+def _absent_notes(absent: int) -> list[str]:
+    return [f"queries that some scores lack were left out: {absent}"] if absent else []

@@ -1,0 +1,331 @@
+"""Analysis of variance: equal to statsmodels and SciPy, plain sums, invariances, and what it says of itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+from statsmodels.formula.api import ols
+
+import rankeval as rk
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
+from rankeval.significance.anova import sphericity, two_way
+
+MODELS = {False: "y ~ C(query) + C(system)", True: "y ~ C(query) * C(system)"}
+NAMES = {"C(query)": "query", "C(system)": "system", "C(query):C(system)": "interaction", "Residual": "error"}
+
+
+def long(block):
+    query, system, replicate = (axis.ravel() for axis in np.indices(block.shape))
+    return pd.DataFrame({"y": block.ravel(), "query": query, "system": system, "replicate": replicate})
+
+
+def by_statsmodels(block):
+    """Return the table of statsmodels, which tests everything against error."""
+    table = sm.stats.anova_lm(ols(MODELS[block.shape[2] > 1], long(block)).fit(), typ=2)
+    return table.rename(index=NAMES)
+
+
+def agrees(block):
+    expected = by_statsmodels(block)
+    found = {row.source: row for row in two_way(block, queries="fixed").sources}
+    assert list(found) == list(expected.index)
+    for source, row in expected.iterrows():
+        one = found[source]
+        numbers = (one.df, one.sum_sq, one.F, one.p_value)
+        np.testing.assert_allclose(numbers, row[["df", "sum_sq", "F", "PR(>F)"]], rtol=1e-12, atol=1e-12)
+        assert one.mean_sq == pytest.approx(one.sum_sq / one.df, rel=1e-15)
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_equals_statsmodels_on_random_tables(part):
+    """200 tables in all: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
+    generator = np.random.default_rng([1, part])
+    for _ in range(25):
+        n, a, r = generator.integers([2, 2, 1], [13, 6, 5])
+        if r == 1 and (n - 1) * (a - 1) < 2:
+            n += 2
+        block = np.clip(
+            generator.random((n, 1, 1)) + generator.normal(0, 0.1, (1, a, 1)) + generator.normal(0, 0.2, (n, a, r)),
+            0,
+            1,
+        )
+        agrees(block)
+
+
+def test_random_queries_are_tested_against_the_interaction():
+    """By the mean squares of statsmodels, and by SciPy for two systems: the paired t of the means of replicates."""
+    generator = np.random.default_rng(2)
+    for _ in range(20):
+        block = generator.random((9, 2, 3))
+        mean_sq = (by_statsmodels(block)["sum_sq"] / by_statsmodels(block)["df"]).to_dict()
+        found = {row.source: row for row in two_way(block).sources}
+        assert pytest.approx(mean_sq["query"] / mean_sq["interaction"], rel=1e-11) == found["query"].F
+        assert pytest.approx(mean_sq["interaction"] / mean_sq["error"], rel=1e-11) == found["interaction"].F
+        t = stats.ttest_rel(*block.mean(axis=2).T)
+        assert pytest.approx(t.statistic**2, rel=1e-11) == found["system"].F
+        assert found["system"].p_value == pytest.approx(t.pvalue, rel=1e-11)
+        assert [found[name].against for name in found] == ["interaction", "interaction", "error", ""]
+
+
+def test_without_replicates_two_systems_are_the_paired_t():
+    scores = np.random.default_rng(0).random((20, 2))
+    t = stats.ttest_rel(scores[:, 1], scores[:, 0])
+    for queries in ("random", "fixed"):
+        _, system, _ = two_way(scores, queries=queries).sources
+        assert (system.F, system.p_value) == pytest.approx((t.statistic**2, t.pvalue), rel=1e-12)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("collection", ["trec_covid_r5", "cranfield"])
+def test_equals_the_golden_table_of_real_runs(shared, collection):
+    """Sums of squares, F and p of statsmodels in golden/stats, of all runs."""
+    golden = json.loads((shared / "golden" / "stats" / f"{collection}.json").read_text())["all_pairs"]
+    folder = shared / "golden" / "perquery_full_precision" / collection
+    runs = [json.loads(gzip.decompress((folder / f"{run}.json.gz").read_bytes())) for run in golden["systems"]]
+    topics = [run.get("topics", run) for run in runs]
+    scores = np.array([[run[query][golden["measure"]] for run in topics] for query in sorted(topics[0])])
+    query, system, error = two_way(scores).sources
+    expected = golden["anova_two_way"]
+    found = (query.sum_sq, system.sum_sq, error.sum_sq, system.F, system.p_value)
+    keys = ("ss_topic", "ss_system", "ss_error", "F_system", "p_system")
+    np.testing.assert_allclose(found, [expected[key] for key in keys], rtol=1e-12)
+
+
+blocks = st.tuples(st.integers(2, 6), st.integers(2, 4), st.integers(1, 3)).flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.integers(0, 8).map(lambda value: value / 8))
+)
+
+
+@given(blocks)
+@settings(max_examples=60)
+def test_sums_of_squares_add_up_and_effects_stay_in_range(block):
+    for queries in ("random", "fixed"):
+        found = two_way(block, queries=queries)
+        total = ((block - block.mean()) ** 2).sum()
+        assert sum(row.sum_sq for row in found.sources) == pytest.approx(total, rel=1e-12, abs=1e-14)
+        assert sum(row.df for row in found.sources) == block.size - 1
+        for row in found.sources[:-1]:
+            for value in (row.eta_squared, row.omega_squared):
+                assert np.isnan(value) or 0 <= value <= 1
+            assert np.isnan(row.F) == (against(found, row).mean_sq == 0)
+            assert np.isnan(row.p_value) or 0 < row.p_value <= 1
+
+
+def against(found, row):
+    return next(one for one in found.sources if one.source == row.against)
+
+
+@given(blocks, st.randoms())
+@settings(max_examples=40)
+def test_the_order_of_queries_systems_and_replicates_does_not_matter(block, random):
+    shuffled = block.copy()
+    for axis in range(3):
+        order = list(range(block.shape[axis]))
+        random.shuffle(order)
+        shuffled = shuffled.take(order, axis=axis)
+    for one, other in zip(two_way(block).sources, two_way(shuffled).sources, strict=True):
+        for name in ("sum_sq", "F", "p_value", "eta_squared", "omega_squared"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9, abs=1e-14, nan_ok=True)
+
+
+@given(blocks)
+@settings(max_examples=40)
+def test_replicates_that_are_copies_change_no_test_of_systems(block):
+    """A mean of copies is the score itself: F of system against the interaction is that without replicates."""
+    cells = block[:, :, 0]
+    once, thrice = two_way(cells).sources, two_way(np.repeat(cells[:, :, None], 3, axis=2)).sources
+    assert pytest.approx(thrice[1].F, rel=1e-9, nan_ok=True) == once[1].F
+    assert thrice[-1].sum_sq == 0
+
+
+def test_components_are_those_of_the_world():
+    """Queries .04, interaction .01, error .0025; systems apart by a variance of their means of .0064."""
+    generator = np.random.default_rng(8)
+    n, r, means = 400, 4, np.array([-0.08, 0.0, 0.08])
+    found = []
+    for _ in range(20):
+        block = (
+            generator.normal(0, 0.2, (n, 1, 1))
+            + means[None, :, None]
+            + generator.normal(0, 0.1, (n, 3, 1))
+            + generator.normal(0, 0.05, (n, 3, r))
+        )
+        found.append(two_way(block).components)
+    mean = pd.DataFrame(found).mean()
+    expected = {"query": 0.04, "system": means.var(ddof=1), "interaction": 0.01, "error": 0.0025}
+    for source, value in expected.items():
+        assert mean[source] == pytest.approx(value, rel=0.05), source
+
+
+def test_components_equal_restricted_maximum_likelihood():
+    """In balanced data with no negative estimate, both are the same: statsmodels' MixedLM, queries and cells random."""
+    generator = np.random.default_rng(5)
+    block = (
+        generator.normal(0, 0.3, (14, 1, 1))
+        + generator.normal(0, 0.2, (14, 3, 1))
+        + generator.normal(0, 0.1, (14, 3, 4))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = sm.MixedLM.from_formula(
+            "y ~ C(system)", long(block), groups="query", re_formula="1", vc_formula={"cell": "0 + C(system)"}
+        ).fit(reml=True, method=["lbfgs", "powell"])
+    components = two_way(block).components
+    assert components["query"] == pytest.approx(float(fitted.cov_re.iloc[0, 0]), rel=1e-2)
+    assert components["interaction"] == pytest.approx(float(fitted.vcomp[0]), rel=1e-2)
+    assert components["error"] == pytest.approx(float(fitted.scale), rel=1e-3)
+
+
+def test_sphericity_is_that_of_the_covariance():
+    """Two systems have one difference; all alike gives 1; one system unlike two copies of each other gives 1 / 2."""
+    generator = np.random.default_rng(1)
+    assert sphericity(generator.random((9, 2))) == 1
+    assert sphericity(np.eye(3) + generator.random((3, 1))) == pytest.approx(1)
+    one, other = generator.random((2, 9, 1))
+    assert sphericity(np.hstack([one, one, other])) == pytest.approx(1 / 2)
+    assert np.isnan(sphericity([[0.1, 0.2], [0.3, 0.4]]))
+    block = generator.random((20, 4)) * [1, 2, 3, 4]
+    covariance = np.cov(block.T)
+    centring = np.eye(4) - 1 / 4
+    roots = np.linalg.eigvalsh(centring @ covariance @ centring)
+    assert sphericity(block) == pytest.approx(roots.sum() ** 2 / (3 * (roots**2).sum()), rel=1e-12)
+
+
+def test_without_error_there_is_no_f():
+    """One system better by .1 on every query: float noise makes no F of 1e30."""
+    query, system, error = two_way([[0.1, 0.2], [0.3, 0.4], [0.7, 0.8]]).sources
+    assert error.sum_sq == 0
+    assert np.isnan([query.F, system.F, system.p_value, system.omega_squared]).all()
+    assert system.eta_squared == 1
+    found = rk.anova({"a": frame([0.1, 0.3, 0.7]), "b": frame([0.2, 0.4, 0.8])})
+    assert "no F is given against a mean square of 0, that of error" in found.notes
+    huge = two_way(np.random.default_rng(0).normal([0.0, 0.5, 1.0], 1e-9, (4000, 3))).sources[1]
+    assert 0 < huge.p_value < 1e-300
+
+
+def test_scores_of_another_shape_are_refused():
+    for scores in ([0.1, 0.2], [[0.1, 0.2]], [[0.1], [0.2]], np.zeros((2, 2, 0)), np.zeros((2, 2, 2, 2))):
+        with pytest.raises(InvalidInput, match="at least two queries and two systems; found"):
+            two_way(scores)
+    with pytest.raises(InvalidInput, match="found 1 that"):
+        two_way([[0.1, np.nan], [0.2, 0.3]])
+    with pytest.raises(UnknownName, match="random"):
+        two_way([[0.1, 0.2], [0.2, 0.3]], queries="sampled")
+
+
+def frame(values, name="AP"):
+    return pd.DataFrame({name: values}, index=[f"q{place}" for place in range(len(values))])
+
+
+@pytest.fixture
+def replicated():
+    generator = np.random.default_rng(6)
+    base = generator.random(12)
+    return {
+        system: {seed: frame(base + generator.normal(gain, 0.1, 12)) for seed in ("one", "two", "three")}
+        for system, gain in (("bm25", 0.0), ("ltr", 0.1), ("bert", 0.15))
+    }
+
+
+def test_scores_are_paired_by_query_system_and_replicate(replicated):
+    """Rows and replicates in any order give the numbers of the block."""
+    block = np.stack([np.stack([f["AP"] for f in each.values()], axis=1) for each in replicated.values()], axis=1)
+    expected = two_way(block)
+    shuffled = {
+        system: {
+            seed: each[seed].sample(frac=1, random_state=2) for seed in (reversed(each) if system == "ltr" else each)
+        }
+        for system, each in replicated.items()
+    }
+    found = rk.anova(shuffled)
+    assert found.table["source"].tolist() == ["query", "system", "interaction", "error"]
+    for row, one in zip(found.table.itertuples(), expected.sources, strict=True):
+        assert (row.df, row.sum_sq) == (one.df, pytest.approx(one.sum_sq))
+    assert (found.n_queries, found.n_replicates, found.systems) == (12, 3, ("bm25", "ltr", "bert"))
+    assert found.components["share"].sum() == pytest.approx(1)
+    mappings = {
+        system: {seed: {q: {"AP": value} for q, value in f["AP"].items()} for seed, f in each.items()}
+        for system, each in replicated.items()
+    }
+    pd.testing.assert_frame_equal(rk.anova(mappings).table, rk.anova(replicated).table)
+    plain = {system: each["one"] for system, each in mappings.items()}
+    assert rk.anova(plain).n_replicates == 1
+
+
+def test_negative_components_are_set_to_0_and_said():
+    """Systems and queries that differ less than chance makes them."""
+    block = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    found = rk.anova({"a": frame(block[:, 0]), "b": frame(block[:, 1])})
+    assert two_way(block).components["query"] < 0
+    assert found.components["variance"].tolist() == [0, 0, pytest.approx(2 / 3)]
+    assert sum("is negative" in note for note in found.notes) == 2
+
+
+def test_what_is_tested_against_what_is_said(replicated):
+    assert "queries like these" in " ".join(rk.anova(replicated).notes)
+    assert "Greenhouse-Geisser epsilon" in " ".join(rk.anova(replicated).notes)
+    fixed = rk.anova(replicated, queries="fixed")
+    assert "these 12 queries only" in " ".join(fixed.notes)
+    assert "Greenhouse" not in " ".join(fixed.notes)
+    single = rk.anova({name: each["one"] for name, each in replicated.items()})
+    assert "part of the error" in single.notes[0]
+
+
+def test_the_table_is_drawn_everywhere(replicated):
+    found = rk.anova(replicated)
+    caption = "Analysis of variance of AP: 12 queries, 3 systems, 3 replicates; queries random"
+    for text in (str(found), found.to_markdown(), found._repr_html_(), found.to_latex(label="tab:anova")):
+        assert caption in text
+        assert "interaction" in text
+    assert r"\label{tab:anova}" in found.to_latex(label="tab:anova")
+
+
+def test_designs_that_are_not_balanced_are_refused(replicated):
+    """With the remedy in the message."""
+    lacking = {**replicated, "ltr": {"one": replicated["ltr"]["one"]}}
+    with pytest.raises(InvalidInput, match=r"not balanced.*keep those that all systems have"):
+        rk.anova(lacking)
+    with pytest.raises(InvalidInput, match="'bert' has none"):
+        rk.anova({**replicated, "bert": replicated["bert"]["one"]})
+    fewer = {**replicated, "ltr": {**replicated["ltr"], "two": replicated["ltr"]["two"].iloc[2:]}}
+    with pytest.raises(QueryIdError, match="'ltr, replicate two' lacks 2 of 12 queries"):
+        rk.anova(fewer)
+    found = rk.anova(fewer, missing="skip")
+    assert found.n_queries == 10
+    assert "queries that some scores lack were left out: 2" in found.notes
+
+
+def test_what_cannot_be_analysed_is_refused():
+    with pytest.raises(InvalidInput, match="at least two names"):
+        rk.anova({"bm25": frame([0.1, 0.2])})
+    with pytest.raises(InvalidInput, match="at least two names"):
+        rk.anova([frame([0.1, 0.2])])
+    two = {name: frame([0.1, 0.2]).assign(RR=1.0) for name in ("a", "b")}
+    with pytest.raises(InvalidInput, match="AP, RR; name one"):
+        rk.anova(two)
+    assert rk.anova(two, measure="map").measure == "AP"
+    with pytest.raises(UnknownName, match="P@10"):
+        rk.anova(two, measure="P@10")
+    with pytest.raises(InvalidInput, match="share no measure"):
+        rk.anova({"a": frame([0.1, 0.2]), "b": frame([0.1, 0.2], "RR")})
+
+
+def test_evaluations_by_other_rules_or_with_weights_are_refused():
+    y, qid = [1, 0, 1, 0, 1, 1], [1, 1, 2, 2, 3, 3]
+    tied = [0.5] * 6
+    one, other = (rk.evaluate(y, tied, qid=qid, measures="RR", ties=ties) for ties in ("best", "worst"))
+    with pytest.raises(ConventionMismatch, match="ties is 'best' in one"):
+        rk.anova({"a": {"s": one}, "b": {"s": other}})
+    weighted = rk.evaluate(y, tied, qid=qid, measures="RR", ties="best", weights=[1, 1, 2, 2, 3, 3])
+    with pytest.raises(InvalidInput, match="system 'b' was evaluated with query weights"):
+        rk.anova({"a": one, "b": weighted})
