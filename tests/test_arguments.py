@@ -35,6 +35,16 @@ def compare(argument, value):
     return rk.compare(SYSTEMS, **{"test": "bootstrap", "n_resamples": 99, argument: value})
 
 
+def anova(argument, value):
+    """Analyse the variance of two systems."""
+    return rk.anova(**{"systems": SYSTEMS, argument: value})
+
+
+def bayes(argument, value):
+    """Ask how probable it is that one of two systems is better."""
+    return rk.compare(SYSTEMS).bayes(**{"rope": 0.1, "method": "signed_rank", "n_samples": 9, argument: value})
+
+
 def evaluate(argument, value):
     """Evaluate two rows."""
     return rk.evaluate(**FRONT | {argument: value})
@@ -80,6 +90,9 @@ CALLS = {
             "measures",
         )
     },
+    **{f"anova, {name}": partial(anova, name) for name in ("systems", "measure", "queries", "missing")},
+    "anova, replicates": lambda value: rk.anova({"a": {"one": value}, "b": {"one": SYSTEMS["b"]}}),
+    **{f"bayes, {name}": partial(bayes, name) for name in ("rope", "method", "n_samples", "rng")},
     **{
         f"evaluate, {name}": partial(evaluate, name)
         for name in (

@@ -9,6 +9,7 @@ import pytest
 import rankeval as rk
 from rankeval.comparison.folds import compare_algorithms, compare_models
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
+from rankeval.significance.effects import effect_interval
 from rankeval.significance.folds import corrected_resampled_t, widened
 from rankeval.significance.power import detectable_difference
 
@@ -106,3 +107,26 @@ def test_models_are_compared_by_queries(evaluations, n_folds, says):
     expected = rk.compare(evaluations, baseline="weak", measures="AP")
     pd.testing.assert_frame_equal(found.table, expected.table)
     assert any(says in note for note in found.notes)
+
+
+def test_effects_and_posteriors_are_those_of_folds_and_kept_in_json(evaluations):
+    """With the ratio of the folds: d's interval and the posterior belong to the corrected t."""
+    columns = folds(evaluations)
+    found = compare_algorithms(columns, evaluations, sizes=SIZES, baseline="weak", measures="AP")
+    back = rk.Comparison.from_json(found.to_json())
+    for one in (found, back):
+        tables = (one.effects, one.bayes(rope=0.0), found.table)
+        for effect, chance, row in zip(*(table.itertuples() for table in tables), strict=True):
+            d = (columns[row.system]["AP"] - columns["weak"]["AP"]).to_numpy()
+            expected = corrected_resampled_t(d, 10 / 20, alternative="greater").p_value
+            assert chance.p_worse == pytest.approx(expected, rel=1e-9)
+            assert effect.cohens_d == pytest.approx(row.effect_size, rel=1e-12)
+            interval = effect_interval(d, ratio=10 / 20)
+            assert (effect.d_low, effect.d_high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+            assert effect.superiority == (d > 0).mean()
+        with pytest.raises(InvalidInput, match="folds overlap"):
+            one.bayes(rope=0.01, method="signed_rank")
+    pd.testing.assert_frame_equal(back.effects, found.effects)
+    broken = found.to_json().replace('"systems": [', '"systems": ["more",')
+    with pytest.raises(InvalidInput, match="scores of folds have shape"):
+        rk.Comparison.from_json(broken)

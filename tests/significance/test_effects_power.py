@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import integrate, special, stats
 from statsmodels.stats.power import TTestPower
 
+import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance.effects import outcomes, standardised_effect
+from rankeval.significance.columns import differences
+from rankeval.significance.effects import (
+    cliffs_delta,
+    effect_interval,
+    hedges_g,
+    outcomes,
+    standardised_effect,
+    superiority,
+)
+from rankeval.significance.folds import corrected_resampled_t
 from rankeval.significance.power import detectable_difference, topics_needed
 
 CASES = [(0.05, 0.15, 73), (0.05, 0.20, 128), (0.03, 0.15, 199), (0.02, 0.15, 444), (0.10, 0.20, 34)]
@@ -101,3 +113,136 @@ def test_outcomes_add_up(d):
     counts = outcomes(d)
     assert counts.wins + counts.ties + counts.losses == len(d)
     assert counts.ties == d.count(0)
+
+
+def cdf_of_noncentral_t(t, degrees, noncentrality):
+    """Integrate over the deviation, which no library's noncentral t does: P(Z + nc <= t * s), s a scaled chi."""
+    chi = stats.chi(degrees, scale=1 / np.sqrt(degrees))
+    low, high = chi.ppf([1e-14, 1 - 1e-14])
+    area = integrate.quad(
+        lambda s: special.ndtr(t * s - noncentrality) * chi.pdf(s), low, high, epsabs=1e-11, limit=400, points=[1.0]
+    )
+    return area[0]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 50, 1000])
+@pytest.mark.parametrize("effect", [-2.0, -0.1, 0.0, 0.3, 1.0, 4.0])
+def test_the_interval_of_d_leaves_the_tails_of_the_noncentral_t(n, effect):
+    """At the lower end the observed t has the tail above it, at the upper end the tail below it."""
+    shape = np.linspace(-1, 1, n)
+    d = effect + shape / shape.std(ddof=1)
+    found = effect_interval(d, confidence_level=0.9)
+    t = effect * np.sqrt(n)
+    assert 1 - cdf_of_noncentral_t(t, n - 1, found.low * np.sqrt(n)) == pytest.approx(0.05, abs=1e-5)
+    assert cdf_of_noncentral_t(t, n - 1, found.high * np.sqrt(n)) == pytest.approx(0.05, abs=1e-5)
+    assert found.low < standardised_effect(d) + 1e-12 < found.high + 2e-12
+
+
+def test_the_interval_of_d_covers_the_true_effect():
+    """Of 4,000 samples of 8 with a true effect of .7, 90 % cover it; the standard error is .5 %."""
+    d = np.random.default_rng(0).normal(0.7, 1, (8, 4000))
+    found = effect_interval(d, confidence_level=0.9)
+    assert np.mean((found.low <= 0.7) & (found.high >= 0.7)) == pytest.approx(0.9, abs=0.015)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.25])
+def test_the_interval_of_d_belongs_to_the_p_value(ratio):
+    """It has an end at 0 where p is alpha, for queries and for folds that overlap."""
+    generator = np.random.default_rng(1)
+    d = generator.normal(0, 1, (12, 400)) + generator.uniform(-1.5, 1.5, 400)
+    p = corrected_resampled_t(d, ratio).p_value if ratio else stats.ttest_1samp(d, 0).pvalue
+    found = effect_interval(d, ratio=ratio)
+    excludes = (found.low > 0) | (found.high < 0)
+    clear = np.abs(p - 0.05) > 1e-6
+    assert (excludes == (p < 0.05))[clear].all()
+    assert 50 < excludes.sum() < 350
+
+
+def test_hedges_g_is_unbiased():
+    """The mean of d_z is the true effect over the factor: integrated for the noncentral t, and on 200,000 samples."""
+    for n in (3, 4, 10, 50):
+        factor = float(hedges_g(np.linspace(-1, 2, n)) / standardised_effect(np.linspace(-1, 2, n)))
+        assert factor * stats.nct(n - 1, 0.4 * np.sqrt(n)).mean() / np.sqrt(n) == pytest.approx(0.4, rel=1e-10)
+        assert factor == pytest.approx(1 - 3 / (4 * (n - 1) - 1), abs=0.012)  # Hedges' own approximation
+    d = np.random.default_rng(0).normal(0.5, 1, (5, 200_000))
+    assert hedges_g(d).mean() == pytest.approx(0.5, abs=0.005)
+    assert standardised_effect(d).mean() > 0.6
+    assert hedges_g([0.1] * 3) == np.inf
+    assert np.isnan(hedges_g([0.1, 0.3]))
+    assert hedges_g(np.zeros((4, 2))).tolist() == [0, 0]
+
+
+scores = st.lists(st.integers(-3, 3).map(lambda value: value / 10), min_size=1, max_size=25)
+
+
+@given(scores, scores)
+def test_cliffs_delta_equals_a_count_of_all_pairs(system, baseline):
+    """Lists of any lengths; change them, and the sign changes."""
+    signs = [np.sign(x - y) for x in system for y in baseline]
+    assert cliffs_delta(system, baseline) == pytest.approx(np.mean(signs), abs=1e-15)
+    assert cliffs_delta(baseline, system) == -cliffs_delta(system, baseline)
+    assert -1 <= cliffs_delta(system, baseline) <= 1
+    u = stats.mannwhitneyu(system, baseline).statistic
+    assert cliffs_delta(system, baseline) == pytest.approx(2 * u / (len(system) * len(baseline)) - 1, abs=1e-12)
+
+
+def test_cliffs_delta_takes_float_noise_for_a_tie():
+    """.1 + .2 is no win over .3, and no chain of scores is one tie."""
+    assert cliffs_delta([0.1 + 0.2], [0.3]) == 0
+    assert cliffs_delta([0.3], [0.1 + 0.2]) == 0
+    assert cliffs_delta([0.3 + 1e-9], [0.3]) == 1
+    assert cliffs_delta([-0.3], [-0.1 - 0.2]) == 0
+    for wrong in ([], [np.nan], [[0.1]]):
+        with pytest.raises(InvalidInput, match="list of finite scores"):
+            cliffs_delta(wrong, [0.1])
+
+
+@given(st.lists(st.integers(-2, 2), min_size=2, max_size=30))
+def test_superiority_is_the_share_of_wins_and_half_the_ties(d):
+    expected = sum(1.0 if value > 0 else 0.5 if value == 0 else 0.0 for value in d) / len(d)
+    assert superiority(d) == pytest.approx(expected)
+    assert superiority(np.negative(d)) == pytest.approx(1 - expected)
+
+
+def test_effects_of_constant_differences():
+    """No interval where t is not defined: equal systems, and one that is better by the same on every query."""
+    for value, effect, share in ((0.0, 0.0, 0.5), (0.1, np.inf, 1.0), (-0.1, -np.inf, 0.0)):
+        d = np.full((4, 2), value)
+        assert standardised_effect(d).tolist() == [effect] * 2
+        assert superiority(d).tolist() == [share] * 2
+        interval = effect_interval(d)
+        assert np.isnan([interval.low, interval.high]).all()
+
+
+@pytest.fixture
+def frames():
+    generator = np.random.default_rng(4)
+    base = generator.random((25, 2))
+    return {
+        name: pd.DataFrame(np.round(base + generator.normal(gain, 0.1, base.shape), 2), columns=["AP", "ARP"])
+        for name, gain in (("weak", 0.0), ("strong", 0.08), ("odd", 0.02))
+    }
+
+
+def test_the_table_of_effects_is_oriented_by_the_measure(frames):
+    """A greater ARP is worse, so its effects have the other sign; the table of differences keeps the sign it has."""
+    compared = rk.compare(frames, confidence_level=0.9)
+    found = compared.effects
+    assert found.columns.tolist() == [
+        "measure", "baseline", "system", "cohens_d", "d_low", "d_high", "hedges_g", "cliffs_delta", "superiority",
+    ]  # fmt: skip
+    assert len(found) == len(compared.table) == 6
+    for row, shown in zip(found.itertuples(), compared.table.itertuples(), strict=True):
+        assert (row.measure, row.baseline, row.system) == (shown.measure, shown.baseline, shown.system)
+        sign = -1 if row.measure == "ARP" else 1
+        one, other = (frames[name][row.measure].to_numpy() for name in (row.system, row.baseline))
+        assert row.cohens_d == pytest.approx(sign * shown.effect_size)
+        interval = effect_interval(sign * differences(one, other), confidence_level=0.9)
+        assert (row.d_low, row.d_high) == (interval.low, interval.high)
+        assert row.cliffs_delta == sign * cliffs_delta(one, other)
+        assert row.superiority == superiority(sign * differences(one, other))
+        wins = shown.losses if sign < 0 else shown.wins
+        assert shown.ties or row.superiority == pytest.approx(wins / 25)
+        assert abs(row.hedges_g) < abs(row.cohens_d)
+    with pytest.raises(InvalidInput, match="compare the evaluations again"):
+        _ = rk.Comparison.from_json(compared.to_json()).effects
