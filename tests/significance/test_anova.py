@@ -329,3 +329,24 @@ def test_evaluations_by_other_rules_or_with_weights_are_refused():
     weighted = rk.evaluate(y, tied, qid=qid, measures="RR", ties="best", weights=[1, 1, 2, 2, 3, 3])
     with pytest.raises(InvalidInput, match="system 'b' was evaluated with query weights"):
         rk.anova({"a": one, "b": weighted})
+
+
+def test_shards_have_judgments_of_their_own():
+    """Within a shard the judgments are the same for all systems; between shards, only the rules are."""
+    generator = np.random.default_rng(3)
+    qid = np.repeat(np.arange(8), 6)
+    labels = {shard: generator.integers(0, 2, 48) for shard in ("north", "south")}
+
+    def evaluated(labels, **rules):
+        return rk.evaluate(labels, np.round(generator.random(48), 1), qid=qid, measures="AP", **rules)
+
+    systems = {name: {shard: evaluated(y) for shard, y in labels.items()} for name in ("bm25", "ltr")}
+    assert rk.anova(systems).n_replicates == 2
+    with pytest.raises(ConventionMismatch, match="judgments differ"):
+        rk.anova({**systems, "ltr": {"north": systems["ltr"]["south"], "south": systems["ltr"]["north"]}})
+    other = {
+        name: {"north": each["north"], "south": evaluated(labels["south"], ties="worst")}
+        for name, each in systems.items()
+    }
+    with pytest.raises(ConventionMismatch, match="ties is 'expected' in one and 'worst' in the other"):
+        rk.anova(other)
