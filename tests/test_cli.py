@@ -96,7 +96,12 @@ def test_compare_holds_runs_against_a_baseline(rankeval):
     assert (row["baseline"], row["system"], row["difference"], row["wins"]) == ("bad.run", "good.run", 0.25, 1)
     code, out, _ = rankeval(*arguments)
     assert code == 0
+    assert out.startswith("No difference was shown: good.run against bad.run: +0.2500 RR [95% interval ")
     assert "paired t test over 2 queries" in out.lower()
+    Path("third.run").write_text(BAD)
+    code, out, _ = rankeval(*arguments, "third.run")
+    assert code == 0
+    assert "chosen as the best of 2: about" in out.splitlines()[1]
 
 
 @pytest.mark.usefixtures("without_formula")

@@ -50,13 +50,13 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
 
 
 def comparison_section(comparison: Comparison) -> str:
-    """Describe a comparison in Markdown, in as few columns as a decision needs."""
+    """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs."""
     shown = by_comparison(comparison.table, level=comparison.confidence_level)
     interval = f"{100 * comparison.confidence_level:g} % interval"
     against = ["against"] if comparison.baseline is None else []
     frame = shown.frame[["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
     baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
-    caption = f"{baseline}{comparison.caption}"
+    caption = f"{' '.join(comparison.findings)} {baseline}{comparison.caption}"
     return replace(shown, frame=frame, caption=caption, notes=comparison.notes).to_markdown()
 
 

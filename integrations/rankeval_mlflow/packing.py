@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 # A comparison with more rows has no metrics: they would bury the others. The table has all rows.
 MAX_COMPARED = 50
 
+HEADLINE = "rankeval.headline"
+"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
+
 # The columns that are logged as metrics, to search and sort runs by; the table has the others.
 _SIGNS = ("difference", "p_adjusted")
 
@@ -140,7 +143,11 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
         name=name,
         label=name,
         metrics=_differences(comparison, name),
-        tags={f"rankeval.{name}.settings": tag_json(_settings(comparison)), "rankeval.version": rankeval.__version__},
+        tags={
+            HEADLINE if name == "comparison" else f"rankeval.{name}.headline": param_text(comparison.headline),
+            f"rankeval.{name}.settings": tag_json(_settings(comparison)),
+            "rankeval.version": rankeval.__version__,
+        },
         files=files,
         sections={name: comparison_section(comparison)},
     )

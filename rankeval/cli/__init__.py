@@ -241,7 +241,7 @@ def compare(
     asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
     result = compare_systems(evaluations, baseline=baseline, **asked)
     if output is Format.table:
-        tell(str(result))
+        tell("\n".join([*result.findings, "", str(result)]))
     else:
         print_frame(result.table, output)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,6 +16,7 @@ from rankeval.comparison.choice import Choice
 from rankeval.comparison.choosing import best_system, has_scores
 from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.effects import effects_of
+from rankeval.comparison.headline import headline
 from rankeval.comparison.posteriors import posteriors_of
 from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import PARTED, ComparisonRecord
@@ -80,6 +82,29 @@ class Comparison(ComparisonRecord):
     >>> print(compared.caption)
     Paired t test over 3 queries; Holm over 1 comparison; 95 % intervals
     """
+
+    @property
+    def headline(self) -> str:
+        """The result in one to four sentences that are true for every comparison.
+
+        They name the system with the largest gain among those shown, with its adjusted interval, and count the others.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> old = pd.DataFrame({"AP": [0.2, 0.4, 0.6, 0.3]}, index=["q1", "q2", "q3", "q4"])
+        >>> new = old.assign(AP=old["AP"] + [0.1, 0.1, 0.11, 0.12])
+        >>> print(rk.compare({"old": old, "new": new}, baseline="old").headline)
+        new beats old by +0.1075 AP [95% interval +0.0923 to +0.1227], on 4 queries, p = 0.0002.
+        """
+        return headline(self)
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The headline, and the value of the `best` beside it if it is one of several and known."""
+        known = has_scores(self) or self.choice is not None
+        return (self.headline, str(self.best)) if known and self.best.n_candidates > 1 else (self.headline,)
 
     @cached_property
     def best(self) -> Choice:
@@ -409,7 +434,8 @@ class Comparison(ComparisonRecord):
         return self._laid_out("comparisons").to_text()
 
     def _repr_html_(self) -> str:
-        return self._laid_out("comparisons").to_html()
+        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
+        return said + self._laid_out("comparisons").to_html()
 
     def _laid_out(self, layout: str) -> Table:
         if chosen("layout", layout, LAYOUTS) == "comparisons":

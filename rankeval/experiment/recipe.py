@@ -27,7 +27,7 @@ from rankeval.experiment.loading import Parts, split
 from rankeval.experiment.tracked import track
 from rankeval.experiment.tuning import TunedCandidate, tune
 from rankeval.io.opening import write_atomically
-from rankeval.report import Candidate, ExperimentFacts, GuardFacts, headline
+from rankeval.report import Candidate, ExperimentFacts, GuardFacts
 from rankeval.tracking import LoggedData, TrackedRun
 
 if TYPE_CHECKING:
@@ -105,12 +105,10 @@ class ExperimentResult:
         return self.directory / "predictions" / f"{ranker}.parquet"
 
     def __repr__(self) -> str:
-        return f"ExperimentResult({self.facts.name!r}: {headline(self.facts)})"
+        return f"ExperimentResult({self.facts.name!r}: {self.comparison.headline})"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p>{escape(headline(self.facts))}</p>{self.comparison._repr_html_()}"
+        return self.comparison._repr_html_()
 
 
 def run_experiment(

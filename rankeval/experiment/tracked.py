@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval.errors import TrackingError
 from rankeval.experiment.config import ExperimentConfig
-from rankeval.report import Candidate, ExperimentFacts, headline
+from rankeval.report import Candidate, ExperimentFacts
 from rankeval.tracking import RunRecord, TrackedRun, find_tracker
 
 
@@ -60,7 +60,7 @@ def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping
         tags={
             "rankeval.kind": "experiment",
             "rankeval.standing": guard.standing,
-            "rankeval.headline": headline(facts),
+            "rankeval.headline": facts.comparison.headline,
             "rankeval.guard.ledger": guard.ledger or guard.reason,
             "rankeval.guard.head": guard.head,
             "rankeval.guard.plan": guard.plan,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
+from rankeval.comparison.headline import named_system
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
@@ -43,11 +44,12 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
     str
         The page.
     """
-    comparison, best = facts.comparison, str(summaries.best_row(facts)["system"])
+    comparison = facts.comparison
+    best = named_system(comparison)
     return _render(
         "experiment.html.jinja",
         facts=facts,
-        headline=summaries.headline(facts),
+        findings=comparison.findings,
         notes=sorted(comparison.notes, key=lambda note: not note.startswith(summaries.WARNINGS)),
         warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),

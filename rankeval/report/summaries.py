@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,7 @@ from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
-from rankeval.measures import greater_is_better
-from rankeval.render.tables import DASH, Table, number, signed
+from rankeval.render.tables import DASH, Table
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -151,70 +149,20 @@ class ExperimentFacts:
         return sum(not candidate.reused for candidate in self.candidates)
 
 
-def best_row(facts: ExperimentFacts) -> Mapping[Hashable, Any]:
-    """Return the row of the comparison with the largest gain over the baseline by the primary measure.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The experiment.
-    """
-    rows = facts.comparison.table.to_dict("records")
-    own = (row for row in rows if row["measure"] == facts.primary and row["baseline"] == facts.baseline)
-    return max(own, key=lambda row: row["difference"] if greater_is_better(facts.primary) else -row["difference"])
-
-
-def headline(facts: ExperimentFacts) -> str:
-    """Put the result of an experiment into one or two sentences.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The experiment.
-    """
-    best = best_row(facts)
-    p_value = best["p_adjusted"]
-    level = facts.comparison.confidence_level
-    evidence = (
-        f"{signed(best['difference'])} {facts.primary} "
-        f"[{level:.0%} interval {signed(best['ci_low'])} to {signed(best['ci_high'])}], "
-        f"on {count(best['n_queries'], 'test query')}"
-    )
-    pair = f"{best['system']} against {facts.baseline}"
-    if math.isnan(p_value):
-        return f"Not confirmatory: {pair}: {evidence}. This difference has no adjusted p-value."
-    evidence += f", {p_words(p_value)}"
-    if p_value <= 1 - level:
-        verb = "beats" if (best["difference"] > 0) == greater_is_better(facts.primary) else "is worse than"
-        return f"{best['system']} {verb} {facts.baseline} by {evidence}."
-    return (
-        f"No difference was shown: {pair}: {evidence}. With this many queries a difference of "
-        f"{number(best['detectable_difference'])} would be found four times in five."
-    )
-
-
-def p_words(value: float) -> str:
-    """Write a p-value, never as 0.
-
-    Parameters
-    ----------
-    value : float
-        The p-value, or nan if there is none.
-    """
-    if math.isnan(value):
-        return "no p-value"
-    return "p < 0.0001" if value < 0.0001 else f"p = {number(value)}"
-
-
 def experiment_text(facts: ExperimentFacts) -> str:
-    """Write the result of an experiment for a terminal: headline, rankers, comparison, standing, notes on the data.
+    """Write the result of an experiment for a terminal: findings, rankers, comparison, standing, notes on the data.
 
     Parameters
     ----------
     facts : ExperimentFacts
         The experiment.
     """
-    said = [headline(facts), Table(candidate_frame(facts)).to_text(), str(facts.comparison), standing(facts)]
+    said = [
+        "\n".join(facts.comparison.findings),
+        Table(candidate_frame(facts)).to_text(),
+        str(facts.comparison),
+        standing(facts),
+    ]
     if facts.notes:
         said.append("\n".join(f"Data: {note}." for note in facts.notes))
     return "\n\n".join(said)

@@ -41,12 +41,17 @@ class Claim:
         What must be shown: on which side of which multiple of the margin the gain lies. Empty for "difference".
     margin : {"none", "optional", "required"}
         Whether a margin other than 0 may or must be given.
+    verb, adjective, nothing : str
+        Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown".
     """
 
     words: str
     caption: str = ""
     hypotheses: tuple[tuple[Side, int], ...] = ()
     margin: Literal["none", "optional", "required"] = "required"
+    verb: str = "beats"
+    adjective: str = "better"
+    nothing: str = "No gain was shown"
 
     @property
     def sides(self) -> int:
@@ -65,7 +70,7 @@ class Claim:
 
 
 CLAIMS: dict[str, Claim] = {
-    "difference": Claim(words="a difference", margin="none"),
+    "difference": Claim(words="a difference", margin="none", nothing="No difference was shown"),
     "better": Claim(
         words="a gain above the margin",
         caption="one-sided, to show a gain above {margin:g}",
@@ -76,11 +81,17 @@ CLAIMS: dict[str, Claim] = {
         words="a gain, or a loss smaller than the margin",
         caption="one-sided, to show that no loss reaches {margin:g}",
         hypotheses=(("greater", -1),),
+        verb="is not worse than",
+        adjective="not worse",
+        nothing="Non-inferiority was not shown",
     ),
     "equivalent": Claim(
         words="a gain and a loss smaller than the margin",
         caption="two one-sided tests, to show that neither gain nor loss reaches {margin:g}",
         hypotheses=(("greater", -1), ("less", 1)),
+        verb="is equivalent to",
+        adjective="equivalent",
+        nothing="Equivalence was not shown",
     ),
 }
 """Name -> claim."""

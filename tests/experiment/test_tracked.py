@@ -69,6 +69,7 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
     result = run_experiment(load_config("quickstart", [*DIGITS, f"tracking.uri=sqlite:///{tmp_path}/mlflow.db"]))
     client, (parent, *children) = logged(result)
     assert parent.data.tags["rankeval.standing"] == "unguarded"
+    assert parent.data.tags["rankeval.headline"] == result.comparison.headline
     assert "comparison/boosted-trees/nDCG_at_10/difference" in parent.data.metrics
     artifacts = {entry.path for entry in client.list_artifacts(parent.info.run_id)}
     assert artifacts >= {"report.html", "experiment.yaml", "comparison.csv"}

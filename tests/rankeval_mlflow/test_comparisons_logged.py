@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from pathlib import Path
 
 import mlflow
@@ -65,6 +66,18 @@ def test_notes_stand_in_description_and_report_and_all_is_escaped(comparison, cl
     assert "<b>" not in page
     assert "<i>" not in page
     assert "<script" not in page
+
+
+def test_the_headline_is_a_tag_and_stands_in_description_and_report(systems, client, tmp_path):
+    comparison = rk.compare(systems, baseline="bm25", measures="AP")
+    run_id = rkm.log_comparison(comparison).run_id
+    tags = client.get_run(run_id).data.tags
+    assert tags["rankeval.headline"] == comparison.headline
+    assert comparison.headline.split(" [")[0] in tags["mlflow.note.content"].replace("\\", "")
+    page = artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
+    assert all(escape(finding) in page for finding in comparison.findings)
+    rkm.log_comparison(comparison, run_id, name="again")
+    assert client.get_run(run_id).data.tags["rankeval.again.headline"] == comparison.headline
 
 
 def test_all_pairs_are_told_apart(systems, client):

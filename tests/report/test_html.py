@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -20,11 +20,10 @@ from rankeval.report import (
     Candidate,
     ExperimentFacts,
     GuardFacts,
-    headline,
     report_for_evaluation,
     report_for_experiment,
 )
-from rankeval.report.summaries import coverage_sentences, standing
+from rankeval.report.summaries import coverage_sentences, experiment_text, standing
 from rankeval.tracking import LoggedData
 
 EVIL = "<script>alert(1)</script>"
@@ -142,30 +141,24 @@ def test_what_is_not_confirmatory_stands_out():
     guard = GuardFacts(active=True, looks=7, looks_added=1, standing="exploratory")
     changed = facts(comparison=exploratory, guard=guard)
     assert '<p class="note said">exploratory: the result of 7 looks.</p>' in report_for_experiment(changed)
-    assert headline(changed).startswith("Not confirmatory: strong against weak")
+    assert "Not confirmatory: strong against weak" in report_for_experiment(changed)
     assert standing(changed).startswith("EXPLORATORY")
     unguarded = facts(guard=GuardFacts(active=False, reason="It was switched off."))
     assert "<strong>Not guarded.</strong> It was switched off." in report_for_experiment(unguarded)
     assert standing(unguarded).startswith("NOT GUARDED. It was switched off.")
 
 
-def test_the_headline_claims_a_difference_only_where_the_adjusted_p_is_at_most_alpha():
-    clear = facts()
-    assert headline(clear).startswith("strong beats weak by +")
-    table = clear.comparison.table.assign(p_adjusted=0.0500001)
-    unclear = replace(clear, comparison=replace(clear.comparison, table=table))
-    assert headline(unclear).startswith("No difference was shown: strong against weak")
-    table = clear.comparison.table.assign(p_adjusted=0.05, difference=-0.1)
-    worse = replace(clear, comparison=replace(clear.comparison, table=table))
-    assert headline(worse).startswith("strong is worse than weak by -0.1")
-
-
-def test_where_less_is_better_the_lower_mean_beats_the_higher():
+def test_page_and_terminal_say_the_headline_and_the_value_of_the_choice():
     given = facts()
-    for difference, said in ((-0.1, "strong beats weak by -0.1"), (0.1, "strong is worse than weak by +0.1")):
-        table = given.comparison.table.assign(measure="ARP", p_adjusted=0.01, difference=difference)
-        one = replace(given, primary="ARP", comparison=replace(given.comparison, table=table))
-        assert headline(one).startswith(said)
+    several = compare({**given.comparison.evaluations, "third": ranked("third", weight=0.5)}, baseline="weak")
+    said = facts(comparison=several)
+    page, text = report_for_experiment(said), experiment_text(said)
+    headline, choice = several.findings
+    assert headline.startswith("strong beats weak by +")
+    assert "chosen as the best of 2: about +" in choice
+    for finding in several.findings:
+        assert escape(finding) in page
+        assert finding in text
 
 
 def test_coverage_says_what_was_left_out_undefined_and_tied():

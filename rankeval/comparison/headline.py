@@ -1,0 +1,300 @@
+"""The result of a comparison in one to four true sentences; report, command line, notebook and tracker share them.
+
+The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain; if none is shown,
+the largest gain of all. It gives the adjusted interval, which holds for all comparisons of the family at once. So it
+may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankeval._checks import count
+from rankeval.comparison.collections import COLLECTION, TOGETHER
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.render.tables import number, p_value, signed
+from rankeval.significance.claims import CLAIMS
+from rankeval.significance.registry import CORRECTIONS
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the table, as sentences need it. ``low, high`` is the adjusted interval, or else the row's own."""
+
+    system: str
+    baseline: str
+    measure: str
+    difference: float
+    gain: float
+    low: float
+    high: float
+    is_adjusted: bool
+    p: float
+    shown: bool
+    parted: bool
+    n_queries: int
+    n_decided: int
+    detectable: float
+
+    def turned(self) -> _Row:
+        """Return the row with system and baseline exchanged."""
+        return replace(
+            self,
+            system=self.baseline,
+            baseline=self.system,
+            difference=-self.difference,
+            gain=-self.gain,
+            low=-self.high,
+            high=-self.low,
+        )
+
+
+def headline(record: ComparisonRecord) -> str:
+    """Put the result of a comparison into one to four sentences.
+
+    They speak of the primary measure, or else of the first one, and of the rows over all queries if there are slices
+    or several collections.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    rows = _rows(record)
+    if all(math.isnan(row.p) for row in rows):
+        said = [_not_confirmatory(record, rows)]
+    elif not any(row.shown for row in rows):
+        said = _nothing_shown(record, rows)
+    else:
+        said = _pairs_shown(record, rows) if _of_pairs(record, rows) else _shown(record, rows)
+    return " ".join([*said, *_scope(record)])
+
+
+def named_system(record: ComparisonRecord) -> str:
+    """Return the system that the headline names first.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    return _named(record, _rows(record)).system
+
+
+def _named(record: ComparisonRecord, rows: Sequence[_Row]) -> _Row:
+    """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
+    claim, shown = CLAIMS[record.claim], [row for row in rows if row.shown]
+    if not shown and claim.sides == 2:
+        return min(rows, key=lambda row: abs(row.gain))
+    best = max(shown or rows, key=_gain)
+    if shown and best.gain > 0 and _of_pairs(record, rows):
+        return _nearest_beaten(record, [row for row in shown if row.gain > 0])
+    is_worse = bool(shown) and best.gain < 0 and not claim.hypotheses
+    return min(shown, key=_gain) if is_worse else best
+
+
+def _nearest_beaten(record: ComparisonRecord, won: Sequence[_Row]) -> _Row:
+    """Of the system that beats most others, return the win over the best of them."""
+    wins, means = Counter(row.system for row in won), _means(record)
+    best = max(wins, key=lambda name: (wins[name], means[name]))
+    return min((row for row in won if row.system == best), key=_gain)
+
+
+def _rows(record: ComparisonRecord) -> list[_Row]:
+    """Return the rows that the sentences speak of; all pairs are turned so that no gain is negative."""
+    table = record.table
+    facts = table.assign(gain=record.gains, shown=record.shown, parted=record.parted)[_spoken_of(record)]
+    adjusted = ~facts[["ci_low_adjusted", "ci_high_adjusted"]].isna().any(axis=1)
+    rows = [
+        _Row(
+            system=row["system"],
+            baseline=row["baseline"],
+            measure=row["measure"],
+            difference=row["difference"],
+            gain=row["gain"],
+            low=row["ci_low_adjusted" if of_family else "ci_low"],
+            high=row["ci_high_adjusted" if of_family else "ci_high"],
+            is_adjusted=of_family,
+            p=row["p_adjusted"],
+            shown=bool(row["shown"]),
+            parted=bool(row["parted"]),
+            n_queries=int(row["n_queries"]),
+            n_decided=int(row["wins"] + row["losses"]),
+            detectable=row["detectable_difference"],
+        )
+        for row, of_family in zip(facts.to_dict("records"), adjusted, strict=True)
+    ]
+    if record.baseline is None and not CLAIMS[record.claim].hypotheses:
+        return [row.turned() if row.gain < 0 else row for row in rows]
+    return rows
+
+
+def _part(record: ComparisonRecord) -> str | None:
+    """Return the column of collections or slices, which is the first one if there is any."""
+    first = str(record.table.columns[0])
+    return None if first == "measure" else first
+
+
+def _spoken_of(record: ComparisonRecord) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows the sentences speak of: those of the main measure, over all collections and slices."""
+    own = (record.table["measure"] == record.main_measure).to_numpy()
+    part = _part(record)
+    return own if part is None else own & (record.table[part] == TOGETHER).to_numpy()
+
+
+def _not_confirmatory(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
+    row = _named(record, rows)
+    pair = f"{_pair(row)}{_which(record, rows)}"
+    return f"Not confirmatory: {pair}: {_evidence(record, row)}. This difference has no adjusted p-value."
+
+
+def _nothing_shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+    row, elsewhere = _named(record, rows), int(record.shown.sum())
+    # By another measure or in a slice something may have been shown: then it is not said that nothing was.
+    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[record.claim].nothing
+    side = "" if record.alternative == "two-sided" else f" in the direction tested ({record.alternative})"
+    pair = f"{_pair(row)}{_which(record, rows)}"
+    said = [f"{lead}{side}{_margin(record)}: {pair}: {_evidence(record, row)}.", *_parting(row)]
+    if elsewhere:
+        said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
+    return [*said, *_detectable(record, row)]
+
+
+def _shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+    """Name one row, then count the others."""
+    row, claim = _named(record, rows), CLAIMS[record.claim]
+    # Equal means are shown to differ only by a test that is not of the mean.
+    lost = "is worse than" if row.gain < 0 else "differs from"
+    verb = claim.verb if row.gain > 0 or claim.hypotheses else lost
+    joint = " by " if verb in ("beats", "is worse than") else ": "
+    said = [f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{_evidence(record, row)}.", *_parting(row)]
+    if verb == "is worse than" and len(rows) > 1:
+        said.insert(0, f"No system was shown better than {row.baseline}.")
+    return [*said, *_others(record, [one for one in rows if one is not row])]
+
+
+def _pairs_shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+    """Name the system that beats most others, and the nearest of those it beats."""
+    shown, row = [row for row in rows if row.shown], _named(record, rows)
+    pairs = f"{len(shown)} of {len(rows)} pairs were shown to differ."
+    if row.gain == 0:
+        return [*_shown(record, [row]), pairs]
+    n_beaten = sum(one.system == row.system and one.gain > 0 for one in shown)
+    others = len(_means(record)) - 1
+    of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
+    which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
+    verb = CLAIMS[record.claim].verb
+    lead = f"{row.system} {verb} {of_others} other systems: {which} by {_evidence(record, row)}."
+    return [lead, *_parting(row), pairs]
+
+
+def _means(record: ComparisonRecord) -> dict[str, float]:
+    """Return the mean of every system by the main measure, larger for better."""
+    rows = record.table[_spoken_of(record)]
+    direction = float(record.directions[_spoken_of(record)][0])
+    means = dict(zip(rows["baseline"], direction * rows["mean_baseline"], strict=True))
+    return means | dict(zip(rows["system"], direction * rows["mean_system"], strict=True))
+
+
+def _others(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+    """Count the rows besides the one named: shown, shown worse, undecided."""
+    if not rows:
+        return []
+    claim, shown = CLAIMS[record.claim], [row for row in rows if row.shown]
+    loses = [row for row in shown if row.gain < 0 and not claim.hypotheses]
+    equal = [row for row in shown if row.gain == 0 and not claim.hypotheses]
+    n_good = len(shown) - len(loses) - len(equal)
+    counts = [
+        (n_good, f"shown {claim.adjective}"),
+        (len(loses), "shown worse"),
+        (len(equal), "shown to differ, with equal means"),
+        (len(rows) - len(shown), "undecided"),
+    ]
+    thing = "system" if record.baseline is not None else "pair"
+    said = [(n, words) for n, words in counts if n]
+    if len(rows) == 1:
+        return [f"The other {thing} is {said[0][1]}."]
+    if len(said) == 1:
+        return [f"The other {len(rows)} {thing}s are {said[0][1]}."]
+    listed = [f"{n} {'is' if n == 1 else 'are'} {words}" for n, words in said]
+    return [f"Of the other {len(rows)} {thing}s {', '.join(listed[:-1])} and {listed[-1]}."]
+
+
+def _evidence(record: ComparisonRecord, row: _Row) -> str:
+    """Write difference, interval, number of queries and p."""
+    ends = f"{signed(row.low)} to {signed(row.high)}"
+    interval = f"{100 * record.interval_level:g}% interval"
+    if row.is_adjusted or record.n_comparisons == 1:
+        interval = f"{interval} {ends}"
+    elif math.isnan(row.p):
+        interval = f"{interval} of this pair alone {ends}"
+    else:
+        correction = CORRECTIONS.get(record.correction)
+        words = correction.words if correction else record.correction
+        interval = f"{interval} of this pair alone {ends}; none belongs to {words}"
+    said = f"{signed(row.difference)} {row.measure} [{interval}], on {count(row.n_queries, 'query')}"
+    if math.isnan(row.p):
+        return said
+    p = p_value(row.p)
+    uncorrected = record.correction == "none" and record.n_comparisons > 1
+    many = f", not corrected for the {record.n_comparisons} comparisons" if uncorrected else ""
+    return f"{said}, p {p if p.startswith('<') else f'= {p}'}{many}"
+
+
+def _parting(row: _Row) -> list[str]:
+    """Say so if the adjusted p and the adjusted interval do not agree."""
+    return ["Adjusted p and interval part here, and the claim goes by p."] if row.parted else []
+
+
+def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
+    if row.n_decided == 0:
+        return [f"{row.system} and {row.baseline} are equal on every query."]
+    if record.margin or not row.detectable > 0:  # a difference without variance, or one that is not known
+        return []
+    if math.isinf(row.detectable):
+        return ["With so few queries no difference can be shown."]
+    return [f"With this many queries a difference of {number(row.detectable)} would be found four times in five."]
+
+
+def _scope(record: ComparisonRecord) -> list[str]:
+    """Say which of several measures, collections or slices the sentences speak of."""
+    said, part, measures = [], _part(record), record.table["measure"].nunique()
+    if measures > 1 and record.primary is None:
+        said.append(f"{record.main_measure} is the first of {measures} measures.")
+    if part == COLLECTION:
+        said.append(f"This is over all {record.table[part].nunique() - 1} collections together.")
+    elif part is not None:
+        said.append(f"This is over all queries; the table has the slices by {part}.")
+    return said
+
+
+def _of_pairs(record: ComparisonRecord, rows: Sequence[_Row]) -> bool:
+    """Tell whether all pairs of three systems or more were compared for differences."""
+    return record.baseline is None and len(rows) > 1 and not CLAIMS[record.claim].hypotheses
+
+
+def _pair(row: _Row) -> str:
+    return f"{row.system} against {row.baseline}"
+
+
+def _which(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
+    """Say how a row that is not shown was picked among several."""
+    if len(rows) == 1:
+        return ""
+    if CLAIMS[record.claim].sides == 2:
+        return f", the smallest of {len(rows)} differences"
+    return f", the largest of {len(rows)} differences" if _of_pairs(record, rows) else f", the best of {len(rows)}"
+
+
+def _margin(record: ComparisonRecord) -> str:
+    return f" (margin {number(record.margin)})" if record.margin else ""
+
+
+def _gain(row: _Row) -> float:
+    return row.gain

@@ -1,0 +1,399 @@
+"""The headline is true: an oracle reads every sentence back, and holds it against scores and table by plain loops."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankeval.comparison import Comparison, compare
+from rankeval.comparison.headline import named_system
+
+NUMBER = r"[+-]?(?:\d+\.\d{4}|∞)"
+EVIDENCE = (
+    rf"(?P<difference>{NUMBER}) (?P<measure>\S+) \[(?P<level>[\d.]+)% interval(?P<alone> of this pair alone)? "
+    rf"(?P<low>{NUMBER}) to (?P<high>{NUMBER})(?:; none belongs to (?P<correction>[^\]]+))?\], on (?P<n>[\d,]+) quer\w+"
+    r"(?:, p (?P<p>< 0\.0001|= \d\.\d{4})(?:, not corrected for the (?P<uncorrected>\d+) comparisons)?)?"
+)
+MARGIN = r"(?: \(margin (?P<margin>\d\.\d{4})\))?"
+SENTENCES = {
+    "gain": rf"(?P<system>\w+) beats (?P<baseline>\w+){MARGIN} by {EVIDENCE}\.",
+    "loss": rf"(?P<system>\w+) is worse than (?P<baseline>\w+) by {EVIDENCE}\.",
+    "equal means": rf"(?P<system>\w+) differs from (?P<baseline>\w+): {EVIDENCE}\.",
+    "claim": rf"(?P<system>\w+) (?P<verb>is not worse than|is equivalent to) (?P<baseline>\w+){MARGIN}: {EVIDENCE}\.",
+    "of pairs": r"(?P<system>\w+) beats (?:all (?P<all>\d+)|(?P<some>\d+) of the (?P<of>\d+)) other systems: "
+    rf"(?:the nearest of them, )?(?P<baseline>\w+),? by {EVIDENCE}\.",
+    "pairs": r"(?P<shown>\d+) of (?P<pairs>\d+) pairs were shown to differ\.",
+    "nothing": r"(?P<lead>No difference was shown|No gain was shown|Non-inferiority was not shown|"
+    r"Equivalence was not shown|Nothing was shown by \S+)(?: in the direction tested \((?P<side>\w+)\))?"
+    rf"{MARGIN}: (?P<system>\w+) against (?P<baseline>\w+)(?:, the (?P<extreme>best|largest|smallest) of "
+    rf"(?P<many>\d+)(?: differences)?)?: {EVIDENCE}\.",
+    "exploratory": r"Not confirmatory: (?P<system>\w+) against (?P<baseline>\w+)(?:, the "
+    rf"(?P<extreme>best|largest|smallest) of (?P<many>\d+)(?: differences)?)?: {EVIDENCE}\. "
+    r"This difference has no adjusted p-value\.",
+    "none better": r"No system was shown better than (?P<baseline>\w+)\.",
+    "other": r"The other (?:system|pair) is (?P<state>[^.]+)\.",
+    "others alike": r"The other (?P<many>\d+) (?:systems|pairs) are (?P<state>[^.]+)\.",
+    "others": r"Of the other (?P<many>\d+) (?:systems|pairs) (?P<states>[^.]+)\.",
+    "elsewhere": r"In (?P<rows>\d+) rows? of other measures or parts something was shown\.",
+    "detectable": rf"With this many queries a difference of (?P<size>{NUMBER}) would be found four times in five\.",
+    "never": r"With so few queries no difference can be shown\.",
+    "equal": r"(?P<system>\w+) and (?P<baseline>\w+) are equal on every query\.",
+    "parted": r"Adjusted p and interval part here, and the claim goes by p\.",
+    "first": r"(?P<measure>\S+) is the first of (?P<many>\d+) measures\.",
+}
+VERBS = {"not_worse": "is not worse than", "equivalent": "is equivalent to"}
+NOTHING = {
+    "difference": "No difference was shown",
+    "better": "No gain was shown",
+    "not_worse": "Non-inferiority was not shown",
+    "equivalent": "Equivalence was not shown",
+}
+
+
+class Oracle:
+    """What is true of a comparison, worked out row by row from the scores and the p-values."""
+
+    def __init__(self, compared: Comparison, systems: dict[str, pd.DataFrame]) -> None:
+        self.compared, self.systems = compared, systems
+        self.measure = compared.primary or compared.table["measure"].iloc[0]
+        self.sign = -1 if self.measure == "ARP" else 1
+        self.rows = [row for row in compared.table.to_dict("records") if row["measure"] == self.measure]
+        self.directed = compared.claim in ("better", "not_worse")
+        self.all_pairs = compared.baseline is None
+        elsewhere = [row for row in compared.table.to_dict("records") if row["measure"] != self.measure]
+        self.elsewhere = 0 if compared.primary else sum(self.is_shown(row) for row in elsewhere)
+
+    def is_shown(self, row) -> bool:
+        return row["p_adjusted"] <= 0.05
+
+    def gain(self, row) -> float:
+        one, other = (self.systems[row[name]][self.measure] for name in ("system", "baseline"))
+        return float(self.sign * (one - other).mean())
+
+    def shown_gains(self) -> list[float]:
+        return [self.gain(row) for row in self.rows if self.is_shown(row)]
+
+    def check(self, text: str) -> list[str]:
+        """Read every sentence and check it; return the kinds in order."""
+        kinds = []
+        while text:
+            found = {kind: re.match(pattern, text) for kind, pattern in SENTENCES.items()}
+            (kind, match), *more = [(kind, match) for kind, match in found.items() if match]
+            assert not more, text
+            said = match.groupdict()
+            if said.get("difference"):
+                self.check_evidence(said)
+            getattr(self, f"check_{kind.replace(' ', '_')}")(said)
+            kinds.append(kind)
+            text = text[match.end() :].lstrip()
+        return kinds
+
+    def row_of(self, said):
+        """Return the row that is spoken of, and -1 if it is turned about."""
+        for row in self.rows:
+            if (row["system"], row["baseline"]) == (said["system"], said["baseline"]):
+                return row, 1
+            if self.all_pairs and (row["baseline"], row["system"]) == (said["system"], said["baseline"]):
+                return row, -1
+        raise AssertionError(said)
+
+    def check_evidence(self, said):
+        row, turn = self.row_of(said)
+        one, other = (self.systems[said[name]][self.measure] for name in ("system", "baseline"))
+        assert float(said["difference"]) == pytest.approx((one - other).mean(), abs=5.1e-5)
+        assert said["measure"] == self.measure
+        assert int(said["n"]) == len(one)
+        adjusted = not np.isnan(row["ci_low_adjusted"])
+        ends = [row[f"ci_{end}{'_adjusted' if adjusted else ''}"] for end in ("low", "high")]
+        ends = ends if turn == 1 else [-ends[1], -ends[0]]
+        for told, end in zip((said["low"], said["high"]), ends, strict=True):
+            assert float(told.replace("∞", "inf")) == pytest.approx(end, abs=5.1e-5)
+        assert float(said["level"]) == (90 if self.compared.claim == "equivalent" else 95)
+        assert bool(said["alone"]) == (not adjusted and self.compared.n_comparisons > 1)
+        if said["correction"]:
+            assert self.compared.correction in ("bh", "by")
+        if np.isnan(row["p_adjusted"]):
+            assert said["p"] is None
+        elif row["p_adjusted"] < 1e-4:
+            assert said["p"] == "< 0.0001"
+        else:
+            assert float(said["p"].removeprefix("= ")) == pytest.approx(row["p_adjusted"], abs=5.1e-5)
+        bare = self.compared.correction == "none" and self.compared.n_comparisons > 1
+        assert said["uncorrected"] == (str(self.compared.n_comparisons) if bare and said["p"] else None)
+        if said.get("margin"):
+            assert float(said["margin"]) == self.compared.margin
+
+    def check_named(self, said, extreme):
+        row, turn = self.row_of(said)
+        assert self.is_shown(row)
+        assert turn * self.gain(row) == pytest.approx(extreme, abs=1e-12)
+
+    def check_gain(self, said):
+        gains = self.shown_gains()
+        largest = max(map(abs, gains)) if self.all_pairs and not self.directed else max(gains)
+        self.check_named(said, largest)
+        assert largest > 0
+        assert self.compared.claim in ("difference", "better")
+
+    def check_loss(self, said):
+        assert max(self.shown_gains()) < 0
+        self.check_named(said, min(self.shown_gains()))
+
+    def check_equal_means(self, said):
+        self.check_named(said, 0)
+        assert max(self.shown_gains()) == 0
+
+    def check_claim(self, said):
+        assert said["verb"] == VERBS[self.compared.claim]
+        self.check_named(said, max(self.shown_gains()))
+
+    def check_of_pairs(self, said):
+        """Nobody beats more; the one named is the best of those that are beaten."""
+        assert self.all_pairs
+        wins = {name: set() for name in self.systems}
+        for row in filter(self.is_shown, self.rows):
+            pair = (row["system"], row["baseline"]) if self.gain(row) > 0 else (row["baseline"], row["system"])
+            if self.gain(row):
+                wins[pair[0]].add(pair[1])
+        mine, others = wins[said["system"]], len(self.systems) - 1
+        assert len(mine) == max(map(len, wins.values())) == int(said["all"] or said["some"])
+        assert int(said["all"] or said["of"]) == others
+        means = {name: self.sign * frame[self.measure].mean() for name, frame in self.systems.items()}
+        assert said["baseline"] in mine
+        assert means[said["baseline"]] == pytest.approx(max(means[name] for name in mine), abs=1e-12)
+        rivals = [name for name, beaten in wins.items() if len(beaten) == len(mine)]
+        assert means[said["system"]] == pytest.approx(max(means[name] for name in rivals), abs=1e-12)
+
+    def check_pairs(self, said):
+        assert (int(said["shown"]), int(said["pairs"])) == (len(self.shown_gains()), len(self.rows))
+
+    def check_nothing(self, said):
+        assert not self.shown_gains()
+        assert said["lead"] == (
+            f"Nothing was shown by {self.measure}" if self.elsewhere else NOTHING[self.compared.claim]
+        )
+        assert said["side"] == (None if self.compared.alternative == "two-sided" else self.compared.alternative)
+        self.check_extreme(said)
+
+    def check_exploratory(self, said):
+        assert all(np.isnan(row["p_adjusted"]) for row in self.rows)
+        self.check_extreme(said)
+
+    def check_extreme(self, said):
+        row, turn = self.row_of(said)
+        gains = [self.gain(row) for row in self.rows]
+        if self.compared.claim == "equivalent":
+            word, expected = "smallest", min(gains, key=abs)
+        elif self.all_pairs and not self.directed:
+            word, expected = "largest", max(map(abs, gains))
+        else:
+            word, expected = "best", max(gains)
+        assert turn * self.gain(row) == pytest.approx(expected, abs=1e-12)
+        several = len(self.rows) > 1
+        assert (said["extreme"], said["many"]) == ((word, str(len(self.rows))) if several else (None, None))
+
+    def check_none_better(self, said):
+        assert said["baseline"] == self.compared.baseline
+        assert max(self.shown_gains()) < 0
+
+    def states(self) -> dict[str, int]:
+        """Count the rows that are not named, by their state."""
+        gains = self.shown_gains()
+        adjective = {"not_worse": "not worse", "equivalent": "equivalent"}.get(self.compared.claim, "better")
+        if self.compared.claim == "difference":
+            states = {"shown better": sum(gain > 0 for gain in gains), "shown worse": sum(gain < 0 for gain in gains)}
+            states["shown to differ, with equal means"] = len(gains) - sum(states.values())
+            named = "shown better" if states["shown better"] else "shown worse" if states["shown worse"] else None
+        else:
+            states, named = {f"shown {adjective}": len(gains)}, f"shown {adjective}"
+        states["undecided"] = len(self.rows) - len(gains)
+        states[named or "shown to differ, with equal means"] -= 1
+        return {state: n for state, n in states.items() if n}
+
+    def check_other(self, said):
+        assert self.states() == {said["state"]: 1}
+
+    def check_others_alike(self, said):
+        assert self.states() == {said["state"]: int(said["many"])}
+
+    def check_others(self, said):
+        told = {state: int(n) for n, state in re.findall(r"(\d+) (?:is|are) (.+?)(?= and \d|, \d|$)", said["states"])}
+        assert told == self.states()
+        assert sum(told.values()) == int(said["many"])
+
+    def check_elsewhere(self, said):
+        assert int(said["rows"]) == self.elsewhere > 0
+
+    def check_detectable(self, said):
+        row = self.row_named()
+        assert float(said["size"]) == pytest.approx(row["detectable_difference"], abs=5.1e-5)
+        assert not self.shown_gains()
+
+    def check_never(self, said):
+        assert np.isinf(self.row_named()["detectable_difference"])
+
+    def check_equal(self, said):
+        pd.testing.assert_series_equal(
+            *(self.systems[said[name]][self.measure] for name in ("system", "baseline")), check_names=False
+        )
+
+    def row_named(self):
+        named = re.search(r"(\w+) against (\w+)", self.compared.headline)
+        return self.row_of({"system": named[1], "baseline": named[2]})[0]
+
+    def check_parted(self, said):
+        assert self.compared.parted[
+            [row["measure"] == self.measure for row in self.compared.table.to_dict("records")]
+        ].any()
+
+    def check_first(self, said):
+        assert self.compared.primary is None
+        assert said["measure"] == self.compared.table["measure"].iloc[0]
+        assert int(said["many"]) == self.compared.table["measure"].nunique()
+
+
+def random_comparison(seed):
+    """Return a comparison of 2 to 12 systems with settings at random, and its scores."""
+    generator = np.random.default_rng(seed)
+    n, k = int(generator.choice([4, 8, 20, 50, 120])), int(generator.integers(2, 13))
+    measures = [["AP"], ["ARP"], ["AP", "RR"], ["RR", "ARP", "AP"]][generator.integers(4)]
+    hard = generator.normal(0.5, 0.2, n)
+    systems = {}
+    for place in range(k):
+        spread, gain = generator.choice([0.02, 0.1, 0.3]), generator.choice([0.0, 0.0, 0.03, -0.03, 0.1, -0.1])
+        scores = {name: hard + generator.normal(gain, spread, n) for name in measures}
+        systems[f"s{place}"] = pd.DataFrame(scores, index=[f"q{query}" for query in range(n)])
+    if generator.random() < 0.3:  # copies, and now and then nothing else
+        names = list(systems) if generator.random() < 0.3 else ["s1"]
+        systems |= {name: systems["s0"].copy() for name in names}
+    claim = str(generator.choice(["difference"] * 4 + ["better", "not_worse", "equivalent"]))
+    margin = 0.0 if claim == "difference" else float(generator.choice([0.01, 0.05]))
+    sides = ["two-sided"] * 4 + ["greater", "less"] if claim == "difference" else ["two-sided"]
+    compared = compare(
+        systems,
+        baseline=generator.choice(["s0", "s1", None, None]),
+        test=str(generator.choice(["t", "t", "randomization", "wilcoxon", "sign"])),
+        correction=str(generator.choice(["holm", "holm", "max_t", "bonferroni", "bh", "none"])),
+        family=str(generator.choice(["all", "measure"])),
+        alternative=str(generator.choice(sides)),
+        claim=claim,
+        margin=margin if claim != "better" or generator.random() < 0.5 else 0.0,
+        n_resamples=299,
+        rng=seed,
+    )
+    if generator.random() < 0.1:
+        compared = compared.without_adjustment("exploratory: many looks")
+    if generator.random() < 0.2:
+        compared = replace(compared, primary=measures[-1])
+    return compared, systems
+
+
+def test_the_oracle_agrees_with_every_sentence_on_200_random_comparisons():
+    """And every kind of sentence but the rarest was seen."""
+    seen = {}
+    for seed in range(200):
+        compared, systems = random_comparison(seed)
+        oracle = Oracle(compared, systems)
+        for kind in oracle.check(compared.headline):
+            seen.setdefault(kind, seed)
+        if not np.isnan(compared.table["p_adjusted"]).all():
+            anything = bool(oracle.shown_gains() or oracle.elsewhere)
+            assert not (anything and "No difference was shown" in compared.headline), seed
+        assert named_system(compared) in compared.headline
+    assert set(SENTENCES) - set(seen) <= {"equal means", "never"}
+
+
+def noisy_and_steady(seed):
+    """Return a baseline and two systems: the one with the larger mean gain is not shown (p = .34), the other one is."""
+    generator = np.random.default_rng(seed)
+    n = 50
+    base = generator.uniform(0.2, 0.7, n)
+    systems = {}
+    for name, mean, spread in (("noisy", 0.038, 0.28), ("steady", 0.031, 0.05)):
+        drawn = generator.normal(size=n)
+        systems[name] = base + mean + spread * (drawn - drawn.mean()) / drawn.std()
+    return {"base": pd.DataFrame({"AP": base})} | {name: pd.DataFrame({"AP": one}) for name, one in systems.items()}
+
+
+@pytest.mark.parametrize("correction", ["holm", "max_t", "bonferroni", "bh"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_steady_system_is_named_though_the_noisy_one_has_the_larger_mean(seed, correction):
+    compared = compare(noisy_and_steady(seed), baseline="base", correction=correction)
+    assert compared.headline.startswith("steady beats base by +0.0310 AP [95% interval ")
+    assert compared.headline.endswith("The other system is undecided.")
+    assert named_system(compared) == "steady"
+    assert compared.best.system == "noisy"
+
+
+def test_the_interval_is_the_simultaneous_one():
+    compared = compare(noisy_and_steady(0), baseline="base")
+    row = compared.table.set_index("system").loc["steady"]
+    assert f"[95% interval {row.ci_low_adjusted:+.4f} to {row.ci_high_adjusted:+.4f}]" in compared.headline
+    assert row.ci_low_adjusted < row.ci_low
+
+
+def test_where_less_is_better_the_lower_mean_beats_the_higher():
+    systems = {name: frame.rename(columns={"AP": "ARP"}) for name, frame in noisy_and_steady(0).items()}
+    assert compare(systems, baseline="steady", measures=["ARP"]).headline.startswith(
+        "base beats steady by -0.0310 ARP ["
+    )
+    assert compare(systems, baseline="base", measures=["ARP"]).headline.startswith(
+        "No system was shown better than base. steady is worse than base by +0.0310 ARP ["
+    )
+
+
+def test_a_difference_by_another_measure_is_not_denied():
+    systems = {name: frame.assign(RR=frame["AP"]) for name, frame in noisy_and_steady(0).items() if name != "noisy"}
+    generator = np.random.default_rng(0)
+    systems["steady"]["AP"] = systems["base"]["AP"] + generator.normal(0, 0.1, 50)
+    compared = compare(systems, baseline="base")
+    assert compared.headline.startswith("Nothing was shown by AP: steady against base: ")
+    assert "In 1 row of other measures or parts something was shown." in compared.headline
+    decided = replace(compared, primary="AP")
+    assert decided.headline.startswith("No difference was shown: steady against base: ")
+
+
+def test_a_test_that_is_not_of_the_mean_may_show_equal_means_to_differ():
+    """The sign test: 19 small wins and one great loss."""
+    base = pd.DataFrame({"AP": np.zeros(20)})
+    system = pd.DataFrame({"AP": np.array([1.0] * 19 + [-19.0])})
+    compared = compare({"base": base, "system": system}, baseline="base", test="sign")
+    assert compared.headline.startswith("system differs from base: 0.0000 AP [")
+    assert Oracle(compared, {"base": base, "system": system}).check(compared.headline)[0] == "equal means"
+
+
+def test_systems_without_any_difference_are_said_to_be_equal():
+    base = pd.DataFrame({"AP": np.linspace(0, 1, 20)})
+    compared = compare({"base": base, "copy": base.copy()}, baseline="base")
+    assert compared.headline == (
+        "No difference was shown: copy against base: 0.0000 AP [95% interval 0.0000 to 0.0000], on 20 queries, "
+        "p = 1.0000. copy and base are equal on every query."
+    )
+
+
+def test_a_single_candidate_has_no_counts_and_several_have_the_value_of_the_choice():
+    systems = noisy_and_steady(0)
+    several = compare(systems, baseline="base").findings
+    assert several[1].startswith("noisy against base, chosen as the best of 2: about +0.0")
+    del systems["noisy"]
+    assert len(compare(systems, baseline="base").findings) == 1
+
+
+def test_a_saved_comparison_says_the_same():
+    compared = compare(noisy_and_steady(0), baseline="base")
+    assert Comparison.from_json(compared.to_json()).findings == compared.findings
+    stripped = replace(compared, evaluations={})
+    assert stripped.findings == (compared.headline,)
+
+
+def test_a_notebook_shows_the_findings_escaped():
+    systems = noisy_and_steady(0)
+    systems["<i>"] = systems.pop("steady")
+    html = compare(systems, baseline="base")._repr_html_()
+    assert html.startswith("<p>&lt;i&gt; beats base by +0.0310 AP")
+    assert "<p>noisy against base, chosen as the best of 2: about" in html
+    assert "<i>" not in html
