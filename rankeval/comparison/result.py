@@ -368,13 +368,14 @@ class Comparison(ComparisonRecord):
         The ranges hold for all systems of a family at once: if no pair is shown wrongly, of which the chance is at most
         alpha or near it (the error rates of test and correction say how near), each true rank lies in its range.
         ``share_first`` describes the sample. It is no probability of being the best: of equal systems, the one that led
-        by chance may have a share near 1. It is nan if there are no scores by query: after `from_json`, and for folds.
+        by chance may have a share near 1. It is nan if there are no scores by query (after `from_json`, and for folds),
+        and for comparisons over several collections or slices, whose ranks have their column first.
 
         Raises
         ------
         InvalidInput
-            If there is a baseline, the comparison is one-sided, or its correction does not control the chance of any
-            false claim.
+            If there is a baseline, the claim is not a two-sided difference, or the correction does not control the
+            chance of any false claim.
 
         Examples
         --------
