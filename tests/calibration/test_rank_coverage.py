@@ -8,6 +8,7 @@ groups of tied systems; above .998 for systems that all differ.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -27,9 +28,11 @@ TRUTHS = {
 }
 
 
-def quantile(share, mean, spread):
-    size, grid = mean * (1 - mean) / spread**2 - 1, np.linspace(0, 1, 4001)
-    return np.interp(share, grid, special.betaincinv(mean * size, (1 - mean) * size, grid))
+@cache
+def quantiles(mean, spread):
+    """Return shares and the quantiles of a Beta distribution there: looked up once, since the inverse is slow."""
+    size, shares = mean * (1 - mean) / spread**2 - 1, np.linspace(0, 1, 4001)
+    return shares, special.betaincinv(mean * size, (1 - mean) * size, shares)
 
 
 def scores_of(world, truth, n, generator):
@@ -37,7 +40,9 @@ def scores_of(world, truth, n, generator):
     mean, *spreads = SPREADS[world]
     common = generator.standard_normal((n, 1))
     share = special.ndtr(np.sqrt(0.7) * common + np.sqrt(0.3) * generator.standard_normal((n, len(truth))))
-    return np.column_stack([quantile(share[:, j], mean, spreads[j % 2]) for j in range(len(truth))]) + truth
+    return (
+        np.column_stack([np.interp(share[:, j], *quantiles(mean, spreads[j % 2])) for j in range(len(truth))]) + truth
+    )
 
 
 def holds_all(p, d, pairs, truth):
