@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +24,7 @@ from rankeval.significance.effects import (
     superiority,
 )
 from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.power import detectable_difference, topics_needed
+from rankeval.significance.power import detectable_difference, paired_power, topics_needed
 
 CASES = [(0.05, 0.15, 73), (0.05, 0.20, 128), (0.03, 0.15, 199), (0.02, 0.15, 444), (0.10, 0.20, 34)]
 
@@ -53,6 +55,35 @@ def test_power_equals_statsmodels(effect, alpha, power):
         assert np.isnan(reached[0]) or reached[0] >= power - 1e-4
         assert n == 2 or np.isnan(reached[1]) or reached[1] < power + 1e-9
         assert detectable_difference(n, 1.0, alpha, power, alternative=ours) <= effect * (1 + 1e-9)
+
+
+@given(
+    effect=st.floats(-2, 2),
+    n=st.integers(2, 400),
+    alpha=st.sampled_from([0.001, 0.01, 0.05]),
+    sides=st.sampled_from([("two-sided", "two-sided"), ("greater", "larger"), ("less", "smaller")]),
+)
+def test_paired_power_equals_statsmodels(effect, n, alpha, sides):
+    """In each direction, effects against the alternative too."""
+    with warnings.catch_warnings(action="ignore"):
+        expected = TTestPower().power(effect, n, alpha, alternative=sides[1])
+    found = paired_power(effect * 0.2, 0.2, n, alpha, alternative=sides[0])
+    assert 0 <= found <= 1
+    assert np.isnan(expected) or abs(found - expected) < 1e-6
+
+
+def test_paired_power_without_variance_is_that_of_the_sign_flips():
+    """A constant gain on five queries has p = 1/32, on four 1/16; no gain is never shown."""
+    assert paired_power(0.1, 0.0, 5, alternative="greater") == 1
+    assert paired_power(0.1, 0.0, 4, alternative="greater") == 0
+    assert paired_power(0.0, 0.0, 50, alternative="greater") == paired_power(0.1, 0.0, 50, alternative="less") == 0
+    assert paired_power(1e6, 0.1, 50) == paired_power(-1e6, 0.1, 50) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"sd": -1}, {"n": 1}, {"alpha": 0}, {"alternative": "more"}, {"difference": np.nan}])
+def test_paired_power_refuses_what_is_no_test(wrong):
+    with pytest.raises(InvalidInput):
+        paired_power(**({"difference": 0.1, "sd": 0.1, "n": 10} | wrong))
 
 
 def test_detectable_difference_of_huge_families_on_two_queries():
