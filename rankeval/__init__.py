@@ -71,7 +71,7 @@ _HOMES = {
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_SUBMODULES = {"curves": "analysis.curves", "datasets": "datasets", "errors": "errors"}
+_SUBMODULES = {"curves": "analysis.curves", "datasets": "datasets", "errors": "errors", "testing": "testing"}
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
 

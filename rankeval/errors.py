@@ -48,6 +48,10 @@ class ConfigError(InvalidInput):
     """An experiment file cannot be run: names the key, the value and a remedy."""
 
 
+class CheckFailed(RankevalError, AssertionError):
+    """An assertion of ``rankeval.testing`` does not hold: the message has the numbers and the worst queries."""
+
+
 class LedgerError(RankevalError, RuntimeError):
     """The guard's ledger cannot be reached, was altered, or lacks the entry asked for."""
 

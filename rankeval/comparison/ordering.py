@@ -19,10 +19,10 @@ import pandas as pd
 
 from rankeval._registry import chosen
 from rankeval.comparison.agreement import OrderAgreement, compared_orders
+from rankeval.comparison.collections import parts_of, refuse_unlike_collections
 from rankeval.comparison.comparing import compare
-from rankeval.comparison.scores import Scores, shared_scores
+from rankeval.comparison.scores import Scores, check_number_of_systems, shared_scores
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Rng
@@ -171,8 +171,10 @@ def _means(systems: Any, measures: Measures | None, missing: str) -> tuple[pd.Da
     frame = to_pandas() if callable(to_pandas) else systems
     if isinstance(frame, pd.DataFrame):
         return _given_means(frame, measures), []
-    if isinstance(systems, Mapping) and any(_has_collections(each) for each in systems.values()):
-        return _means_on_collections(systems, measures, missing)
+    check_number_of_systems(systems)
+    by_collection = {str(name): parts_of(scores) for name, scores in systems.items()}
+    if any(parts is not None for parts in by_collection.values()):
+        return _means_on_collections(by_collection, measures, missing)
     shared = shared_scores(systems, measures, missing=missing)
     return pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures), shared.notes
 
@@ -193,28 +195,19 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
     return means.astype(np.float64)
 
 
-def _has_collections(value: Any) -> bool:
-    """Say whether a value maps collections to scores: ``{qid: {measure: score}}`` are scores themselves."""
-    return isinstance(value, Mapping) and any(
-        isinstance(scores, Evaluation)
-        or hasattr(scores, "columns")
-        or (isinstance(scores, Mapping) and any(isinstance(row, Mapping) for row in scores.values()))
-        for scores in value.values()
-    )
-
-
 def _means_on_collections(
-    systems: Mapping[str, Any], measures: Measures | None, missing: str
+    systems: Mapping[str, Mapping[str, Scores] | None], measures: Measures | None, missing: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    for name, each in systems.items():
-        if not _has_collections(each):
-            raise InvalidInput(
-                f"system {name!r} has no scores by collection, and others have; give each as {{collection: scores}}"
-            )
-    collections = list(dict.fromkeys(str(collection) for each in systems.values() for collection in each))
+    given = {name: parts for name, parts in systems.items() if parts is not None}
+    if plain := [name for name in systems if name not in given]:
+        raise InvalidInput(
+            f"system {plain[0]!r} has no scores by collection, and others have; give each as {{collection: scores}}"
+        )
+    refuse_unlike_collections(given)
+    collections = list(dict.fromkeys(str(collection) for each in given.values() for collection in each))
     orders, notes = {}, []
     for collection in collections:
-        part = {str(name): each[collection] for name, each in systems.items() if collection in each}
+        part = {name: each[collection] for name, each in given.items() if collection in each}
         if len(part) < 2:
             raise InvalidInput(f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out")
         shared = shared_scores(part, measures, missing=missing)
@@ -228,4 +221,4 @@ def _means_on_collections(
         axis=1,
         names=["measure", "collection"],
     )
-    return means.reindex([str(name) for name in systems]), notes
+    return means.reindex(list(given)), notes

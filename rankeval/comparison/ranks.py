@@ -37,14 +37,20 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
         A comparison that says nothing on all pairs at once; the message has the reason.
     """
     _refuse_other_comparisons(record)
-    scores = _scores(record)
-    parts = [_of_measure(record, measure, scores.get(measure)) for measure in record.table["measure"].unique()]
-    return pd.concat(parts, ignore_index=True)
+    leading = list(record.table.columns[: record.table.columns.get_loc("measure")])  # a collection or a slice
+    scores = {} if leading else _scores(record)
+    settings = Settings(n_resamples=record.n_resamples, rng=record.rng)
+    table = record.table.assign(gain=record.gains, shown=record.shown)
+    parts = []
+    for _, rows in table.groupby([*leading, "measure"], sort=False):
+        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), settings)
+        parts.append(part.assign(**rows[leading].iloc[0]))
+    return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
 
 
-def _of_measure(record: ComparisonRecord, measure: str, scores: Floats | None) -> pd.DataFrame:
-    rows = record.table["measure"] == measure
-    table = record.table[rows].assign(gain=record.gains, shown=record.shown)
+def _ranks_of(table: pd.DataFrame, scores: Floats | None, settings: Settings) -> pd.DataFrame:
+    """Rank the systems of some rows: all pairs by one measure, over the same queries."""
+    measure = str(table["measure"].iloc[0])
     means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
     means = means[~means.index.duplicated()]  # in the order in which the systems were given
     direction = 1.0 if greater_is_better(measure) else -1.0
@@ -57,11 +63,8 @@ def _of_measure(record: ComparisonRecord, measure: str, scores: Floats | None) -
             "rank": competition_ranks(direction * means.to_numpy()),
             "rank_low": low,
             "rank_high": high,
-            "share_first": np.nan
-            if scores is None
-            else shares_first(direction * scores, Settings(n_resamples=record.n_resamples, rng=record.rng)),
-        },
-        columns=RANK_COLUMNS,
+            "share_first": np.nan if scores is None else shares_first(direction * scores, settings),
+        }
     )
     return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
 
@@ -91,9 +94,10 @@ def _refuse_other_comparisons(record: ComparisonRecord) -> None:
             f"ranks follow from all pairs, and these are comparisons with {record.baseline!r} only: they say nothing "
             "on how the others rank among each other. Compare without baseline=, or call rankeval.rank_intervals"
         )
-    if record.alternative != "two-sided":
+    if record.alternative != "two-sided" or record.claim != "difference":
         raise InvalidInput(
-            f"ranks need both directions of each pair, found alternative={record.alternative!r}; compare two-sided"
+            f"ranks need both directions of each pair, found claim={record.claim!r} and "
+            f'alternative={record.alternative!r}; compare with claim="difference" and alternative="two-sided"'
         )
     correction = CORRECTIONS[chosen("correction", record.correction, CORRECTIONS)]
     if not correction.familywise:
@@ -102,7 +106,7 @@ def _refuse_other_comparisons(record: ComparisonRecord) -> None:
             f"ranks hold for all systems at once only if the chance of any false claim is controlled, and "
             f"{record.correction!r} does not; compare with correction= one of {able}"
         )
-    if record.table["p_adjusted"].isna().any():
+    if record.table["p_adjusted"].isna().all():
         raise InvalidInput(
             "ranks follow from adjusted p-values, and this comparison has none: a note of it says why; compare on "
             "queries that were not looked at before"

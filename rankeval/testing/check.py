@@ -1,0 +1,168 @@
+"""What a check found: a row of numbers per measure, and the words for them."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+
+from rankeval._checks import count
+from rankeval.render.tables import Table, number, p_value, signed
+from rankeval.significance.power import topics_needed
+from rankeval.significance.registry import TESTS
+
+Claim = Literal["no regression", "not worse"]
+
+CHECKS: deque[Mapping[str, str]] = deque(maxlen=1000)
+"""What was checked in this process, the latest last: measure, queries, gain, interval and verdict, in words."""
+
+RELIABLE = 0.8
+"""A check of non-inferiority that an equal system passes less often than this gets advice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The numbers of one call of `assert_no_regression` or `assert_not_worse`.
+
+    Attributes
+    ----------
+    claim : {"no regression", "not worse"}
+        Which of the two.
+    table : DataFrame of shape (n_measures, 12)
+        A row per measure. Columns: measure, n_queries, baseline and candidate (means), gain (of the candidate; positive
+        is better, also for measures by which less is better), ci_low and ci_high (the two one-sided limits of the gain,
+        each at the level 1 - alpha), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
+        by Holm for a loss by several measures), sd (of the differences), rate, and passed. The rate of "no
+        regression" is the true loss that the check finds in 80 of 100 data sets, the rate of "not worse" is the chance
+        that a candidate with the baseline's mean passes.
+    test : str
+        Name of the test.
+    alpha : float
+        Its one-sided level.
+    worst : mapping of str to str
+        Measure that failed -> table of the queries that lost most.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    claim: Claim
+    table: pd.DataFrame
+    test: str
+    alpha: float
+    worst: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check passes by every measure."""
+        return bool(self.table["passed"].all())
+
+    @property
+    def verdicts(self) -> list[str]:
+        """One sentence per measure, in the order of the table."""
+        return [self._verdict(row) for row in self._records()]
+
+    def failure(self) -> str:
+        """Return the message of a failing check: verdicts, numbers, and the worst queries by each failing measure."""
+        failed = [f"{row['measure']}: {self._verdict(row)}" for row in self._records() if not row["passed"]]
+        return "\n\n".join(["; ".join(failed), str(self), *self.worst.values()])
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return measure, queries, gain, interval and verdict of each measure, in words."""
+        return [
+            {
+                "measure": str(row["measure"]),
+                "queries": f"{row['n_queries']:,}",
+                "gain": signed(row["gain"]),
+                "interval": _interval(row["ci_low"], row["ci_high"]),
+                "verdict": self._verdict(row) + self._aside(row["rate"]),
+            }
+            for row in self._records()
+        ]
+
+    def __str__(self) -> str:
+        return self._laid_out().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._laid_out().to_html()
+
+    def _records(self) -> list[dict[Hashable, Any]]:
+        return self.table.to_dict("records")
+
+    def _verdict(self, row: Mapping[Hashable, Any]) -> str:
+        margin = row["margin"]
+        beyond = f" of more than {margin:g}" if margin else ""
+        return _VERDICTS[self.claim, bool(row["passed"])].format(margin=f"{margin:g}", beyond=beyond)
+
+    def _aside(self, rate: float) -> str:
+        if self.claim == "not worse":
+            return f" (an equal system passes {_percent(rate)} of the time)"
+        return "" if math.isnan(rate) else f" (one of {number(rate)} would be, 80 % of the time)"
+
+    def _laid_out(self) -> Table:
+        rate, t = _RATES[self.claim], self.table
+        columns = {
+            **{name: t[name] for name in ("measure", "baseline", "candidate", "gain")},
+            f"{100 * (1 - 2 * self.alpha):g} % interval": list(map(_interval, t["ci_low"], t["ci_high"])),
+            "margin": t["margin"],
+            "p": t["p_value"],
+            rate: t["rate"],
+        }
+        words = TESTS[self.test].words
+        queries = count(int(t["n_queries"].iloc[0]), "query")
+        return Table(
+            pd.DataFrame(columns),
+            formats={
+                "gain": signed,
+                "margin": "g",
+                "p": p_value,
+                rate: _percent if self.claim == "not worse" else number,
+            },
+            caption=f"{words[0].upper()}{words[1:]}, one-sided, over {queries}, alpha {self.alpha:g}",
+            notes=(_MEANINGS[self.claim], *self._advice(), *self.notes),
+        )
+
+    def _advice(self) -> list[str]:
+        """Say how many queries are needed if an equal system fails too often."""
+        if self.claim == "no regression":
+            return []
+        return [
+            f"{row['measure']}: an equal system passes only {_percent(row['rate'])} of the time; for 80 % take "
+            f"{topics_needed(row['margin'], row['sd'], self.alpha, RELIABLE, alternative='greater'):,} queries or a "
+            "wider margin"
+            for row in self._records()
+            if row["rate"] < RELIABLE and row["sd"] > 0
+        ]
+
+
+def record(check: Check) -> None:
+    """Keep what a check found in `CHECKS`."""
+    CHECKS.extend(check.rows())
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{signed(low)}, {signed(high)}]"
+
+
+def _percent(share: float) -> str:
+    """Write a share in percent, never 100 for less."""
+    return "> 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
+
+
+_RATES = {"no regression": "loss found", "not worse": "equal passes"}
+_VERDICTS = {
+    ("no regression", True): "no loss{beyond} is shown",
+    ("no regression", False): "a loss{beyond} is shown",
+    ("not worse", True): "a loss of {margin} is ruled out",
+    ("not worse", False): "a loss of {margin} is not ruled out",
+}
+_MEANINGS = {
+    "no regression": "fails if p, for a loss beyond the margin, is at most alpha; loss found: the true loss that fails "
+    "80 % of the time",
+    "not worse": "fails if p, for a loss smaller than the margin, is above alpha; equal passes: how often a candidate "
+    "with the baseline's true mean passes",
+}

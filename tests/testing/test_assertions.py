@@ -1,0 +1,252 @@
+"""A release is stopped by a loss that is shown, or let through by one that is ruled out; the numbers are compare's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import rankeval as rk
+from rankeval.errors import CheckFailed, ConventionMismatch, InvalidInput, QueryIdError, UnknownName
+from rankeval.testing import CHECKS, assert_no_regression, assert_not_worse
+
+
+def frames(gain=0.0, n=200, sd=0.2, seed=0, measure="nDCG@10"):
+    """Return a baseline, and a candidate whose differences have this mean and deviation in truth."""
+    rng = np.random.default_rng(seed)
+    index = [f"q{place}" for place in range(n)]
+    baseline = pd.DataFrame({measure: rng.normal(0.5, 0.2, n)}, index=index)
+    return baseline + rng.normal(gain, sd, (n, 1)), baseline
+
+
+def says(assertion, *args, **options):
+    """Return the message with which an assertion fails."""
+    with pytest.raises(CheckFailed) as failed:
+        assertion(*args, **options)
+    return str(failed.value)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("gain", [-0.06, -0.02, 0.03])
+def test_the_numbers_are_those_of_scipys_one_sided_t_tests(gain, seed):
+    """P-values of both claims, and the interval of level 1 - 2 alpha."""
+    candidate, baseline = frames(gain, 60, seed=seed)
+    d = (candidate - baseline)["nDCG@10"]
+    low, high = stats.ttest_1samp(d, 0).confidence_interval(0.9)
+    p_loss = stats.ttest_1samp(d, -0.01, alternative="less").pvalue
+    p_rest = stats.ttest_1samp(d, -0.05, alternative="greater").pvalue
+    for assertion, margin, p, fails in (
+        (assert_no_regression, 0.01, p_loss, p_loss <= 0.05),
+        (assert_not_worse, 0.05, p_rest, p_rest > 0.05),
+    ):
+        if fails:
+            said = says(assertion, candidate, baseline, margin=margin)
+            assert (f"{p:.4f}" if p >= 0.0001 else "< 0.0001") in said
+            assert f"[{low:+.4f}, {high:+.4f}]" in said
+        else:
+            row = assertion(candidate, baseline, margin=margin).table.iloc[0]
+            found = row[["ci_low", "ci_high", "p_value", "gain", "sd"]].astype(float)
+            np.testing.assert_allclose(found, [low, high, p, d.mean(), d.std()], rtol=1e-9)
+
+
+def test_a_loss_that_is_shown_fails_with_the_numbers_and_the_worst_queries():
+    candidate, baseline = frames(-0.1)
+    message = says(assert_no_regression, candidate, baseline, margin=0.005)
+    assert message.startswith("nDCG@10: a loss of more than 0.005 is shown\n")
+    assert "Paired t test, one-sided, over 200 queries, alpha 0.05" in message
+    assert "90 % interval" in message
+    table = message.partition("the greatest losses:\n")[2].splitlines()[2:]
+    d = (candidate - baseline)["nDCG@10"].sort_values()
+    assert [line.split()[0] for line in table] == d.index[:10].tolist()
+    assert [line.split()[3] for line in table] == [f"{value:+.4f}" for value in d.iloc[:10]]
+    worse = int((d < 0).sum())
+    assert f"worse on {worse} of 200 queries, equal on 0, better on {200 - worse}" in message
+
+
+def test_non_inferiority_that_is_not_shown_says_how_often_an_equal_system_passes():
+    """On 20 queries an equal system rarely passes: the message has its chance, and the queries that are needed."""
+    candidate, baseline = frames(0.0, 20, seed=3)
+    message = says(assert_not_worse, candidate, baseline, margin=0.05)
+    d = (candidate - baseline)["nDCG@10"]
+    rng = np.random.default_rng(5)
+    equal = rng.normal(0, d.std(), (20_000, 20))
+    passes = (stats.ttest_1samp(equal, -0.05, axis=1, alternative="greater").pvalue <= 0.05).mean()
+    assert message.startswith("nDCG@10: a loss of 0.05 is not ruled out\n")
+    said = int(message.partition("an equal system passes only ")[2].split()[0])
+    assert abs(said - 100 * passes) < 1.5
+    needed = rk.topics_needed(0.05, d.std(), alternative="greater")
+    assert f"for 80 % take {needed} queries or a wider margin" in message
+
+
+def test_the_loss_found_is_the_one_that_fails_in_80_of_100_data_sets():
+    candidate, baseline = frames(0.05)
+    row = assert_no_regression(candidate, baseline, margin=0.01).table.iloc[0]
+    rng = np.random.default_rng(5)
+    losing = rng.normal(-row["rate"], row["sd"], (10_000, 200))
+    fails = (stats.ttest_1samp(losing, -0.01, axis=1, alternative="less").pvalue <= 0.05).mean()
+    assert abs(fails - 0.8) < 0.015
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "ARP"])
+def test_a_loss_is_one_in_the_direction_of_the_measure(measure):
+    """By ARP less is better: the same numbers, turned over, give the same check."""
+    sign = -1 if measure == "ARP" else 1
+    candidate, baseline = (sign * frame for frame in frames(-0.1, measure=measure))
+    plain = says(assert_no_regression, *(frame.set_axis(["x"], axis=1) for frame in frames(-0.1, measure=measure)))
+    message = says(assert_no_regression, candidate, baseline)
+    assert [line.split()[0] for line in message.splitlines()[-10:]] == [
+        line.split()[0] for line in plain.splitlines()[-10:]
+    ]
+    table = assert_no_regression(baseline, candidate).table
+    assert table["gain"][0] > 0
+    assert table["ci_low"][0] < table["gain"][0] < table["ci_high"][0]
+    assert ("less is better" in message) == (measure == "ARP")
+
+
+def test_several_measures_share_alpha_for_a_loss_and_each_must_be_ruled_out():
+    """Holm for losses, since any false alarm stops a release; none for non-inferiority, which all must show."""
+    rng = np.random.default_rng(0)
+    baseline = pd.DataFrame(rng.normal(0.5, 0.2, (50, 2)), columns=["nDCG@10", "AP"])
+    candidate = baseline + rng.normal(0, 0.2, (50, 2))
+    d = (candidate - baseline).to_numpy()
+    d = d - d.mean(axis=0) - 1.8 * d.std(axis=0, ddof=1) / np.sqrt(50)  # p = .039 one-sided: a loss, if it were alone
+    candidate = baseline + d
+    for measure in ("nDCG@10", "AP"):
+        assert "a loss is shown" in says(assert_no_regression, candidate, baseline, measure=measure)
+    both = assert_no_regression(candidate, baseline, measure=["nDCG@10", "AP"])
+    assert both.table["p_value"].between(0.05, 0.1).all()
+    assert (both.table["ci_high"] > 0).all()  # the interval agrees with the corrected p
+    alone = assert_not_worse(candidate, baseline, measure="AP", margin=0.15).table["p_value"][0]
+    together = assert_not_worse(candidate, baseline, measure=["nDCG@10", "AP"], margin=0.15).table
+    np.testing.assert_allclose(together["p_value"][1], alone, rtol=1e-9)
+    assert not [
+        note for note in assert_not_worse(candidate, baseline, measure="AP", margin=0.15).notes if "correct" in note
+    ]
+
+
+def test_one_failing_measure_fails_and_only_its_queries_are_listed():
+    candidate, baseline = (frame.assign(AP=0.5) for frame in frames(-0.1))
+    message = says(assert_not_worse, candidate, baseline, measure=["nDCG@10", "AP"], margin=0.05)
+    assert message.startswith("nDCG@10: a loss of 0.05 is not ruled out\n")
+    assert "by nDCG@10 the candidate is worse" in message
+    assert "by AP the candidate" not in message
+
+
+def test_the_measure_may_be_left_out_if_there_is_one():
+    candidate, baseline = frames(0.0)
+    assert assert_no_regression(candidate, baseline).table["measure"].tolist() == ["nDCG@10"]
+    assert assert_no_regression(candidate, baseline, measure="ndcg_cut_10").passed
+    two = candidate.assign(AP=0.1)
+    assert assert_no_regression(two, baseline).table["measure"].tolist() == ["nDCG@10"]
+    with pytest.raises(InvalidInput, match=r"measure= is needed.*nDCG@10, AP"):
+        assert_no_regression(two, baseline.assign(AP=0.1))
+    with pytest.raises(InvalidInput, match="share no measure: candidate has nDCG@10; baseline has x"):
+        assert_no_regression(candidate, baseline.set_axis(["x"], axis=1))
+    with pytest.raises(UnknownName, match="of both candidate and baseline"):
+        assert_no_regression(two, baseline, measure="AP")
+
+
+def evaluation(seed, **rules):
+    rng = np.random.default_rng(seed)
+    labels = np.random.default_rng(9).integers(0, 3, 400)
+    return rk.evaluate(labels, rng.integers(0, 5, 400), qid=np.arange(400) // 10, measures="AP", **rules)
+
+
+def test_evaluations_and_saved_ones_and_frames_give_the_same(tmp_path):
+    candidate, baseline = evaluation(1), evaluation(2)
+    baseline.save(tmp_path / "old.parquet")
+    expected = str(assert_not_worse(candidate, baseline, margin=0.3))
+    assert str(assert_not_worse(candidate, tmp_path / "old.parquet", margin=0.3)) == expected
+    assert str(assert_not_worse(candidate, str(tmp_path / "old.parquet"), margin=0.3)) == expected
+    assert str(assert_not_worse(candidate.per_query, baseline.per_query, margin=0.3)) == expected
+    with pytest.raises(InvalidInput, match="there is no file"):
+        assert_not_worse(candidate, tmp_path / "new.parquet", margin=0.3)
+
+
+def test_what_cannot_be_compared_is_refused_and_not_failed():
+    """An error of use is no AssertionError: it says what to mend in the test."""
+    with pytest.raises(ConventionMismatch, match="'candidate' and 'baseline' must not be compared: ties is"):
+        assert_no_regression(evaluation(1, ties="best"), evaluation(2))
+    candidate, baseline = frames()
+    with pytest.raises(QueryIdError, match="'candidate' lacks 1 of 200 queries"):
+        assert_no_regression(candidate.iloc[1:], baseline)
+    assert assert_no_regression(candidate.iloc[1:], baseline, missing="skip").table["n_queries"][0] == 199
+    with pytest.raises(InvalidInput, match=r"margin is -0\.1; expected a loss .* 0 or more"):
+        assert_no_regression(candidate, baseline, margin=-0.1)
+    with pytest.raises(InvalidInput, match=r"margin is 0; .* greater than 0: nothing shows equality"):
+        assert_not_worse(candidate, baseline, margin=0)
+    for alpha in (0, 0.5, 1, True):
+        with pytest.raises(InvalidInput, match="alpha is"):
+            assert_no_regression(candidate, baseline, alpha=alpha)
+    with pytest.raises(UnknownName, match="test"):
+        assert_no_regression(candidate, baseline, test="T")
+
+
+def test_a_candidate_that_is_the_baseline_passes_both():
+    """Identical runs have no variance: no loss is shown, and any is ruled out."""
+    _, baseline = frames()
+    assert np.isnan(assert_no_regression(baseline, baseline).table["rate"][0])  # no loss can be named that is found
+    check = assert_not_worse(baseline, baseline, margin=1e-6)
+    assert check.table["rate"][0] == 1
+    assert "100 %" in str(check)
+
+
+def test_no_worst_query_is_listed_that_did_not_lose():
+    """Three queries are too few to rule out a loss though none lost."""
+    baseline = pd.DataFrame({"AP": [0.1, 0.2, 0.3]}, index=["a", "b", "c"])
+    message = says(assert_not_worse, baseline + np.array([[0.0], [0.5], [0.1]]), baseline, margin=0.05)
+    assert message.endswith("the candidate is worse on 0 of 3 queries, equal on 1, better on 2")
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap", "wilcoxon", "sign"])
+def test_other_tests_are_named_and_seeded(test):
+    candidate, baseline = frames(-0.2, 60)
+    first, again = (says(assert_no_regression, candidate, baseline, test=test, n_resamples=999) for _ in range(2))
+    assert first == again
+    assert rk.significance.registry.TESTS[test].words.lower() in first.lower()
+
+
+def test_hostile_ids_stay_in_their_row():
+    baseline = pd.DataFrame({"AP": np.full(6, 0.5)}, index=["a\nb", "c" * 500, "\x1b[31m", "d", "e", "f"])
+    message = says(assert_no_regression, baseline - np.array([[0.1, 0.2] * 3]).T, baseline)
+    assert len(message.splitlines()[-1]) < 140
+    assert "\x1b" not in message
+    assert r"'a\nb'" in message
+
+
+def test_checks_are_kept_for_the_summary():
+    CHECKS.clear()
+    candidate, baseline = frames(0.05)
+    assert_no_regression(candidate, baseline)
+    row = CHECKS.pop()
+    assert row["verdict"].startswith("no loss is shown (one of 0.0")
+    assert row["queries"] == "200"
+    assert set(row) == {"measure", "queries", "gain", "interval", "verdict"}
+    assert all(isinstance(value, str) for value in row.values())
+
+
+@pytest.mark.parametrize(("gain", "outcome", "least"), [(0.0, True, 92), (-0.1, False, 95)])
+def test_the_rates_that_are_promised(gain, outcome, least):
+    """N = 200, sd .20, fixed seeds: an equal ranker passes both checks, one worse by .10 fails both."""
+
+    def passes(assertion, *systems, **options):
+        try:
+            return assertion(*systems, **options).passed
+        except CheckFailed:
+            return False
+
+    both = 0
+    for seed in range(100):
+        systems = frames(gain, seed=seed)
+        both += (passes(assert_no_regression, *systems), passes(assert_not_worse, *systems, margin=0.06)) == (
+            outcome,
+            outcome,
+        )
+    assert both >= least
+
+
+def test_a_check_is_shown_in_a_notebook():
+    check = assert_no_regression(*frames())
+    assert "<table" in check._repr_html_()
+    assert "loss found" in check._repr_html_()
