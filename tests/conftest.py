@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,20 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
     with connected(f"sqlite:///{path}"):
         return path
+
+
+@pytest.fixture
+def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for the path that offers our pytest plugin, as an installation of this checkout does."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "rankeval_plugin-0.dist-info").mkdir()
+    (folder / "rankeval_plugin-0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: rankeval-plugin\n")
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"][
+        "pytest11"
+    ]
+    lines = ["[pytest11]", *(f"{name} = {module}" for name, module in declared.items())]
+    (folder / "rankeval_plugin-0.dist-info" / "entry_points.txt").write_text("\n".join(lines))
+    return folder
 
 
 @pytest.fixture(autouse=True)

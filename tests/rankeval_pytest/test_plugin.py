@@ -1,0 +1,282 @@
+"""The plugin costs nothing until it is used, keeps baselines whole, and prints one table, with workers too."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rankeval as rk
+
+# Imported before the runs within this process, which forget what they import.
+import rankeval.testing
+
+pytest_plugins = "pytester"
+
+ROOT = Path(__file__).resolve().parents[2]
+# Where the plugin is installed, pytest rewrites the assertions of its distribution, if they are not loaded yet.
+IN_THIS_PROCESS = "ignore:Module already imported so cannot be rewritten"
+INI = f"""
+[pytest]
+addopts = -p no:cacheprovider --strict-config --strict-markers
+filterwarnings =
+    error
+    {IN_THIS_PROCESS}
+"""
+FILE = """
+import numpy as np
+import pytest
+import rankeval as rk
+
+def ranked(noise, qid=np.arange(400) // 10, **options):
+    labels = np.random.default_rng(0).integers(0, 3, 400)
+    scores = labels + np.random.default_rng(1).normal(0, noise, 400)
+    return rk.evaluate(labels, scores, qid=qid, measures=["nDCG@10"], **options)
+"""
+GATE = """
+def test_ltr(rankeval_baseline):
+    candidate = ranked(NOISE)
+    rk.testing.assert_no_regression(candidate, rankeval_baseline(candidate), margin=0.01)
+"""
+
+
+@pytest.fixture
+def project(pytester, installed_plugin, monkeypatch):
+    """Make a project beside which the plugin is installed."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (installed_plugin, ROOT, ROOT / "integrations"))))
+    monkeypatch.syspath_prepend(installed_plugin)
+    monkeypatch.setenv("COLUMNS", "200")
+    pytester.makeini(INI)
+    return pytester
+
+
+def write(project, text, name="test_search"):
+    project.makepyfile(**{name: FILE + text})
+
+
+def kept(project):
+    return sorted(path.name for path in (project.path / "rankeval_baselines").iterdir())
+
+
+def test_nothing_of_rankeval_is_imported_before_a_fixture_is_used(project):
+    """Nor any of the large libraries; the option is there."""
+    project.makepyfile(
+        """
+        import sys
+        def test_without(request):
+            assert "rankeval_pytest" in sys.modules
+            assert request.config.getoption("rankeval_update") is False
+            found = {name.partition(".")[0] for name in sys.modules}
+            assert not found & {"rankeval", "numpy", "pandas", "scipy", "pyarrow"}
+            assert "rankeval_pytest.baselines" not in sys.modules
+        """
+    )
+    result = project.runpytest_subprocess("-W", "error")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*= rankeval =*")
+
+
+def test_the_module_of_hooks_is_imported_in_five_milliseconds():
+    """Beside what pytest has loaded anyway: the least of ten fresh processes."""
+    code = "import json, pytest, time; a = time.perf_counter(); import rankeval_pytest; print(time.perf_counter() - a)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "integrations")))}
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        for _ in range(10)
+    ]
+    assert min(float(run.stdout) for run in runs) < 0.005
+
+
+def test_a_baseline_is_written_when_asked_and_compared_with_afterwards(project):
+    write(project, GATE.replace("NOISE", "0.5"))
+    missing = project.runpytest_inprocess()
+    missing.assert_outcomes(failed=1)
+    said = "there is no baseline rankeval_baselines/test_search.test_ltr.parquet; write it from this code with "
+    missing.stdout.fnmatch_lines([f"{said}`pytest test_search.py::test_ltr --rankeval-update`, and commit the file"])
+    assert not (project.path / "rankeval_baselines").exists()
+
+    written = project.runpytest_inprocess("--rankeval-update")
+    written.assert_outcomes(passed=1)
+    written.stdout.re_match_lines(
+        [r"new baseline rankeval_baselines/test_search.test_ltr.parquet: nDCG@10 0\.\d{4} \(40 queries\)"]
+    )
+    assert kept(project) == ["test_search.test_ltr.parquet"]
+    assert rk.Evaluation.load(project.path / "rankeval_baselines" / kept(project)[0]).n_queries == 40
+
+    project.runpytest_inprocess().assert_outcomes(passed=1)
+    write(project, GATE.replace("NOISE", "3.0"))
+    worse = project.runpytest_inprocess()
+    worse.assert_outcomes(failed=1)
+    worse.stdout.fnmatch_lines(["E *CheckFailed: nDCG@10: a loss of more than 0.01 is shown"])
+    assert "assertions.py" not in worse.stdout.str()  # the traceback ends in the test
+    renewed = project.runpytest_inprocess("--rankeval-update")
+    renewed.assert_outcomes(passed=1)
+    renewed.stdout.re_match_lines([r"renewed baseline .*: nDCG@10 0\.9\d* -> 0\.\d{4} \(40 queries\)"])
+    again = project.runpytest_inprocess("--rankeval-update")
+    again.stdout.re_match_lines([r"unchanged baseline .*: nDCG@10 0\.\d{4} \(40 queries\)"])
+    (project.path / "rankeval_baselines" / kept(project)[0]).write_bytes(b"damaged")
+    project.runpytest_inprocess("--rankeval-update").stdout.re_match_lines(
+        [r"renewed baseline .*: nDCG@10 0\.\d{4} \(40 queries\)"]
+    )
+    project.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+def test_the_command_of_a_missing_baseline_works_from_a_folder_within(project):
+    folder = project.mkpydir("tests") / "test_search.py"
+    folder.write_text(
+        FILE + GATE.replace("NOISE", "1").replace("def ", "@pytest.mark.parametrize('k', ['a b'])\ndef ", 1)
+    )
+    folder.write_text(folder.read_text().replace("(rankeval_baseline)", "(rankeval_baseline, k)"))
+    os.chdir(folder.parent)
+    said = subprocess.run([sys.executable, "-m", "pytest"], capture_output=True, text=True, check=False).stdout
+    command = re.search(r"`pytest (.*) --rankeval-update`", said)[1]
+    assert command == "'test_search.py::test_ltr[a b]'"
+    done = subprocess.run(f"{sys.executable} -m pytest {command} --rankeval-update", shell=True, check=False)  # noqa: S602
+    assert done.returncode == 0
+    assert [path.name for path in (folder.parent / "rankeval_baselines").iterdir()] == [
+        "test_search.test_ltr[a%20b].parquet"
+    ]
+
+
+def test_a_baseline_of_other_judgments_rules_or_measures_asks_to_be_renewed(project):
+    write(project, GATE.replace("NOISE", "0.5"))
+    project.runpytest_inprocess("--rankeval-update").assert_outcomes(passed=1)
+    for change, reason in (
+        ('measures=["nDCG@10"]', 'measures=["AP"]'),
+        ("integers(0, 3, 400)", "integers(0, 2, 400)"),
+    ):
+        write(project, GATE.replace("NOISE", "0.5"))
+        path = project.path / "test_search.py"
+        path.write_text(path.read_text().replace(change, reason))
+        result = project.runpytest_inprocess()
+        result.assert_outcomes(failed=1)
+        expected = "the baseline has no AP" if "AP" in reason else "the judgments differ"
+        result.stdout.fnmatch_lines(
+            [f"the candidate cannot be compared with the baseline *{expected}*. If the change is meant, write it *"]
+        )
+
+
+def test_names_tell_baselines_apart_and_share_them(project):
+    """By file, class and parameters; a name of one's own is the same everywhere, and stays in the folder."""
+    write(
+        project,
+        """
+        class TestA:
+            @pytest.mark.parametrize("way", ["a/b", "a%2Fb", "é" * 200])
+            def test_ltr(self, rankeval_baseline, way):
+                rankeval_baseline(ranked(1.0))
+
+        def test_one(rankeval_baseline):
+            rankeval_baseline(ranked(1.0), name="../shared")
+            rankeval_baseline(ranked(1.0), "second")
+
+        def test_two(rankeval_baseline):
+            assert rankeval_baseline(ranked(1.0), name="../shared").n_queries == 40
+        """.replace("\n        ", "\n"),
+    )
+    write(project, "def test_one(rankeval_baseline):\n    rankeval_baseline(ranked(1.0))\n", name="test_other")
+    project.runpytest_inprocess("--rankeval-update").assert_outcomes(passed=6)
+    names = kept(project)
+    assert len(names) == 6
+    assert {"second.parquet", "..%2Fshared.parquet", "test_other.test_one.parquet"} <= set(names)
+    assert max(map(len, names)) < 255
+    project.runpytest_inprocess().assert_outcomes(passed=6)
+
+
+def test_workers_write_one_baseline_at_once_and_the_summary_is_whole(project):
+    """Sixteen tests of two workers renew the same file: it is whole at the end, and no part is left."""
+    write(
+        project,
+        """
+@pytest.mark.parametrize("k", range(16))
+def test_many(rankeval_baseline, k):
+    candidate = ranked(1.0)
+    rk.testing.assert_evaluations_equal(candidate, rankeval_baseline(candidate, name="shared"))
+""",
+    )
+    result = project.runpytest_subprocess("-n", "2", "--rankeval-update")
+    result.assert_outcomes(passed=16)
+    assert kept(project) == ["shared.parquet"]
+    lines = result.outlines[next(k for k, line in enumerate(result.outlines) if "= rankeval =" in line) + 1 :]
+    assert len([line for line in lines if "equal to the baseline" in line]) == 16
+    assert len({line.split()[0] for line in lines if "equal to the baseline" in line}) == 16
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_the_summary_has_a_row_for_each_measure_of_each_check(project, workers):
+    """Passed or failed, in a fixture or in the test; nothing of the tests without a check."""
+    write(
+        project,
+        """
+@pytest.fixture(scope="session")
+def gate():
+    rk.testing.assert_not_worse(ranked(1.0), ranked(1.1), margin=0.5)
+
+def test_good(gate):
+    rk.testing.assert_no_regression(ranked(1.0), ranked(1.0))
+
+def test_bad():
+    rk.testing.assert_not_worse(ranked(5.0), ranked(0.5), margin=0.01)
+
+def test_nothing():
+    pass
+""",
+    )
+    result = (project.runpytest_subprocess if workers else project.runpytest_inprocess)(
+        *workers, "--junitxml=found.xml"
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    lines = result.outlines[next(k for k, line in enumerate(result.outlines) if "= rankeval =" in line) + 1 :][:4]
+    assert re.split(r"  +", lines[0]) == ["test", "measure", "queries", "gain", "interval", "verdict"]
+    rows = [re.split(r"  +", line) for line in lines[1:]]
+    assert [row[0] for row in rows] == [f"test_search.py::{name}" for name in ("test_good", "test_good", "test_bad")]
+    assert [row[1:3] for row in rows] == [["nDCG@10", "40"]] * 3
+    assert rows[0][5].startswith("a loss of 0.5 is ruled out (an equal system passes")
+    assert rows[1][3:] == ["0.0000", "[0.0000, 0.0000]", "no loss is shown"]
+    assert rows[2][5].startswith("a loss of 0.01 is not ruled out (an equal system passes")
+    assert (project.path / "found.xml").read_text().count('<property name="rankeval" value=') == 3
+
+
+def test_it_can_be_switched_off_and_the_assertions_still_work(project):
+    write(project, "def test_good():\n    rk.testing.assert_no_regression(ranked(1.0), ranked(1.0))\n")
+    result = project.runpytest_inprocess("-p", "no:rankeval")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*= rankeval =*")
+    write(project, GATE.replace("NOISE", "1.0"))
+    result = project.runpytest_inprocess("-p", "no:rankeval")
+    result.assert_outcomes(errors=1)
+
+
+def test_the_folder_is_an_option_of_the_ini_file(project):
+    project.makeini(f"{INI}rankeval_baselines = kept/nothing\n")
+    write(project, GATE.replace("NOISE", "1.0"))
+    project.runpytest_inprocess("--rankeval-update").assert_outcomes(passed=1)
+    assert (project.path / "kept" / "nothing" / "test_search.test_ltr.parquet").exists()
+
+
+def test_bad_use_says_what_is_expected(project):
+    write(
+        project,
+        """
+def test_frame(rankeval_baseline):
+    rankeval_baseline(ranked(1.0).per_query)
+
+def test_other_file(rankeval_baseline):
+    path = rankeval_baseline.path()
+    path.parent.mkdir()
+    path.write_bytes(b"PK")
+    rankeval_baseline(ranked(1.0))
+""",
+    )
+    result = project.runpytest_inprocess()
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        ["E *rankeval_baseline keeps an Evaluation, as rankeval.evaluate returns, found DataFrame"]
+    )
+    result.stdout.fnmatch_lines(
+        ["E *test_search.test_other_file.parquet: expected a Parquet file that Evaluation.save*"]
+    )
