@@ -60,6 +60,9 @@ nitpick_ignore_regex = [
     (r"std:.*", r"metadata_routing|meta-estimator"),
 ]
 
+# Modules whose public names are named by their module.
+MODULES = ("rankeval.analysis.curves", "rankeval.datasets", "rankeval.errors", "rankeval.testing", "rankeval_mlflow")
+
 # The sections of the reference beside those of `import rankeval`: a title and the modules' names in it.
 EXTENDING = {
     "Extending: a measure": ["rankeval.measures.Family"],
@@ -131,6 +134,7 @@ tuning
 early_stopping
 orders_of_systems
 looking
+relevance_tests
 explaining
 serving
 conventions
@@ -153,7 +157,7 @@ def sections() -> dict[str, list[str]]:
         if not isinstance(public, ModuleType):
             room = ".".join(public.__module__.split(".")[:2])
             found.setdefault(title_of(room), []).append(f"rankeval.{name}")
-    for module in ("rankeval.analysis.curves", "rankeval.datasets", "rankeval.errors", "rankeval_mlflow"):
+    for module in MODULES:
         found[title_of(module)] = [f"{module}.{name}" for name in public_names(importlib.import_module(module))]
     return found | EXTENDING
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -159,8 +160,9 @@ def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
     systems = drawn(1)
     with pytest.raises(InvalidInput, match=r"comparisons with 'a' only.*rank_intervals"):
         _ = rk.compare(systems, baseline="a").ranks
-    with pytest.raises(InvalidInput, match="both directions of each pair, found alternative='greater'"):
-        _ = rk.compare(systems, alternative="greater").ranks
+    for options in ({"alternative": "greater"}, {"claim": "better"}, {"claim": "not_worse", "margin": 0.1}):
+        with pytest.raises(InvalidInput, match="both directions of each pair, found claim="):
+            _ = rk.compare(systems, **options).ranks
     for correction in ("bh", "none"):
         with pytest.raises(InvalidInput, match=f"'{correction}' does not.*'holm'"):
             rk.rank_intervals(systems, correction=correction)
@@ -168,6 +170,24 @@ def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
         _ = rk.compare(systems).without_adjustment("looked at before").ranks
     with pytest.raises(UnknownName, match="unknown measure"):
         rk.rank_intervals(systems, measure="nDCG@10")
+
+
+def test_tables_of_several_collections_have_ranks_on_each():
+    """A first column before the measure parts the rows; a part that was not tested leaves all ranks open."""
+    one, other = (rk.compare(drawn(seed), correction="holm") for seed in (1, 2))
+    untested = one.table.assign(p_value=np.nan, p_adjusted=np.nan)
+    tables = {"news": one.table, "web": other.table, "few": untested}
+    together = pd.concat([table.assign(collection=name) for name, table in tables.items()], ignore_index=True)
+    together = together[["collection", *one.table.columns]]
+    ranks = dataclasses.replace(one, table=together).ranks
+    assert tuple(ranks.columns) == ("collection", *RANK_COLUMNS)
+    for name, alone in (("news", one), ("web", other)):
+        part = ranks[ranks["collection"] == name].reset_index(drop=True)
+        columns = list(RANK_COLUMNS[:-1])
+        pd.testing.assert_frame_equal(part[columns], alone.ranks[columns])
+    open_ranks = ranks[ranks["collection"] == "few"]
+    assert open_ranks["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert open_ranks[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 5]] * 5
 
 
 def test_algorithms_compared_over_folds_have_ranks_without_shares():

@@ -43,8 +43,8 @@ def blocks(text):
 def program(text):
     """Return one program of all blocks that run; each begins with its line on stdout.
 
-    Python runs, and if it must fail it is guarded; ```yaml NAME.yaml``` is written to that file; ```bash runs``` is run
-    by a shell.
+    Python runs, and if it must fail it is guarded; ```yaml NAME.yaml``` and ```python NAME.py``` are written to that
+    file; ```bash runs``` is run by a shell.
     """
     parts = ["import pathlib, subprocess\n"]
     for line, words, code, _ in fences(text):
@@ -54,7 +54,7 @@ def program(text):
             case ["python", "fails", error]:
                 indented = "".join(f"    {row}\n" if row.strip() else "\n" for row in code.splitlines())
                 part = FAILS.format(block=indented, error=error, line=line)
-            case ["yaml", name]:
+            case ["yaml" | "python", name]:
                 part = f"pathlib.Path({name!r}).write_text({code!r})\n"
             case ["bash", "runs"]:
                 part = f"subprocess.run({code!r}, shell=True, check=True)\n"
@@ -83,11 +83,12 @@ def trimmed(text):
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
-def test_a_guide_runs_from_top_to_bottom(path, tmp_path):
+def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     script, text = tmp_path / "guide.py", path.read_text(encoding="utf-8")
     script.write_text(program(text), encoding="utf-8")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
     environment = {**os.environ, "PATH": search, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
     done = subprocess.run(
         [sys.executable, script],
         capture_output=True,
