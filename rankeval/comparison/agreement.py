@@ -179,7 +179,7 @@ def compared_orders(means: pd.DataFrame, *, truth: str | None, notes: Sequence[s
     """
     pairs = list(_pairs(means, truth))
     if not pairs:
-        found = ", ".join(map(str, means.columns))
+        found = ", ".join(" on ".join(_key(column)) for column in means) or "none"
         raise InvalidInput(f"agreement takes two orders or more, found {found}; give more measures or collections")
     rows = [_row(means, one, other, directed=truth is not None) for one, other in pairs]
     constant = [" on ".join(_key(column)) for column in means if competition_ranks(_gains(means[column])).max() == 1]

@@ -113,8 +113,9 @@ def order_agreement(
     ----------
     systems : mapping or DataFrame
         System -> scores as in `rankeval.compare`: orders by measures. System -> {collection: scores}: orders on
-        collections, for each measure. A frame of means, a row per system (the index, or a column ``system``): orders by
-        its columns; if a column is no measure, its greater values are taken as better.
+        collections, for each measure. A frame of means, a row per system (the index, or a column ``system``), such as
+        ``pd.DataFrame({name: ev.mean() for name, ev in evaluations.items()}).T``: orders by its columns; if a column is
+        no measure, its greater values are taken as better.
     measures : str, Measure or sequence of them, optional
         By default all means and geometric means that the systems share, or all columns of a frame of means.
     truth : str, optional

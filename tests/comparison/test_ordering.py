@@ -169,6 +169,11 @@ def test_orders_that_cannot_be_compared_are_refused():
     systems = scores_of(0)
     with pytest.raises(InvalidInput, match="two orders or more, found AP"):
         rk.order_agreement(systems, measures="AP")
+    with pytest.raises(InvalidInput, match="two orders or more, found none"):
+        rk.order_agreement(pd.DataFrame())
+    alone = {name: {"one": frame[["AP"]]} for name, frame in systems.items()}
+    with pytest.raises(InvalidInput, match="two orders or more, found AP on one"):
+        rk.order_agreement(alone)
     with pytest.raises(InvalidInput, match="at least two names"):
         rk.order_agreement({"a": systems["a"]})
     with pytest.raises(InvalidInput, match="mapping of at least two names to their scores, found int"):
