@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval._checks import count
-from rankeval.render.layouts import by_comparison
+from rankeval.comparison.tables import laid_out
+from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.names import MAX_TAG
 
@@ -51,13 +52,13 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
 
 def comparison_section(comparison: Comparison) -> str:
     """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs."""
-    shown = by_comparison(comparison.table, level=comparison.confidence_level)
-    interval = f"{100 * comparison.confidence_level:g} % interval"
+    shown = laid_out(comparison, "comparisons", digits=4)
+    interval = interval_name(comparison.table, comparison.interval_level)
     against = ["against"] if comparison.baseline is None else []
-    frame = shown.frame[["measure", "system", *against, "mean", "difference", interval, "p adjusted"]]
     baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
-    caption = f"{' '.join(comparison.findings)} {baseline}{comparison.caption}"
-    return replace(shown, frame=frame, caption=caption, notes=comparison.notes).to_markdown()
+    kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]
+    shown = shown.only([*kept, "difference", interval, "p adjusted"])
+    return replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}").to_markdown()
 
 
 def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rankeval._checks import count
-from rankeval._registry import chosen, unknown
 from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.choosing import best_system, has_scores
@@ -19,22 +16,14 @@ from rankeval.comparison.effects import effects_of
 from rankeval.comparison.headline import headline
 from rankeval.comparison.posteriors import posteriors_of
 from rankeval.comparison.ranks import rank_table
-from rankeval.comparison.record import PARTED, ComparisonRecord
-from rankeval.comparison.scores import per_query_frame
-from rankeval.errors import InvalidInput
-from rankeval.render import layouts, plots
-from rankeval.render.tables import Table
-from rankeval.significance.columns import differences
+from rankeval.comparison.record import PARTED
+from rankeval.comparison.tables import laid_out
+from rankeval.comparison.views import ComparisonViews
 from rankeval.significance.declarations import Rng
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LAYOUTS = ("comparisons", "systems")
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(ComparisonRecord):
+class Comparison(ComparisonViews):
     """The differences between systems, with the test, its settings and notes for the reader.
 
     Attributes
@@ -260,102 +249,6 @@ class Comparison(ComparisonRecord):
         """
         return posteriors_of(self, rope, method=method, n_samples=n_samples, rng=rng)
 
-    def to_markdown(self, *, layout: str = "comparisons") -> str:
-        """Return a Markdown table.
-
-        Parameters
-        ----------
-        layout : {"comparisons", "systems"}, default "comparisons"
-            As in `to_latex`.
-
-        Raises
-        ------
-        InvalidInput
-            If the layout needs a baseline, and all pairs were compared.
-        UnknownName
-            If there is no such layout.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> import rankeval as rk
-        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
-        >>> compared = rk.compare({"bm25": bm25, "ltr": bm25**0.5}, baseline="bm25")
-        >>> print(compared.to_markdown(layout="systems").splitlines()[4])
-        | bm25 | <u>0.4000</u> |
-        """
-        return self._laid_out(layout).to_markdown()
-
-    def to_latex(self, *, layout: str = "comparisons", label: str = "") -> str:
-        r"""Return a LaTeX table (booktabs).
-
-        Parameters
-        ----------
-        layout : {"comparisons", "systems"}, default "comparisons"
-            "comparisons" has a row per comparison with all its figures. "systems" needs a baseline, and has a row per
-            system and a column per measure: means, the best in bold, the second underlined, and a star if the adjusted
-            p is at most alpha.
-        label : str, optional
-            Name for ``\ref``.
-
-        Raises
-        ------
-        InvalidInput
-            If the layout needs a baseline, and all pairs were compared.
-        UnknownName
-            If there is no such layout.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> import rankeval as rk
-        >>> bm25 = pd.DataFrame({"AP": [0.2, 0.4, 0.6]}, index=["q1", "q2", "q3"])
-        >>> compared = rk.compare({"bm25": bm25, "ltr": bm25**0.5}, baseline="bm25")
-        >>> print(compared.to_latex(label="tab:ap").splitlines()[3])
-        \label{tab:ap}
-        """
-        return self._laid_out(layout).to_latex(label=label)
-
-    def plot(self, *, system: str | None = None, baseline: str | None = None, measure: str | None = None) -> Figure:
-        """Draw all differences with their intervals, or the differences of one system query by query.
-
-        Parameters
-        ----------
-        system : str, optional
-            Draw this system's per-query differences from ``baseline``.
-        baseline : str, optional
-            The other system; by default the comparison's baseline.
-        measure : str, optional
-            The measure of the per-query differences; by default the primary or the first one.
-
-        Returns
-        -------
-        Figure
-            Not registered with pyplot. If all differences are drawn, a colour marks an adjusted p of at most alpha, and
-            a band is shaded: differences in it are too small for so many queries to detect reliably.
-
-        Raises
-        ------
-        InvalidInput
-            If all pairs were compared, and no baseline is given.
-        UnknownName
-            If there are no scores of such a system, or the measure was not compared.
-        """
-        if system is None:
-            return self._plot_intervals()
-        baseline = baseline or self.baseline
-        if baseline is None:
-            raise InvalidInput("all pairs were compared: give baseline=, the system to draw the differences from")
-        measure = measure or self.main_measure
-        chosen("measure of the comparison", measure, self.table["measure"].tolist())
-        for name in (system, baseline):
-            if name not in self.evaluations:
-                raise unknown("evaluation of the system", name, self.evaluations)
-        one, other = (per_query_frame(self.evaluations[name])[measure] for name in (system, baseline))
-        common = one.index.intersection(other.index)  # missing="skip" compared the common queries only
-        values = pd.Series(differences(one[common], other[common]), index=common)
-        return plots.query_differences(values, system=system, baseline=baseline, measure=measure)
-
     @property
     def ranks(self) -> pd.DataFrame:
         """The rank of each system by each measure, with the range of ranks that the comparisons leave.
@@ -432,30 +325,8 @@ class Comparison(ComparisonRecord):
         return saving.from_json(text, lambda **fields: cls(evaluations={}, **fields))
 
     def __str__(self) -> str:
-        return self._laid_out("comparisons").to_text()
+        return laid_out(self, "comparisons", digits=4).to_text()
 
     def _repr_html_(self) -> str:
         said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return said + self._laid_out("comparisons").to_html()
-
-    def _laid_out(self, layout: str) -> Table:
-        if chosen("layout", layout, LAYOUTS) == "comparisons":
-            shown, notes = layouts.by_comparison(self.table, level=self.interval_level), self.notes
-        elif self.baseline is None:
-            raise InvalidInput('layout="systems" marks differences from a baseline; compare with baseline= for it')
-        else:
-            shown = layouts.by_system(self.table, baseline=self.baseline, clear=self.shown)
-            star = f"* marks an adjusted p of at most {self.alpha:g} against {self.baseline}"
-            notes = (star, *self.notes)
-        return replace(shown, caption=self.caption, notes=notes)
-
-    def _plot_intervals(self) -> Figure:
-        t = self.table
-        label = t["system"] if self.baseline is not None else t["system"] + " - " + t["baseline"]
-        against = "difference of means" if self.baseline is None else f"difference from {self.baseline}"
-        return plots.intervals(
-            t.assign(label=label, group=t["measure"], clear=self.shown, band=t["detectable_difference"]),
-            xlabel=f"{against}, {100 * self.interval_level:g} % intervals\n"
-            f"shaded: too small for {count(int(t['n_queries'].iloc[0]), 'query')} to detect reliably",
-            caption=self.caption,
-        )
+        return said + laid_out(self, "comparisons", digits=4).to_html()

@@ -6,13 +6,13 @@ A notebook shows them: see `rankeval.render.figure`.
 from __future__ import annotations
 
 import textwrap
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankeval._checks import count
 from rankeval.measures import greater_is_better
+from rankeval.render.drawing import BAND, BETTER, INK, SOFT, WORSE, bare, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,58 +20,11 @@ if TYPE_CHECKING:
 
     from rankeval.render.figure import Figure
 
-INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
-MOST_ROWS = 60
-"""Intervals drawn in one panel; if there are more, those with the largest differences are drawn."""
-
 N_EXTREME = 5
 """Queries with the largest gains, the largest losses or the worst scores that a figure names."""
 
-LONGEST_ID = 18
-"""Characters of a query id in a figure; the middle of a longer one is left out."""
-
 MOST_BARS = 400
 """For more queries a filled outline is drawn: thousands of bars are slow and run into each other."""
-
-
-def intervals(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "") -> Figure:
-    """Draw differences with their intervals about a line at zero, a panel per group.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row per difference, drawn from top to bottom, with the columns "label", "difference", "ci_low" and "ci_high".
-        Infinite ends run to the edge of the panel with an arrow, nan is left out. Further columns may be "group"
-        (divides the rows into panels, each with a scale of its own), "clear" (booleans: rows drawn in colour, by the
-        sign of the difference, the others in grey) and "band" (distances from zero, shaded behind the row).
-    xlabel, caption : str
-        Texts below and above.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot.
-    """
-    from rankeval.render.figure import Figure
-
-    groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
-    wholes = {str(name): part for name, part in groups}
-    shown = {name: _largest(part) for name, part in wholes.items()}
-    heights = [0.34 * len(part) + 0.55 for part in shown.values()]
-    figure = Figure(figsize=(7.5, sum(heights) + 0.75), layout="constrained")
-    panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, (name, part) in zip(panels, shown.items(), strict=True):
-        n = len(wholes[name])
-        left_out = f" (the {len(part)} largest of {n})" if len(part) < n else ""
-        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK)
-        _draw_intervals(axes, part)
-        axes.set_yticks(range(len(part)), [str(text) for text in part["label"]])
-    panels[-1].set_xlabel(xlabel, color=INK)
-    if caption:
-        lines = textwrap.wrap(caption, 105)
-        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=SOFT)
-        figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
-    return figure
 
 
 def query_differences(differences: pd.Series[float], *, system: str, baseline: str, measure: str) -> Figure:
@@ -97,7 +50,7 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     wins, losses = int((values > 0).sum()), int((values < 0).sum())
     figure = Figure(figsize=(7.5, 3.2), layout="constrained")
     axes = figure.subplots()
-    _bare(axes)
+    bare(axes)
     places = np.arange(len(values))
     if len(values) <= MOST_BARS:
         axes.bar(places, values, width=0.8, color=np.where(values >= 0, BETTER, WORSE))
@@ -112,7 +65,7 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     )  # fmt: skip
     if len(values) <= 30:
         long = max(len(str(query)) for query in ordered.index) > 3
-        names = [_shown_id(query) for query in ordered.index]
+        names = [shown_name(query) for query in ordered.index]
         axes.set_xticks(places, names, rotation=90 if long else 0, fontsize=8, parse_math=False)
     else:
         _name_extremes(axes, ordered)
@@ -133,29 +86,11 @@ def _name_extremes(axes: Axes, ordered: pd.Series[float]) -> None:
         (1.0, "top", BETTER, "gains", gains),
         (0.0, "bottom", WORSE, "losses", losses),
     ):
-        lines = [f"{value:+.3f}  {_shown_id(query)}" for query, value in part.items()]
+        lines = [f"{value:+.3f}  {shown_name(query)}" for query, value in part.items()]
         axes.text(
             1.02, y, "\n".join([f"largest {words}", *(lines or ["none"])]), transform=axes.transAxes, va=place,
             fontsize=8, linespacing=1.4, color=color, parse_math=False,
         )  # fmt: skip
-
-
-def _shown_id(query: object) -> str:
-    """Return a query id as a figure can show it: short, in one line, in characters of the font."""
-    text = " ".join(str(query).split())
-    if len(text) > LONGEST_ID:
-        text = f"{text[: LONGEST_ID // 2]}\N{HORIZONTAL ELLIPSIS}{text[1 - LONGEST_ID // 2 :]}"
-    known = _characters()
-    return "".join(letter if ord(letter) in known else "\N{WHITE SQUARE}" for letter in text)
-
-
-@cache
-def _characters() -> frozenset[int]:
-    """Return the characters of the font: matplotlib warns of each that it lacks."""
-    from matplotlib import font_manager
-
-    font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
-    return frozenset(font.get_charmap())
 
 
 def sorted_scores(per_query: pd.DataFrame) -> Figure:
@@ -179,7 +114,7 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     share = np.linspace(0, 100, len(per_query)) if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
-        _bare(axes)
+        bare(axes)
         worst_first = per_query[name].sort_values(ascending=greater_is_better(str(name)), kind="stable")
         values = worst_first.to_numpy(dtype=np.float64)[::-1]
         mean = float(values.mean())
@@ -199,48 +134,9 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
 
 def _worst(queries: pd.Index[Any]) -> str:
     """Name the first of the queries in two short lines."""
-    names = [_shown_id(query) for query in queries[:N_EXTREME]]
+    names = [shown_name(query) for query in queries[:N_EXTREME]]
     lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
     return "\n".join(lines)
-
-
-def _largest(part: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows with the largest differences, in their order."""
-    keep = part["difference"].abs().to_numpy().argsort()[::-1][:MOST_ROWS]
-    return part.iloc[np.sort(keep)]
-
-
-def _draw_intervals(axes: Axes, part: pd.DataFrame) -> None:
-    _bare(axes)
-    numbers = part[["difference", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
-    shades = np.nan_to_num(part["band"].to_numpy(dtype=np.float64)) if "band" in part else np.zeros(len(part))
-    strong = part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
-    finite = np.concatenate([numbers[np.isfinite(numbers)], shades, -shades, [0.0]])
-    room = 0.06 * max(float(np.ptp(finite)), 1e-9)
-    left, right = float(finite.min()) - room, float(finite.max()) + room
-    axes.set_xlim(left, right)
-    for place, ((middle, start, end), shade) in enumerate(zip(numbers, shades, strict=True)):
-        color = SOFT if not strong[place] else (BETTER if middle >= 0 else WORSE)
-        if shade > 0:
-            axes.fill_betweenx([place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0)
-        if not (np.isnan(start) or np.isnan(end)):
-            axes.plot([max(start, left), min(end, right)], [place, place], color=color, linewidth=2, zorder=2)
-        for infinite, edge, marker in ((start == -np.inf, left, "<"), (end == np.inf, right, ">")):
-            if infinite:
-                axes.plot(edge, place, marker=marker, color=color, markersize=5, clip_on=False, zorder=3)
-        axes.plot(middle, place, "o", color=color, markersize=6, markerfacecolor=color if strong[place] else "white")
-    axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
-    axes.set_ylim(len(part) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-
-
-def _bare(axes: Any) -> None:
-    """Remove the parts of the frame that carry no information."""
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(SOFT)
-    axes.tick_params(colors=INK, labelsize=9)
 
 
 def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
@@ -267,5 +163,5 @@ def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
     axes.plot(places, frame["mean"], color=INK, marker="o", markersize=4)
     axes.set_xlabel(xlabel, color=SOFT)
     axes.set_ylabel(ylabel, color=SOFT)
-    _bare(axes)
+    bare(axes)
     return figure

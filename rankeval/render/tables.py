@@ -3,75 +3,32 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rankeval.measures import greater_is_better
+from rankeval.render.markup import html, latex, latex_cell, markdown, markdown_cell
 
 if TYPE_CHECKING:
     import pandas as pd
-    from jinja2 import Template
 
 Format = str | Callable[[Any], str]
 
 DASH = "\N{EN DASH}"
-MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
-# Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other characters in their places.
-LATEX_ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "\N{MINUS SIGN}": r"$-$",
-        "\N{EN DASH}": "--",
-        "±": r"$\pm$",
-        "∞": r"$\infty$",
-    }
-)
-MARKDOWN_ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|#"} | {"\n": " "})
-STYLE = (
-    "<style>.rankeval-table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-    ".rankeval-table caption{text-align:left;padding:.3em 0}"
-    ".rankeval-table th,.rankeval-table td{padding:.2em .7em;text-align:left;white-space:nowrap}"
-    ".rankeval-table .num{text-align:right}.rankeval-table thead th{border-bottom:1px solid}"
-    ".rankeval-table .second{text-decoration:underline}.rankeval-table .best{font-weight:bold}</style>"
-)
-TEMPLATE = """<div>{{ style | safe }}<table class="rankeval-table">
-{%- if caption %}<caption>{{ caption }}</caption>{% endif -%}
-<thead><tr>
-{%- for name, numeric in columns %}<th scope="col"{% if numeric %} class="num"{% endif %}>{{ name }}</th>{% endfor -%}
-</tr></thead><tbody>
-{%- for row in rows %}<tr>
-{%- for cell in row %}
-{%- set classes = (["num"] if columns[loop.index0][1] else []) + ([cell.emphasis] if cell.emphasis else []) -%}
-<td{% if classes %} class="{{ classes | join(" ") }}"{% endif %}>{{ cell.text | minus }}</td>{% endfor -%}
-</tr>{% endfor -%}
-</tbody></table>
-{%- if notes %}<ul>{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>{% endif -%}
-</div>"""
+MOST_DIGITS = 6
+"""Decimals shown at most, if their number follows from the uncertainty."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, whether it is a number, and its emphasis ("", "best" or "second")."""
+    """One cell: its text, whether it is a number, its emphasis ("", "best" or "second"), and what stands behind."""
 
     text: str
     number: bool = False
     emphasis: str = ""
+    mark: str = ""
+    tail: str = ""
 
 
 def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
@@ -93,28 +50,27 @@ def p_value(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else number(value)
 
 
-def best_and_second(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Mark the best value of each column as "best" and the next distinct one as "second".
+def digits_for(errors: Iterable[float], *, default: int = 4) -> int:
+    """Return the decimals at which the largest of the standard errors has two digits.
 
     Parameters
     ----------
-    frame : DataFrame
-        Numbers, a row per system.
-    columns : sequence of str
-        Columns to mark. If less is better by a measure, its lowest value is the best.
+    errors : iterable of float
+        Standard errors; those that are zero or not finite do not count.
+    default : int
+        The answer if none counts.
 
-    Returns
-    -------
-    DataFrame
-        Shaped like `frame`, of "best", "second" and "".
+    Examples
+    --------
+    >>> digits_for([0.012, 0.041]), digits_for([0.0042]), digits_for([35.0])
+    (3, 4, 0)
     """
-    import pandas as pd
-
-    marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
-    for column in columns:
-        ranks = frame[column].rank(method="dense", ascending=not greater_is_better(column))
-        marks[column] = ranks.map({1: "best", 2: "second"}).fillna("")
-    return marks
+    known = [error for error in errors if math.isfinite(error) and error > 0]
+    if not known:
+        return default
+    # Rounded first: .0996 is .10 to two digits.
+    exponent = int(f"{max(known):.1e}".partition("e")[2])
+    return min(max(1 - exponent, 0), MOST_DIGITS)
 
 
 @dataclass(frozen=True)
@@ -127,10 +83,14 @@ class Table:
         The columns in the order shown; the index is not shown.
     formats : mapping of str to str or callable, optional
         Column -> format specification or function; numbers have four decimals by default.
-    suffixes : DataFrame, optional
-        Shaped like `frame`: text put behind a cell's value, such as a star.
     emphasis : DataFrame, optional
         Shaped like `frame`, of "best" (bold), "second" (underlined) and "". Plain text leaves it out.
+    marks : DataFrame, optional
+        Shaped like `frame`: text set high behind a cell's value, such as a star.
+    tails : DataFrame, optional
+        Shaped like `frame`: text behind value and mark, such as a standard error.
+    numeric : sequence of str
+        Columns that stand at the right although they hold text.
     caption : str, optional
         A line above the table.
     notes : sequence of str
@@ -139,15 +99,28 @@ class Table:
 
     frame: pd.DataFrame
     formats: Mapping[str, Format] = field(default_factory=dict)
-    suffixes: pd.DataFrame | None = None
     emphasis: pd.DataFrame | None = None
+    marks: pd.DataFrame | None = None
+    tails: pd.DataFrame | None = None
+    numeric: Sequence[str] = ()
     caption: str = ""
     notes: Sequence[str] = ()
 
     def to_text(self) -> str:
         """Return plain text for a terminal, without a line break at its end."""
         rows = self._rows()
-        lines = _drawn(_columns(self.frame.columns, rows), rows)
+        columns = self._columns(rows)
+        # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled up here.
+        filled = {
+            place: _filled(columns[place][0], [row[place] for row in rows])
+            for place, room in enumerate(_widest(rows))
+            if any(room)
+        }
+        for place, cells in filled.items():
+            columns[place] = (columns[place][0], False)
+            for row, cell in zip(rows, cells, strict=True):
+                row[place] = cell
+        lines = _drawn(columns, rows)
         return "\n".join([*filter(None, [self.caption]), *lines, *(f"* {note}" for note in self.notes)])
 
     def to_markdown(self) -> str:
@@ -156,22 +129,19 @@ class Table:
         def line(cells: Iterable[str]) -> str:
             return f"| {' | '.join(cells)} |"
 
-        wrappers = {"best": "**{}**", "second": "<u>{}</u>", "": "{}"}
         rows = self._rows()
-        columns = _columns(self.frame.columns, rows)
-        lines = [_markdown(self.caption), ""] if self.caption else []
-        lines.append(line(_markdown(name) for name, _ in columns))
+        columns = self._columns(rows)
+        lines = [markdown(self.caption), ""] if self.caption else []
+        lines.append(line(markdown(name) for name, _ in columns))
         lines.append(line("---:" if numeric else "---" for _, numeric in columns))
-        lines += [line(wrappers[cell.emphasis].format(_markdown(cell.text)) for cell in row) for row in rows]
-        lines += ["", *(f"* {_markdown(note)}" for note in self.notes)] if self.notes else []
+        lines += [line(markdown_cell(c.text, c.emphasis, c.mark, c.tail) for c in row) for row in rows]
+        lines += ["", *(f"* {markdown(note)}" for note in self.notes)] if self.notes else []
         return "\n".join(lines)
 
     def to_html(self) -> str:
         """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
-        return _template().render(
-            style=STYLE, columns=_columns(self.frame.columns, rows), rows=rows, caption=self.caption, notes=self.notes
-        )
+        return html(self._columns(rows), _widest(rows), rows, caption=self.caption, notes=self.notes)
 
     def to_latex(self, *, label: str = "") -> str:
         r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``.
@@ -188,33 +158,62 @@ class Table:
         """
         import pandas as pd
 
-        wrappers = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
         rows = self._rows()
-        columns = _columns(self.frame.columns, rows)
-        body = [[wrappers[cell.emphasis] % _latex(with_minus(cell.text)) for cell in row] for row in rows]
-        shown = pd.DataFrame(body, columns=[_latex(name) for name, _ in columns], dtype=object)
-        words = " ".join(f"{line.rstrip('.')}." for line in (self.caption, *self.notes) if line)
+        columns, widest = self._columns(rows), _widest(rows)
+        body = [
+            [
+                latex_cell(cell.text, cell.emphasis, cell.mark, cell.tail, widest=room)
+                for cell, room in zip(row, widest, strict=True)
+            ]
+            for row in rows
+        ]
+        shown = pd.DataFrame(body, columns=[latex(name) for name, _ in columns], dtype=object)
+        words = " ".join(f"{line[0].upper()}{line[1:].rstrip('.')}." for line in (self.caption, *self.notes) if line)
         written = shown.style.hide(axis="index").to_latex(
             hrules=True,
             column_format="".join("r" if numeric else "l" for _, numeric in columns),
             position_float="centering" if words or label else None,
-            caption=_latex(words) or None,
+            caption=latex(words) or None,
             label=label or None,
         )
         return str(written).rstrip("\n")
+
+    def only(self, columns: Sequence[str]) -> Table:
+        """Return the table with these columns only.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Their names; those that the table lacks are left out.
+        """
+        kept = [name for name in columns if name in self.frame]
+        emphasis, marks, tails = (part if part is None else part[kept] for part in self._behind)
+        return replace(self, frame=self.frame[kept], emphasis=emphasis, marks=marks, tails=tails)
+
+    def texts(self) -> list[list[str]]:
+        """Return the text of each cell, row by row, with what stands behind the value."""
+        return [[cell.text + cell.mark + cell.tail for cell in row] for row in self._rows()]
 
     def _rows(self) -> list[list[Cell]]:
         """Format every value. A cell counts as a number by its value, since formats may return any text."""
         formats = [self.formats.get(name) for name in self.frame.columns]
         blank = [("",) * len(formats)] * len(self.frame)
-        suffixes, emphasis = (blank if part is None else _values(part) for part in (self.suffixes, self.emphasis))
+        behind = (blank if part is None else _values(part) for part in self._behind)
         return [
             [
-                Cell(_formatted(value, how) + suffix, _is_number(value), strength)
-                for value, suffix, strength, how in zip(*row, formats, strict=True)
+                Cell(_formatted(value, how), _is_number(value), *parts)
+                for value, how, *parts in zip(row, formats, *cells, strict=True)
             ]
-            for row in zip(_values(self.frame), suffixes, emphasis, strict=True)
+            for row, *cells in zip(_values(self.frame), *behind, strict=True)
         ]
+
+    @property
+    def _behind(self) -> tuple[pd.DataFrame | None, ...]:
+        return self.emphasis, self.marks, self.tails
+
+    def _columns(self, rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
+        """Return each column's name, and whether it stands at the right."""
+        return [(name, right or name in self.numeric) for name, right in _columns(self.frame.columns, rows)]
 
 
 def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -237,18 +236,19 @@ def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(_drawn(_columns(header, cells), cells))
 
 
-def with_minus(text: str) -> str:
-    """Set the hyphen before a number as a minus sign."""
-    return MINUS.sub("\N{MINUS SIGN}", text)
+def _widest(rows: Sequence[Sequence[Cell]]) -> list[tuple[str, str]]:
+    """Return the widest mark and the widest tail of each column."""
+    return [
+        (max((cell.mark for cell in column), key=len), max((cell.tail for cell in column), key=len))
+        for column in zip(*rows, strict=True)
+    ]
 
 
-@cache
-def _template() -> Template:
-    from jinja2 import Environment
-
-    environment = Environment(autoescape=True)
-    environment.filters["minus"] = with_minus
-    return environment.from_string(TEMPLATE)
+def _filled(name: str, column: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of a column with spaces around value and mark, so that its numbers stand below each other."""
+    value, mark, tail = (max(len(getattr(cell, part)) for cell in column) for part in ("text", "mark", "tail"))
+    room = max(value, len(name) - mark - tail)
+    return [Cell(c.text.rjust(room) + c.mark.ljust(mark) + c.tail.ljust(tail)) for c in column]
 
 
 def _columns(names: Iterable[Any], rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
@@ -267,7 +267,7 @@ def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) 
     for name, numeric in columns:
         grid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
-        grid.add_row(*(Text(cell.text) for cell in row))
+        grid.add_row(*(Text(cell.text + cell.mark + cell.tail) for cell in row))
     out = StringIO()
     Console(file=out, width=10_000, color_system=None).print(grid)
     return [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
@@ -275,14 +275,6 @@ def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) 
 
 def _values(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
     return frame.itertuples(index=False, name=None)
-
-
-def _markdown(text: str) -> str:
-    return text.translate(MARKDOWN_ESCAPES)
-
-
-def _latex(text: str) -> str:
-    return text.translate(LATEX_ESCAPES)
 
 
 def _formatted(value: Any, how: Format | None) -> str:

@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
+from rankeval.comparison import Comparison
 from rankeval.comparison.headline import named_system
+from rankeval.comparison.tables import laid_out
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
-from rankeval.render.tables import DASH, MINUS, number, p_value, signed
+from rankeval.render.markup import with_minus
+from rankeval.render.tables import DASH, number, signed
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.report.summaries import Candidate, ExperimentFacts
@@ -54,7 +57,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),
-        comparison=_comparison(comparison.table, level=comparison.confidence_level),
+        comparison=_comparison(comparison),
         secondary=_secondary(facts.secondary),
         queries=_image(comparison.plot(system=best, measure=facts.primary)),
         best=best,
@@ -104,7 +107,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["count"] = count
-    environment.filters["minus"] = lambda text: MINUS.sub("\N{MINUS SIGN}", text)
+    environment.filters["minus"] = with_minus
     return environment
 
 
@@ -133,23 +136,11 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
     return TextTable(list(frame.columns), rows)
 
 
-def _comparison(table: pd.DataFrame, *, level: float) -> TextTable:
-    rows = [
-        [
-            row["system"],
-            number(row["mean_system"]),
-            signed(row["difference"]),
-            _signed_interval(row["ci_low"], row["ci_high"]),
-            p_value(row["p_value"]),
-            p_value(row["p_adjusted"]),
-            signed(row["effect_size"]),
-            _outcomes(row),
-            number(row["detectable_difference"]),
-        ]
-        for row in table.to_dict("records")
-    ]
-    headers = ["Ranker", "mean", "difference", f"{level:.0%} interval", "p", "p adjusted", "effect size"]
-    return TextTable([*headers, "won / tied / lost", "detectable"], rows)
+def _comparison(comparison: Comparison) -> TextTable:
+    """Return the table of the comparison; the page names the measure and the baseline elsewhere."""
+    shown = laid_out(comparison, "comparisons", digits=4)
+    shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
+    return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())
 
 
 def _secondary(table: pd.DataFrame) -> TextTable:

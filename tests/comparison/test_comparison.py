@@ -323,17 +323,6 @@ def test_notes_and_withdrawn_adjustments():
         assert "nan" not in form
 
 
-def test_only_the_primary_measure_has_stars():
-    """Of two measures with the same difference the secondary one gets none."""
-    from dataclasses import replace
-
-    found = compare(frames(), baseline="bm25")
-    row = next(line for line in found.to_latex(layout="systems").splitlines() if line.startswith("ltr"))
-    assert row.count("*") == 2
-    primary = replace(found, primary="AP").to_latex(layout="systems")
-    assert next(line for line in primary.splitlines() if line.startswith("ltr")).count("*") == 1
-
-
 def test_every_form_prints_names_safely():
     """Markup in a system's name stays text in HTML, LaTeX and Markdown; settings stand in the caption."""
     systems = frames()
@@ -346,33 +335,6 @@ def test_every_form_prints_names_safely():
     for form in (str(found), found.to_markdown(), found.to_latex(), found._repr_html_()):
         assert "Randomisation test" in form
         assert "199 resamples, seed 5" in form
-
-
-def test_layouts_that_do_not_exist_are_refused():
-    with pytest.raises(InvalidInput, match="baseline="):
-        compare(frames()).to_latex(layout="systems")
-    with pytest.raises(UnknownName, match="systems"):
-        compare(frames()).to_markdown(layout="system")
-
-
-def test_plots_of_intervals_and_of_queries():
-    """A panel per measure with a name per row; per-query bars say wins and losses; pyplot holds no figure."""
-    import sys
-
-    found = compare(frames(), baseline="bm25")
-    figure = found.plot()
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["nDCG@10", "AP"]
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["ridge", "ltr"]
-    row = found.table.query("system == 'ltr' and measure == 'AP'").iloc[0]
-    title = found.plot(system="ltr", measure="AP").axes[0].get_title(loc="left")
-    assert title == f"ltr against bm25: {row.wins} won, {row.ties} tied, {row.losses} lost"
-    with pytest.raises(InvalidInput, match="baseline="):
-        compare(frames()).plot(system="ltr")
-    with pytest.raises(UnknownName, match="'ltr'"):
-        found.plot(system="lrt")
-    with pytest.raises(UnknownName, match="measure of the comparison 'nDCG@5'"):
-        found.plot(system="ltr", measure="nDCG@5")
-    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
 @pytest.mark.shared

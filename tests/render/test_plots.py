@@ -12,52 +12,11 @@ import pytest
 from rankeval.render import plots
 
 
-def rows(n, **columns):
-    middle = np.linspace(-0.1, 0.2, n)
-    frame = {
-        "label": [f"s{k}" for k in range(n)],
-        "difference": middle,
-        "ci_low": middle - 0.05,
-        "ci_high": middle + 0.05,
-    }
-    return pd.DataFrame(frame | columns)
-
-
 def drawn(figure):
     """Draw the figure, which lays it out, and return the PNG's size."""
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=50)
     return len(out.getvalue())
-
-
-def test_intervals_have_a_row_each_and_a_panel_per_group():
-    frame = rows(4, group=["AP", "AP", "RR", "RR"], clear=[True, False, True, False], band=0.08)
-    figure = plots.intervals(frame, caption="x " * 200)
-    assert drawn(figure) > 1000
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["AP", "RR"]
-    labels = [[text.get_text() for text in axes.get_yticklabels()] for axes in figure.axes]
-    assert labels == [["s0", "s1"], ["s2", "s3"]]
-
-
-@pytest.mark.parametrize(("low", "high"), [(-np.inf, np.inf), (np.nan, np.nan), (0.0, 0.0)])
-def test_intervals_without_ends_are_drawn(low, high):
-    """One-sided, missing and empty intervals keep their point within a finite axis."""
-    frame = rows(2).assign(ci_low=low, ci_high=high)
-    figure = plots.intervals(frame)
-    assert drawn(figure) > 1000
-    left, right = figure.axes[0].get_xlim()
-    assert -1 < left < -0.1 < 0.2 < right < 1
-
-
-def test_a_difference_of_zero_only_is_drawn():
-    assert drawn(plots.intervals(rows(1).assign(difference=0.0, ci_low=0.0, ci_high=0.0))) > 1000
-
-
-def test_of_many_intervals_the_largest_are_drawn_and_counted():
-    figure = plots.intervals(rows(500))
-    assert len(figure.axes[0].get_yticks()) == plots.MOST_ROWS
-    assert "the 60 largest of 500" in figure.axes[0].get_title(loc="left")
-    assert figure.get_figheight() < 30
 
 
 @pytest.mark.parametrize("n", [1, 2, 30, 300, 5000])
@@ -133,14 +92,13 @@ def test_sorted_scores_name_the_worst_queries_where_less_is_better_too():
 @pytest.mark.parametrize(
     "figure",
     [
-        lambda: plots.intervals(rows(2)),
         lambda: plots.query_differences(pd.Series([0.1, -0.2], ["q1", "q2"]), system="a", baseline="b", measure="AP"),
         lambda: plots.sorted_scores(pd.DataFrame({"AP": [0.1, 0.2]}, index=["q1", "q2"])),
         lambda: plots.curve(
             pd.DataFrame({"mean": [0.1], "min": [0.0], "max": [0.2]}, index=[10]), xlabel="", ylabel=""
         ),
     ],
-    ids=["intervals", "query_differences", "sorted_scores", "curve"],
+    ids=["query_differences", "sorted_scores", "curve"],
 )
 def test_a_notebook_shows_a_figure_as_the_value_of_a_cell(figure):
     """It asks for `_repr_png_`, which matplotlib's own figures lack unless pyplot's inline mode is on."""

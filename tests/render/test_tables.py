@@ -69,7 +69,7 @@ def test_latex_is_booktabs_with_escapes():
         r"\end{tabular}",
     ]
     floating = tables.Table(FRAME, caption="100 % of AP_50", notes=["seed 1"]).to_latex(label="tab:x")
-    assert r"\caption{100 \% of AP\_50. seed 1.}" in floating
+    assert r"\caption{100 \% of AP\_50. Seed 1.}" in floating
     assert r"\label{tab:x}" in floating
 
 
@@ -100,32 +100,73 @@ def test_latex_leaves_no_active_character(text):
         r"\textgreater{}",
     ):
         body = body.replace(command, "")
-    for command in (r"\textbar{}", r"$-$", r"$\pm$", r"$\infty$", r"\&", r"\%", r"\$", r"\#", r"\_", r"\{", r"\}"):
+    for command in (
+        r"\textbar{}",
+        r"$-$",
+        r"$\pm$",
+        r"$\infty$",
+        r"$\dagger$",
+        r"$\downarrow$",
+        r"$\le$",
+        r"\&",
+        r"\%",
+        r"\$",
+        r"\#",
+        r"\_",
+        r"\{",
+        r"\}",
+    ):
         body = body.replace(command, "")
     assert not set(body) & set(r"\&%$#_{}~^")
 
 
-def test_of_some_measures_less_is_better():
-    frame = pd.DataFrame({"ARP": [3.0, 1.0, 2.0], "no measure": [3.0, 1.0, 2.0]})
-    marks = tables.best_and_second(frame, list(frame))
-    assert marks["ARP"].tolist() == ["", "best", "second"]
-    assert marks["no measure"].tolist() == ["best", "", "second"]
-
-
-def test_best_and_second_share_ties():
-    """Equal values have equal emphasis; nan has none."""
-    frame = pd.DataFrame({"AP": [0.5, 0.7, 0.7, 0.5, 0.1, math.nan]}, index=list("abcdef"))
-    assert tables.best_and_second(frame, ["AP"])["AP"].tolist() == ["second", "best", "best", "second", "", ""]
-
-
-def test_emphasis_and_suffixes_in_every_markup():
+def test_emphasis_marks_and_rests_in_every_markup():
+    """Only the value is emphasised; marks are set high; the numbers of a column stay below each other."""
     frame = pd.DataFrame({"AP": [0.5, 0.7]})
-    options = {"emphasis": tables.best_and_second(frame, ["AP"]), "suffixes": pd.DataFrame({"AP": ["", "*"]})}
-    assert r"\textbf{0.7000*}" in tables.Table(frame, **options).to_latex()
-    assert r"\underline{0.5000}" in tables.Table(frame, **options).to_latex()
-    assert r"**0.7000\***" in tables.Table(frame, **options).to_markdown()
-    assert "<u>0.5000</u>" in tables.Table(frame, **options).to_markdown()
-    assert '<td class="num best">0.7000*</td>' in tables.Table(frame, **options).to_html()
+    table = tables.Table(
+        frame,
+        emphasis=pd.DataFrame({"AP": ["second", "best"]}),
+        marks=pd.DataFrame({"AP": ["", "**"]}),
+        tails=pd.DataFrame({"AP": [" (-1.0 %)", " (+12.0 %)"]}),
+    )
+    latex = table.to_latex().splitlines()
+    assert latex[4] == r"\underline{0.5000}\phantom{\textsuperscript{**}} ($-$1.0 \%)\phantom{0} \\"
+    assert latex[5] == r"\textbf{0.7000}\textsuperscript{**} (+12.0 \%) \\"
+    assert table.to_markdown().splitlines()[2:] == [
+        "| <u>0.5000</u> (-1.0 %) |", r"| **0.7000**<sup>\*\*</sup> (+12.0 %) |",
+    ]  # fmt: skip
+    html = table.to_html()
+    assert '<span class="best">0.7000</span><sup style="min-width:2ch">**</sup>' in html
+    assert '<span class="tail" style="min-width:10ch"> (\u22121.0 %)</span></td>' in html
+    first, second = table.to_text().splitlines()[2:]
+    assert (first, second) == ("0.5000   (-1.0 %)", "0.7000** (+12.0 %)")
+
+
+def test_columns_of_text_stand_at_the_right_if_they_are_numbers():
+    frame = pd.DataFrame({"a": ["1.0", "10.0"], "b": ["x", "y"]})
+    assert tables.Table(frame, numeric=["a"]).to_latex().startswith(r"\begin{tabular}{rl}")
+
+
+def test_a_table_of_some_columns_keeps_what_belongs_to_them():
+    table = tables.Table(FRAME, marks=FRAME.map(lambda _: "*"), caption="c")
+    kept = table.only(["AP", "none"])
+    assert kept.texts() == [["0.2500*"], ["-0.1250*"]]
+    assert kept.caption == "c"
+
+
+@pytest.mark.parametrize(
+    ("errors", "digits"),
+    [
+        ([0.041], 3), ([0.0996], 2), ([0.0042], 4), ([0.003, 0.041], 3), ([35.0], 0), ([1e-12], 6), ([0.0], 4),
+        ([math.nan, 0.02], 3), ([math.inf], 4), ([], 4),
+    ],
+)  # fmt: skip
+def test_decimals_follow_from_the_largest_standard_error(errors, digits):
+    """It has two digits at most; without one there are four decimals."""
+    assert tables.digits_for(errors) == digits
+    known = [error for error in errors if 1e-5 < error < 10]
+    for error in known:
+        assert len(f"{error:.{digits}f}".lstrip("0.").rstrip()) <= 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,182 @@
+"""The figures of a comparison: intervals, forest, significance matrix, rank intervals, differences by query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count
+from rankeval._registry import chosen, unknown
+from rankeval.comparison import reading
+from rankeval.comparison.collections import TOGETHER
+from rankeval.comparison.ranks import rank_table
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.scores import per_query_frame
+from rankeval.errors import InvalidInput
+from rankeval.measures import greater_is_better
+from rankeval.render import intervals, matrix, plots, rankings
+from rankeval.render.layouts import shown_interval
+from rankeval.render.marks import levels_within
+from rankeval.render.tables import digits_for
+from rankeval.significance.columns import differences
+
+if TYPE_CHECKING:
+    from rankeval.render.figure import Figure
+
+KINDS = ("intervals", "forest", "matrix", "ranks", "queries")
+CELL_WORDS = {
+    "difference": ("better", "worse"),
+    "better": ("better",),
+    "not_worse": ("not worse",),
+    "equivalent": ("equivalent",),
+}
+"""Words of the significance matrix for the signs of each claim."""
+
+
+def drawn(
+    record: ComparisonRecord, kind: str | None, *, system: str | None, baseline: str | None, measure: str | None
+) -> Figure:
+    """Return a figure of a comparison; `rankeval.Comparison.plot` documents the arguments.
+
+    Raises
+    ------
+    InvalidInput
+        The kind does not fit the comparison.
+    UnknownName
+        There is no such kind, system or measure.
+    """
+    grouped = reading.group_column(record.table) is not None
+    kind = kind or ("queries" if system is not None else "forest" if grouped else "intervals")
+    chosen("kind of plot", kind, KINDS)
+    if measure is not None:
+        chosen("measure of the comparison", measure, list(record.table["measure"].unique()))
+    if kind == "queries":
+        return _queries(record, system, baseline, measure)
+    if kind in ("matrix", "ranks"):
+        if system is not None or baseline is not None:
+            raise InvalidInput(f"kind={kind!r} shows all systems; leave out system= and baseline=")
+        return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
+    rows = _chosen_rows(record, system, baseline, measure)
+    return _intervals(record, rows) if kind == "intervals" else _forest(record, rows)
+
+
+def _chosen_rows(
+    record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None
+) -> pd.DataFrame:
+    """Return the rows of a system, a baseline and a measure, with all that is drawn of them."""
+    table = record.table
+    low, high, _ = shown_interval(table)
+    ends = {"outer_low": table[low], "outer_high": table[high]}
+    rows = table.assign(pair=_pair_names(record), clear=record.shown, better=record.gains >= 0, **ends)
+    for column, value in (("system", system), ("baseline", baseline), ("measure", measure)):
+        if value is not None:
+            chosen(f"{column} of the comparison", value, list(rows[column].unique()))
+            rows = rows[rows[column] == value]
+    return rows
+
+
+def _pair_names(record: ComparisonRecord) -> pd.Series[str]:
+    table = record.table
+    return table["system"] if record.baseline is not None else table["system"] + " - " + table["baseline"]
+
+
+def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
+    group = reading.group_column(record.table)
+    label = rows["pair"] if group is None else rows["pair"] + ", " + rows[group].astype(str)
+    rows = rows.assign(label=label, group=rows["measure"], band=rows["detectable_difference"])
+    level = f"{100 * record.interval_level:g} % interval"
+    adjusted = shown_interval(record.table)[2] == " (adjusted)"
+    if adjusted:
+        lines = f"thick: {level} of each pair alone; thin: adjusted for {count(record.n_comparisons, 'comparison')}"
+    else:
+        rows, lines = rows.drop(columns=["outer_low", "outer_high"]), f"lines: {level} of each pair alone"
+    sizes = rows["n_queries"].unique()
+    queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
+    shaded = f"shaded: too small for {queries} to detect reliably"
+    return intervals.intervals(
+        rows, xlabel="\n".join([_against(record), lines, shaded]), caption=record.caption, edges=_edges(record)
+    )
+
+
+def _against(record: ComparisonRecord) -> str:
+    return "difference of means" if record.baseline is None else f"difference from {record.baseline}"
+
+
+def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
+    """Return the places that the gain is compared with, other than zero, by measure."""
+    places = {"difference": [], "better": [1], "not_worse": [-1], "equivalent": [-1, 1]}[record.claim]
+    return {
+        measure: [place * record.margin * (1 if greater_is_better(measure) else -1) for place in places]
+        for measure in map(str, record.table["measure"].unique())
+        if record.margin > 0
+    }
+
+
+def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
+    group = reading.group_column(record.table)
+    if group is None:
+        raise InvalidInput('kind="forest" needs several collections or slices; give compare() collections or by=')
+    _, _, kind = shown_interval(record.table)
+    ordered = rows.assign(
+        group=rows["measure"], label=rows[group].astype(str), n=rows["n_queries"], together=rows[group] == TOGETHER,
+        ci_low=rows["outer_low"], ci_high=rows["outer_high"],
+    )  # fmt: skip
+    place = {pair: k for k, pair in enumerate(rows["pair"].unique())}
+    ordered = ordered.assign(place=ordered["pair"].map(place)).sort_values(["place", "together"], kind="stable")
+    xlabel = f"{_against(record)}, {100 * record.interval_level:g} % intervals{kind}"
+    errors = reading.difference_errors(record.table)
+    return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
+
+
+def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str]:
+    """Return the rows over all collections, and the measure to draw."""
+    whole = reading.together(record)
+    return whole, measure or record.primary or str(whole.table["measure"].iloc[0])
+
+
+def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
+    if record.baseline is not None:
+        raise InvalidInput('kind="matrix" needs all pairs of systems; compare without baseline=')
+    whole, measure = _one_measure(record, measure)
+    means = reading.means(whole.table)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
+    claims = reading.ordered_claims(whole)
+    errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
+    return matrix.significance_matrix(
+        means,
+        claims[claims["column"] == measure],
+        levels=levels_within(record.alpha),
+        words=CELL_WORDS[record.claim],
+        digits=digits_for(errors),
+        title=measure,
+        caption=record.caption,
+    )
+
+
+def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
+    whole, measure = _one_measure(record, measure)
+    ranks = rank_table(whole)
+    errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
+    return rankings.rank_intervals(
+        ranks[ranks["measure"] == measure],
+        xlabel="rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse",
+        title=measure,
+        caption=record.caption,
+        digits=digits_for(errors),
+    )
+
+
+def _queries(record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None) -> Figure:
+    baseline = baseline or record.baseline
+    if system is None or baseline is None:
+        lacking = "system=, the system to draw" if system is None else "baseline=, the system to draw differences from"
+        raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
+    measure = measure or record.primary or str(record.table["measure"].iloc[0])
+    for name in (system, baseline):
+        if name not in record.evaluations:
+            raise unknown("evaluation of the system", name, record.evaluations)
+    one, other = (per_query_frame(record.evaluations[name])[measure] for name in (system, baseline))
+    common = one.index.intersection(other.index)  # missing="skip" compared the common queries only
+    values = pd.Series(np.asarray(differences(one[common], other[common])), index=common)
+    return plots.query_differences(values, system=system, baseline=baseline, measure=measure)

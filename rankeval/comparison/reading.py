@@ -1,0 +1,138 @@
+"""What tables and figures read from a comparison: its columns of means, its claims in both directions, its errors.
+
+The table has a row per measure and pair; over several collections or slices, a first column names the collection.
+Tables of papers turn this round, with a row per system and a column per measure::
+
+    collection  measure  baseline  system  mean_baseline  mean_system
+    cranfield   AP       bm25      rm3     .41            .43
+    cisi        AP       bm25      rm3     .22            .25
+
+                cranfield  cisi
+    bm25        .41        .22
+    rm3         .43        .25
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval.comparison.collections import TOGETHER
+from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.scores import per_query_frame
+from rankeval.errors import InvalidInput
+from rankeval.measures import greater_is_better
+from rankeval.significance.columns import standard_error
+from rankeval.significance.declarations import Settings
+from rankeval.significance.paired import t_interval
+
+
+def group_column(table: pd.DataFrame) -> str | None:
+    """Return the column that names the collection or slice of each row; None if there is none."""
+    return None if table.columns[0] == "measure" else str(table.columns[0])
+
+
+def column_labels(table: pd.DataFrame) -> pd.Series[str]:
+    """Return the column of the means of each row: its measure, its collection, or both if both vary."""
+    group = group_column(table)
+    if group is None:
+        return table["measure"].astype(str)
+    if len(table["measure"].unique()) == 1:
+        return table[group].astype(str)
+    return table[group].astype(str) + ": " + table["measure"].astype(str)
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of each system in each column, the systems in the order of the comparison."""
+    labels = column_labels(table)
+    sides = [
+        pd.DataFrame({"system": table[name], "column": labels, "mean": table[f"mean_{name}"]})
+        for name in ("baseline", "system")
+    ]
+    # A row of one side, then of the other: so pairs (1, 2), (1, 3), (2, 3) give the order 1, 2, 3.
+    each = pd.concat(sides).sort_index(kind="stable").drop_duplicates(["system", "column"])
+    columns = {name: part.set_index("system")["mean"] for name, part in each.groupby("column", sort=False)}
+    return pd.DataFrame(columns, index=each["system"].unique())[list(labels.unique())]
+
+
+def lower_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns of means in which less is better."""
+    measures = dict(zip(column_labels(table), table["measure"], strict=True))
+    return [label for label, measure in measures.items() if not greater_is_better(str(measure))]
+
+
+def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
+    """Return a row per ordered pair of systems and column: system, other, column, p, sign, shown, parted.
+
+    A claim that holds in both directions, such as a difference, has a row for each. The sign is that of the gain; it is
+    1 for the other claims, which are shown or not, and never shown of the worse system.
+    """
+    table = record.table
+    differs = record.claim == "difference"
+    rows = pd.DataFrame(
+        {
+            "system": table["system"],
+            "other": table["baseline"],
+            "column": column_labels(table),
+            "p": table["p_adjusted"],
+            "sign": np.sign(record.gains) if differs else 1.0,
+            "shown": record.shown,
+            "parted": record.parted,
+        }
+    )
+    if not differs and record.claim != "equivalent":
+        return rows
+    turned = rows.rename(columns={"system": "other", "other": "system"})
+    return pd.concat([rows, turned.assign(sign=-rows["sign"] if differs else 1.0)], ignore_index=True)
+
+
+def difference_errors(table: pd.DataFrame) -> pd.Series[float]:
+    """Return the standard error of each difference; nan if it does not follow from the table."""
+    # The effect size is mean / sd, so it holds the sd; of a difference of zero it says nothing.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors: pd.Series[float] = (table["difference"] / table["effect_size"]).abs() / np.sqrt(table["n_queries"])
+    return errors.where(np.isfinite(errors))
+
+
+def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the standard error, and the ends of Student's interval, of each system's mean by each measure.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no scores by query of a single collection.
+    """
+    if group_column(record.table) is not None:
+        raise InvalidInput("spread= needs one collection: compare on each alone, and print each comparison's table")
+    systems = list(means(record.table).index)
+    if absent := [name for name in systems if name not in record.evaluations]:
+        raise InvalidInput(
+            f"spread= needs scores by query, and the comparison has none of {absent[0]!r} (from_json reads none); "
+            "compare again"
+        )
+    measures = list(record.table["measure"].unique())
+    frames = {name: per_query_frame(record.evaluations[name]).rename(columns=str)[measures] for name in systems}
+    common = frames[systems[0]].index
+    for frame in frames.values():
+        common = common.intersection(frame.index)  # missing="skip" compared the common queries only
+    settings = Settings("two-sided", record.confidence_level, 1, 0)
+    rows: dict[str, list[Any]] = {"error": [], "low": [], "high": []}
+    for frame in frames.values():
+        scores = frame.loc[common].to_numpy(dtype=np.float64)
+        for name, values in zip(rows, (standard_error(scores), *t_interval(scores, settings)), strict=True):
+            rows[name].append(values)
+    error, low, high = (pd.DataFrame(values, index=systems, columns=measures) for values in rows.values())
+    return error, low, high
+
+
+def together(record: ComparisonRecord) -> ComparisonRecord:
+    """Return the record of the rows over all collections or slices, if the comparison has several."""
+    from dataclasses import replace
+
+    group = group_column(record.table)
+    if group is None:
+        return record
+    rows = record.table[record.table[group] == TOGETHER].drop(columns=group).reset_index(drop=True)
+    return replace(record, table=rows)

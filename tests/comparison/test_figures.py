@@ -1,0 +1,146 @@
+"""Figures of comparisons: the kind that is asked for, with the rows, colours and words of the comparison."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+import rankeval as rk
+from rankeval.comparison import figures
+from rankeval.errors import InvalidInput, UnknownName
+from rankeval.render.drawing import BETTER, SOFT, WORSE
+
+from .test_tables import frames, on_two_collections
+
+
+@pytest.fixture(scope="module")
+def against_bm25():
+    return rk.compare(frames(), baseline="bm25", correction="max_t", n_resamples=1999)
+
+
+@pytest.fixture(scope="module")
+def all_pairs():
+    return rk.compare(frames(), correction="max_t", n_resamples=1999)
+
+
+def colors(axes):
+    """Return the colour of each row's point."""
+    return [line.get_color() for line in axes.lines if line.get_marker() == "o"]
+
+
+def test_intervals_are_coloured_by_gain_and_drawn_twice(against_bm25):
+    """A panel per measure; of ARP lower is better; pyplot holds no figure."""
+    figure = against_bm25.plot()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["AP", "ARP"]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["rm3", "ltr", "broken"]
+    for axes in figure.axes:
+        assert colors(axes) == [SOFT, BETTER, WORSE]
+    row = against_bm25.table.iloc[0]
+    drawn = [list(line.get_xdata()) for line in figure.axes[0].lines if len(line.get_xdata()) == 2][1:3]
+    assert drawn == [[row["ci_low_adjusted"], row["ci_high_adjusted"]], [row["ci_low"], row["ci_high"]]]
+    label = figure.axes[-1].get_xlabel()
+    assert "thick: 95 % interval of each pair alone; thin: adjusted for 6 comparisons" in label
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+
+def test_a_single_comparison_has_one_line():
+    pair = {name: frames()[name] for name in ("bm25", "ltr")}
+    figure = rk.compare(pair, baseline="bm25", measures="AP").plot()
+    assert "lines: 95 % interval of each pair alone" in figure.axes[0].get_xlabel()
+
+
+def test_margins_are_drawn_on_the_side_of_losses():
+    found = rk.compare(frames(), baseline="bm25", claim="not_worse", margin=0.1)
+    for axes, place in zip(found.plot().axes, (-0.1, 0.1), strict=True):
+        assert [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"] == [place]
+
+
+def test_intervals_of_one_system_and_measure(all_pairs):
+    figure = all_pairs.plot("intervals", system="ltr", measure="AP")
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["ltr - bm25", "ltr - rm3"]
+
+
+def test_differences_by_query(against_bm25, all_pairs):
+    row = against_bm25.table.query("system == 'ltr' and measure == 'ARP'").iloc[0]
+    title = against_bm25.plot(system="ltr", measure="AP").axes[0].get_title(loc="left")
+    ap = against_bm25.table.query("system == 'ltr' and measure == 'AP'").iloc[0]
+    assert title == f"ltr against bm25: {ap.wins} won, {ap.ties} tied, {ap.losses} lost"
+    assert row.wins > row.losses
+    assert all_pairs.plot(system="ltr", baseline="rm3").axes[0].get_title(loc="left").startswith("ltr against rm3")
+
+
+def test_the_matrix_shows_the_adjusted_p_of_each_pair(all_pairs):
+    """Systems stand in the order of their means, the lowest ARP first; colours follow shown and gain."""
+    for measure in ("AP", "ARP"):
+        figure = all_pairs.plot("matrix", measure=measure)
+        order = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+        assert order == ["ltr", "rm3", "bm25", "broken"]
+        cells = np.ma.getdata(figure.axes[0].images[0].get_array())
+        assert cells[0, 3] == pytest.approx(to_rgb(BETTER))
+        assert cells[3, 0] == pytest.approx(to_rgb(WORSE))
+        texts = {tuple(map(int, text.get_position()))[::-1]: text.get_text() for text in figure.axes[0].texts}
+        rows = all_pairs.table[all_pairs.table["measure"] == measure]
+        for row in rows.to_dict("records"):
+            i, j = order.index(row["system"]), order.index(row["baseline"])
+            signs = sum(row["p_adjusted"] <= level for level in (0.05, 0.01, 0.001))
+            assert len(texts.get((i, j), "")) == len(texts.get((j, i), "")) == signs
+
+
+def test_rank_intervals_are_those_of_ranks(all_pairs):
+    figure = all_pairs.plot("ranks", measure="ARP")
+    ranks = all_pairs.ranks.query("measure == 'ARP'")
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ranks["system"].tolist()
+    ends = [tuple(line.get_xdata()) for line in figure.axes[0].lines if len(set(line.get_ydata())) == 1]
+    assert ends[: len(ranks)] == list(zip(ranks["rank_low"], ranks["rank_high"], strict=True))
+
+
+def test_several_collections_are_drawn_as_a_forest(against_bm25):
+    found = replace(against_bm25, table=on_two_collections())
+    axes = found.plot().axes[0]
+    names = [text.get_text().split("  n")[0] for text in axes.get_yticklabels()]
+    assert names[:5] == ["rm3", "cranfield", "cisi", "all", "ltr"]
+    assert len(axes.patches) == 3
+    assert found.plot("intervals", system="ltr").axes[0].get_yticklabels()[0].get_text() == "ltr, cranfield"
+
+
+@pytest.mark.parametrize(("options", "error", "match"), [
+    ({"kind": "bars"}, UnknownName, "kind of plot"),
+    ({"kind": "matrix"}, InvalidInput, "all pairs"),
+    ({"kind": "ranks"}, InvalidInput, "baseline"),
+    ({"kind": "forest"}, InvalidInput, "several collections"),
+    ({"kind": "queries"}, InvalidInput, "give system="),
+    ({"kind": "matrix", "system": "ltr"}, InvalidInput, "leave out system="),
+    ({"system": "lrt"}, UnknownName, "'ltr'"),
+    ({"kind": "intervals", "system": "lrt"}, UnknownName, "'ltr'"),
+    ({"system": "ltr", "measure": "nDCG@5"}, UnknownName, "measure of the comparison 'nDCG@5'"),
+])  # fmt: skip
+def test_figures_that_do_not_fit_are_refused(against_bm25, options, error, match):
+    with pytest.raises(error, match=match):
+        against_bm25.plot(**options)
+
+
+def test_queries_of_all_pairs_need_a_baseline(all_pairs):
+    with pytest.raises(InvalidInput, match="baseline="):
+        all_pairs.plot(system="ltr")
+
+
+def test_every_claim_has_words_for_its_cells():
+    from rankeval.comparison.tables import CLAIM_WORDS
+    from rankeval.significance.claims import CLAIMS
+
+    assert set(figures.CELL_WORDS) == set(CLAIM_WORDS) == set(CLAIMS)
+
+
+@pytest.mark.parametrize("n", [2, 16, 50])
+def test_matrix_ranks_and_intervals_of_many_systems(n):
+    generator = np.random.default_rng(1)
+    topic = generator.beta(2, 2, 30)
+    systems = {f"system_{k}": pd.DataFrame({"AP": topic + 0.01 * k + generator.normal(0, 0.05, 30)}) for k in range(n)}
+    found = rk.compare(systems, correction="max_t", n_resamples=199)
+    for kind in ("matrix", "ranks", "intervals"):
+        assert found.plot(kind)._repr_png_().startswith(b"\x89PNG")
