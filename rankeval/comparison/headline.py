@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ from rankeval.comparison.collections import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.render.tables import number, p_value, signed
 from rankeval.significance.claims import CLAIMS
+from rankeval.significance.columns import TIE_TOLERANCE
 from rankeval.significance.registry import CORRECTIONS
+
+_gain = attrgetter("gain")
 
 
 @dataclass(frozen=True)
@@ -255,7 +259,8 @@ def _parting(row: _Row) -> list[str]:
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
     if row.n_decided == 0:
         return [f"{row.system} and {row.baseline} are equal on every query."]
-    if record.margin or not row.detectable > 0:  # a difference without variance, or one that is not known
+    # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.
+    if record.margin or not row.detectable > TIE_TOLERANCE * abs(row.difference):
         return []
     if math.isinf(row.detectable):
         return ["With so few queries no difference can be shown."]
@@ -294,7 +299,3 @@ def _which(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
 
 def _margin(record: ComparisonRecord) -> str:
     return f" (margin {number(record.margin)})" if record.margin else ""
-
-
-def _gain(row: _Row) -> float:
-    return row.gain

@@ -375,6 +375,14 @@ def test_systems_without_any_difference_are_said_to_be_equal():
     )
 
 
+def test_a_difference_without_variance_has_no_detectable_difference():
+    """On 3 queries the sign flips cannot show it, and Student's t is not defined."""
+    base = pd.DataFrame({"AP": [0.1, 0.2, 0.3]})
+    headline = compare({"base": base, "other": base + 0.2}, baseline="base").headline
+    assert headline.startswith("No difference was shown: other against base: +0.2000 AP")
+    assert "four times in five" not in headline
+
+
 def test_a_single_candidate_has_no_counts_and_several_have_the_value_of_the_choice():
     systems = noisy_and_steady(0)
     several = compare(systems, baseline="base").findings
