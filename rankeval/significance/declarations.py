@@ -46,8 +46,8 @@ class Settings:
     rng : int, Generator or None
         Source of the resamples.
     claim : {"difference", "better", "not_worse", "equivalent"}
-        What is to be shown, one of `claims.CLAIMS`. Claims other than "difference" read the columns as gains, positive
-        if the system is better, and set the side of the test themselves.
+        What is to be shown, a key of ``claims.CLAIMS``. Claims other than "difference" read the columns as gains,
+        positive if the system is better, and set the side of the test themselves.
     margin : float
         Of the claim, in units of the measure.
 
@@ -245,7 +245,7 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
     Parameters
     ----------
     claim : str
-        A key of `claims.CLAIMS`.
+        A key of ``claims.CLAIMS``.
     margin : float
         0 or more.
     alternative : str, default "two-sided"

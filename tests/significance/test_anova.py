@@ -18,7 +18,7 @@ from statsmodels.formula.api import ols
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
-from rankeval.significance.anova import sphericity, two_way
+from rankeval.significance.anova import p_of_f, sphericity, two_way
 
 MODELS = {False: "y ~ C(query) + C(system)", True: "y ~ C(query) * C(system)"}
 NAMES = {"C(query)": "query", "C(system)": "system", "C(query):C(system)": "interaction", "Residual": "error"}
@@ -201,6 +201,33 @@ def test_sphericity_is_that_of_the_covariance():
     assert sphericity(block) == pytest.approx(roots.sum() ** 2 / (3 * (roots**2).sum()), rel=1e-12)
 
 
+def test_near_identical_systems_need_the_corrected_p():
+    """Nine variants beside one unlike system, all equal: F claims a difference in a sixth of the cases."""
+    generator = np.random.default_rng(4)
+    raw = corrected = 0
+    for _ in range(1000):
+        variants = generator.normal(0, 0.15, (25, 1)) + generator.normal(0, 0.01, (25, 9))
+        scores = generator.normal(0, 0.2, (25, 1)) + np.hstack([variants, generator.normal(0, 0.15, (25, 1))])
+        _, system, error = two_way(scores).sources
+        epsilon = sphericity(scores)
+        raw += system.p_value <= 0.05
+        corrected += p_of_f(system.F, system.df * epsilon, error.df * epsilon) <= 0.05
+    assert 130 < raw < 230
+    assert 30 <= corrected <= 70
+
+
+def test_the_corrected_p_belongs_to_the_scores():
+    """With two systems it is p itself, since there is one difference only."""
+    scores = np.random.default_rng(0).uniform([0, 0.2, 0.4], [1, 1.2, 1.4], (15, 3))
+    _, system, error = two_way(scores).sources
+    found = rk.anova({name: frame(scores[:, place]) for place, name in enumerate("abc")})
+    expected = stats.f.sf(system.F, 2 * found.epsilon, error.df * found.epsilon)
+    assert found.p_corrected == pytest.approx(expected, rel=1e-9)
+    assert system.p_value < expected < 0.05
+    pair = rk.anova({name: frame(scores[:, place]) for place, name in enumerate("ab")})
+    assert pair.p_corrected == pytest.approx(pair.table["p_value"][1], rel=1e-12)
+
+
 def test_without_error_there_is_no_f():
     """One system better by .1 on every query: float noise makes no F of 1e30."""
     query, system, error = two_way([[0.1, 0.2], [0.3, 0.4], [0.7, 0.8]]).sources
@@ -277,6 +304,7 @@ def test_what_is_tested_against_what_is_said(replicated):
     fixed = rk.anova(replicated, queries="fixed")
     assert "these 12 queries only" in " ".join(fixed.notes)
     assert "Greenhouse" not in " ".join(fixed.notes)
+    assert np.isnan(fixed.p_corrected)
     single = rk.anova({name: each["one"] for name, each in replicated.items()})
     assert "part of the error" in single.notes[0]
 
