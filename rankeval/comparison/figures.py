@@ -20,19 +20,13 @@ from rankeval.render import intervals, matrix, plots, rankings
 from rankeval.render.layouts import shown_interval
 from rankeval.render.marks import levels_within
 from rankeval.render.tables import digits_for
+from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import differences
 
 if TYPE_CHECKING:
     from rankeval.render.figure import Figure
 
 KINDS = ("intervals", "forest", "matrix", "ranks", "queries")
-CELL_WORDS = {
-    "difference": ("better", "worse"),
-    "better": ("better",),
-    "not_worse": ("not worse",),
-    "equivalent": ("equivalent",),
-}
-"""Words of the significance matrix for the signs of each claim."""
 
 
 def drawn(
@@ -91,7 +85,8 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     if adjusted:
         lines = f"thick: {level} of each pair alone; thin: adjusted for {count(record.n_comparisons, 'comparison')}"
     else:
-        rows, lines = rows.drop(columns=["outer_low", "outer_high"]), f"lines: {level} of each pair alone"
+        rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
+        lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
     sizes = rows["n_queries"].unique()
     queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
     shaded = f"shaded: too small for {queries} to detect reliably"
@@ -106,9 +101,10 @@ def _against(record: ComparisonRecord) -> str:
 
 def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
     """Return the places that the gain is compared with, other than zero, by measure."""
-    places = {"difference": [], "better": [1], "not_worse": [-1], "equivalent": [-1, 1]}[record.claim]
     return {
-        measure: [place * record.margin * (1 if greater_is_better(measure) else -1) for place in places]
+        measure: [
+            factor * record.margin * (1 if greater_is_better(measure) else -1) for _, factor in CLAIMS[record.claim]
+        ]
         for measure in map(str, record.table["measure"].unique())
         if record.margin > 0
     }
@@ -141,13 +137,13 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
         raise InvalidInput('kind="matrix" needs all pairs of systems; compare without baseline=')
     whole, measure = _one_measure(record, measure)
     means = reading.means(whole.table)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
-    claims = reading.ordered_claims(whole)
+    claims, claim = reading.ordered_claims(whole), CLAIMS[record.claim]
     errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
     return matrix.significance_matrix(
         means,
         claims[claims["column"] == measure],
         levels=levels_within(record.alpha),
-        words=CELL_WORDS[record.claim],
+        words=[claim.adjective] if claim.hypotheses else [claim.adjective, "worse"],
         digits=digits_for(errors),
         title=measure,
         caption=record.caption,

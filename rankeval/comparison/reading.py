@@ -24,6 +24,7 @@ from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
+from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import standard_error
 from rankeval.significance.declarations import Settings
 from rankeval.significance.paired import t_interval
@@ -70,7 +71,8 @@ def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
     1 for the other claims, which are shown or not, and never shown of the worse system.
     """
     table = record.table
-    differs = record.claim == "difference"
+    claim = CLAIMS[record.claim]
+    differs = not claim.hypotheses
     rows = pd.DataFrame(
         {
             "system": table["system"],
@@ -82,7 +84,7 @@ def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
             "parted": record.parted,
         }
     )
-    if not differs and record.claim != "equivalent":
+    if claim.sides == 1:
         return rows
     turned = rows.rename(columns={"system": "other", "other": "system"})
     return pd.concat([rows, turned.assign(sign=-rows["sign"] if differs else 1.0)], ignore_index=True)

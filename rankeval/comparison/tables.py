@@ -15,17 +15,12 @@ from rankeval.comparison.record import PARTED, ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, marks
 from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
+from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import Floats
 
 LAYOUTS = ("comparisons", "systems")
 SPREADS = ("se", "interval")
 GAIN_NOTE = "gains in percent are of the baseline's mean: a low baseline makes them large"
-CLAIM_WORDS = {
-    "difference": "better than {other}",
-    "better": "shown to gain more than {margin:g} over {other}",
-    "not_worse": "shown to lose less than {margin:g} against {other}",
-    "equivalent": "shown to be within {margin:g} of {other}",
-}
 
 
 def laid_out(
@@ -185,14 +180,12 @@ def _legend(
     record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
 ) -> str:
     """Explain the marks in one sentence."""
-    levels = marks.levels_within(record.alpha)
+    levels, verb = marks.levels_within(record.alpha), CLAIMS[record.claim].verb
     only = record.primary if record.primary is not None and len(set(record.table["measure"])) > 1 else None
     confirmatory = "" if only is None else f"; marks only for {only}, the confirmatory measure"
     if letters is not None:
-        words = CLAIM_WORDS[record.claim].format(other="the systems with these letters", margin=record.margin)
-        return f"letters: {words}, adjusted p ≤ {levels[0]:g}{confirmatory}"
-    words = CLAIM_WORDS[record.claim].format(other=others[0], margin=record.margin)
+        return f"letters: the system {verb} those with these letters, adjusted p ≤ {levels[0]:g}{confirmatory}"
     stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
     has_worse = set_marks.apply(lambda column: column.str.startswith(marks.WORSE)).to_numpy().any()
-    worse = f" ({marks.WORSE} worse)" if has_worse else ""
-    return f"stars: {words}{worse}, adjusted p {stars}{confirmatory}"
+    worse = f" ({marks.WORSE}: is worse)" if has_worse else ""
+    return f"stars: the system {verb} {others[0]}{worse}, adjusted p {stars}{confirmatory}"

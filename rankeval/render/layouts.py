@@ -91,9 +91,9 @@ def shown_interval(table: pd.DataFrame) -> tuple[str, str, str]:
     adjusted = table[["ci_low_adjusted", "ci_high_adjusted"]]
     if adjusted.isna().to_numpy().all():
         return "ci_low", "ci_high", " (unadjusted)" if len(table) > 1 else ""
-    # Equal pairs, as of a single comparison: nothing was adjusted.
+    # Of a single comparison nothing is adjusted, though the two may differ a little: max-T has flips of its own.
     same = np.array_equal(adjusted.to_numpy(), table[["ci_low", "ci_high"]].to_numpy(), equal_nan=True)
-    return "ci_low_adjusted", "ci_high_adjusted", "" if same else " (adjusted)"
+    return "ci_low_adjusted", "ci_high_adjusted", "" if same or len(table) == 1 else " (adjusted)"
 
 
 def by_system(

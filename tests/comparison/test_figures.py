@@ -11,7 +11,6 @@ import pytest
 from matplotlib.colors import to_rgb
 
 import rankeval as rk
-from rankeval.comparison import figures
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.render.drawing import BETTER, SOFT, WORSE
 
@@ -48,10 +47,18 @@ def test_intervals_are_coloured_by_gain_and_drawn_twice(against_bm25):
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
-def test_a_single_comparison_has_one_line():
+@pytest.mark.parametrize("correction", ["holm", "max_t", "bh"])
+def test_a_single_comparison_has_one_line(correction):
+    """It is the one that the headline has, and nothing says that it is adjusted."""
     pair = {name: frames()[name] for name in ("bm25", "ltr")}
-    figure = rk.compare(pair, baseline="bm25", measures="AP").plot()
-    assert "lines: 95 % interval of each pair alone" in figure.axes[0].get_xlabel()
+    found = rk.compare(pair, baseline="bm25", measures="AP", correction=correction)
+    axes = found.plot().axes[0]
+    assert "\nline: 95 % interval\n" in axes.get_xlabel()
+    drawn = [list(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2][1:]
+    row = found.table.iloc[0]
+    ends = ["ci_low", "ci_high"] if correction == "bh" else ["ci_low_adjusted", "ci_high_adjusted"]
+    assert drawn == [[row[end] for end in ends]]
+    assert "adjusted)" not in str(found)
 
 
 def test_margins_are_drawn_on_the_side_of_losses():
@@ -129,11 +136,15 @@ def test_queries_of_all_pairs_need_a_baseline(all_pairs):
         all_pairs.plot(system="ltr")
 
 
-def test_every_claim_has_words_for_its_cells():
-    from rankeval.comparison.tables import CLAIM_WORDS
-    from rankeval.significance.claims import CLAIMS
-
-    assert set(figures.CELL_WORDS) == set(CLAIM_WORDS) == set(CLAIMS)
+def test_cells_of_a_claim_say_what_is_shown():
+    found = rk.compare(frames(), measures="AP", claim="equivalent", margin=0.1).plot("matrix")
+    said = [text.get_text() for text in found.legends[0].get_texts()]
+    assert said == [
+        "+++ equivalent, p \u2264 0.001",
+        "++ equivalent, p \u2264 0.01",
+        "+ equivalent, p \u2264 0.05",
+        "not shown",
+    ]
 
 
 @pytest.mark.parametrize("n", [2, 16, 50])

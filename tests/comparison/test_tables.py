@@ -51,7 +51,7 @@ def test_stars_tell_level_and_direction_for_both_directions_of_measures(against_
     assert "<sup>" not in rows["bm25"] + rows["rm3"]
     assert rows["ltr"].count("**") == 4  # both means bold
     assert rows["rm3"].count("<u>") == 2
-    assert text.splitlines()[-2].startswith("* stars: better than bm25 (\u2193 worse), adjusted p")
+    assert text.splitlines()[-2].startswith("* stars: the system beats bm25 (\u2193: is worse), adjusted p")
 
 
 def test_stars_follow_the_adjusted_p(against_bm25):
@@ -111,7 +111,7 @@ def test_marks_against_chosen_systems(all_pairs):
 def test_claims_of_no_loss_are_said_and_marked_without_arrows():
     found = rk.compare(frames(), baseline="bm25", measures="AP", claim="not_worse", margin=0.1)
     text = found.to_markdown(layout="systems")
-    assert "stars: shown to lose less than 0.1 against bm25" in text
+    assert "stars: the system is not worse than bm25, adjusted p" in text
     assert "\u2193" not in text
     assert "<sup>" in row_of(text, "rm3")
     assert "<sup>" not in row_of(text, "broken")
