@@ -1,8 +1,19 @@
-"""The randomisation test, and how resamples are drawn.
+"""The randomisation test with the interval that belongs to it, and how resamples are drawn.
 
 Under its null, swapping two systems' scores on a query changes nothing, so every pattern of signs on the differences
 is equally likely. All patterns are counted for up to 16 queries; beyond, the p-value is ``(b + 1) / (B + 1)``: the
 observed pattern is one of those that could have been drawn, so p is never 0.
+
+The interval holds every delta that the test of ``d - delta`` does not reject, by the same patterns. A pattern keeps the
+signs of some queries, K, and flips those of the others, F. It is as extreme as the observed one if
+``|S_K - S_F| >= |S_K + S_F|``, S being sums of ``d - delta``: exactly if the two sums differ in sign, that is, if delta
+lies between the mean of the kept and the mean of the flipped differences::
+
+    counts at delta:      min(mean_K, mean_F) <= delta <= max(mean_K, mean_F)
+
+All these stretches contain the mean of d. So the number of patterns that count falls on either side of it, and the ends
+of the interval are order statistics of the ends of the stretches. One-sided, a pattern counts if mean_F is on the
+side of delta that the alternative denies.
 
 All pairs share the patterns: a chunk of 32 patterns or more is a matrix that multiplies the matrix of differences
 (BLAS). The stream of random numbers does not depend on the number of pairs, so another system in the comparison
@@ -12,16 +23,22 @@ leaves the p-values of the rest as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.significance.columns import TIE_TOLERANCE
-from rankeval.significance.declarations import Floats, PairedResult, Settings
-from rankeval.significance.paired import t_interval
+from rankeval.significance.columns import TIE_TOLERANCE, without_variance
+from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
 
 EXACT_UP_TO = 16
 """Up to this many queries all 2^n sign patterns are counted."""
+
+_KEPT_AT_ONCE = 2**22
+"""Ends of stretches kept in memory, on each side (32 MB); more pairs are worked off in blocks, by the same patterns."""
+
+_LEAST_KEPT = 2**14
+"""Ends kept for a pair before those are dropped that cannot be the end of its interval."""
 
 
 def randomization(d: Floats, settings: Settings) -> PairedResult:
@@ -31,14 +48,131 @@ def randomization(d: Floats, settings: Settings) -> PairedResult:
     equal means it holds its level as Student's t does: 4-6 % false positives, two-sided, where 5 % were asked and
     differences are mildly skewed; 9.5 % at 10 queries and 8 % at 25 for exponential ones, one-sided 14 and 11 %.
 
-    Patterns whose mean equals the observed one, up to rounding, count as extreme. The interval is Student's.
+    Patterns whose mean equals the observed one, up to rounding, count as extreme. The interval holds delta exactly if
+    the test of ``d - delta`` by the same patterns has a p-value above alpha: it is infinite if so few queries cannot
+    reject anything, 5 or fewer at 5 %, two-sided.
     """
+    return flip_test(d, settings)
+
+
+def flip_test(d: Floats, settings: Settings, weights: Floats | None = None) -> PairedResult:
+    """Test a mean or a weighted mean by flipping signs, with the interval that the same patterns lead to.
+
+    Parameters
+    ----------
+    d : ndarray of shape (n_queries, n_pairs)
+        Differences.
+    settings : Settings
+        Alternative, level and resamples.
+    weights : ndarray of shape (n_queries,), optional
+        Positive weights of the queries, for instance one over the size of their collection. Then the test is of the
+        sum of weight times difference, and the interval is of the weighted mean.
+
+    Returns
+    -------
+    PairedResult
+        Arrays of shape (n_pairs,).
+    """
+    weights = np.ones(len(d)) if weights is None else weights
+    settings = replace(settings, rng=seed_of(settings.rng))  # all blocks see the same patterns
+    rank = _rank_of_end(len(d), settings)
+    width = max(1, _KEPT_AT_ONCE // _room(rank, number_of_patterns(len(d), settings)))
+    parts = [_flip_block(d[:, i : i + width], weights, rank, settings) for i in range(0, d.shape[1], width)]
+    return PairedResult(
+        np.concatenate([part.p_value for part in parts]),
+        np.concatenate([part.ci_low for part in parts]),
+        np.concatenate([part.ci_high for part in parts]),
+    )
+
+
+def _flip_block(d: Floats, weights: Floats, rank: int, settings: Settings) -> PairedResult:
+    n, m = d.shape
+    weighted, whole = weights[:, None] * d, weights.sum()
+    total = weighted.sum(axis=0)
+    mean = total / whole
     # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones count as equal.
-    least = settings.evidence(d.sum(axis=0)) - TIE_TOLERANCE * np.abs(d).sum(axis=0)
-    count = np.zeros(d.shape[1], dtype=np.int64)
-    for signs in sign_chunks(len(d), settings, n_columns=d.shape[1]):
-        count += (settings.evidence(signs @ d) >= least).sum(axis=0)
-    return PairedResult(share_of_patterns(count, len(d), settings), *t_interval(d, settings))
+    least = (settings.evidence(total) - TIE_TOLERANCE * np.abs(weighted).sum(axis=0))[:, None]
+    count = np.zeros(m, dtype=np.int64)
+    room = _room(rank, number_of_patterns(n, settings))
+    below, above = (_Largest(rank, np.empty((m, room))) for _ in range(2))
+    for signs in sign_chunks(n, settings, n_columns=m):
+        sums = weighted.T @ signs.T  # of kept differences less flipped ones
+        count += (settings.evidence(sums) >= least).sum(axis=1)
+        if rank:
+            low, high = _stretches(sums, mean, signs, weights, settings)
+            if settings.alternative != "less":
+                below.add(low)
+            if settings.alternative != "greater":
+                above.add(high)
+    # A pattern counts a little beyond its stretch, as far as its slack reaches: half of that, at least, is certain.
+    slack = TIE_TOLERANCE / 8 * (weights @ np.abs(d - mean)) / whole
+    down, up = below.last() + slack, above.last() + slack
+    flat = without_variance(d)  # every stretch is the one value, whatever rounding makes of it
+    low, high = (np.where(flat & np.isfinite(each), d[0], mean + side * each) for side, each in ((-1, down), (1, up)))
+    return PairedResult(share_of_patterns(count, n, settings), low, high)
+
+
+def _stretches(
+    sums: Floats, mean: Floats, signs: Floats, weights: Floats, settings: Settings
+) -> tuple[Floats, Floats]:
+    """Return how far below and above the mean each pattern counts, of shape (n_pairs, n_patterns)."""
+    balance, whole = signs @ weights, weights.sum()
+    kept, flipped = (whole + balance) / 2, (whole - balance) / 2
+    alike = np.abs(signs.sum(axis=1)) == signs.shape[1]
+    # Half the balanced sum is the sum of the kept ones' deviations from the mean, and less that of the flipped ones.
+    half = (sums - mean[:, None] * balance) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_flipped = half * (-1 / flipped)
+        if settings.sides == 1:
+            low, high = -of_flipped, of_flipped
+            alike &= signs[:, 0] > 0  # no query is flipped
+        else:
+            half *= 1 / kept
+            low, high = -np.minimum(half, of_flipped), np.maximum(half, of_flipped)
+    if alike.any():
+        low[:, alike] = high[:, alike] = np.inf
+    return low, high
+
+
+def _rank_of_end(n: int, settings: Settings) -> int:
+    """Return which of the largest ends is the end of the interval; 0 if it is infinite."""
+    # More than k = alpha * patterns must count where delta is not rejected. The observed pattern always does; it is
+    # among those counted out, and one more than those drawn. The 1e-9 is for 499.99999999999994, which means 500.
+    k = int(settings.alpha * number_of_patterns(n, settings) + 1e-9)
+    return k + 1 if n <= EXACT_UP_TO else k
+
+
+def _room(rank: int, patterns: int) -> int:
+    return min(patterns, max(4 * rank, _LEAST_KEPT))
+
+
+class _Largest:
+    """The rank-th largest value of each row, of values that come in chunks."""
+
+    def __init__(self, rank: int, kept: Floats) -> None:
+        self.rank, self.kept, self.filled = rank, kept, 0
+
+    def add(self, values: Floats) -> None:
+        """Take in more values; the smallest are dropped if there is no room for them."""
+        for start in range(0, values.shape[1], self.kept.shape[1] - self.rank):
+            part = values[:, start : start + self.kept.shape[1] - self.rank]
+            if self.filled + part.shape[1] > self.kept.shape[1]:
+                self._drop()
+            self.kept[:, self.filled : self.filled + part.shape[1]] = part
+            self.filled += part.shape[1]
+
+    def _drop(self) -> None:
+        first = self.filled - self.rank
+        self.kept[:, : self.rank] = np.partition(self.kept[:, : self.filled], first, axis=1)[:, first:]
+        self.filled = self.rank
+
+    def last(self) -> Floats:
+        """Return the rank-th largest value of each row; infinite for rank 0, or if there are no values."""
+        if not self.rank or not self.filled:
+            return np.full(len(self.kept), np.inf)
+        place = self.filled - self.rank
+        self.kept[:, : self.filled].partition(place, axis=1)
+        return np.asarray(self.kept[:, place])
 
 
 def sign_chunks(n: int, settings: Settings, *, n_columns: int = 1) -> Iterator[Floats]:
