@@ -34,10 +34,10 @@ from rankeval.significance.declarations import Floats, PairedResult, Settings, s
 EXACT_UP_TO = 16
 """Up to this many queries all 2^n sign patterns are counted."""
 
-_KEPT_AT_ONCE = 2**22
-"""Ends of stretches kept in memory, on each side (32 MB); more pairs are worked off in blocks, by the same patterns."""
+_KEPT_AT_ONCE = 2**18
+"""Ends of stretches kept in memory, on each side (2 MB); more pairs are worked off in blocks, by the same patterns."""
 
-_LEAST_KEPT = 2**14
+_LEAST_KEPT = 2**12
 """Ends kept for a pair before those are dropped that cannot be the end of its interval."""
 
 
@@ -76,7 +76,7 @@ def flip_test(d: Floats, settings: Settings, weights: Floats | None = None) -> P
     weights = np.ones(len(d)) if weights is None else weights
     settings = replace(settings, rng=seed_of(settings.rng))  # all blocks see the same patterns
     rank = _rank_of_end(len(d), settings)
-    width = max(1, _KEPT_AT_ONCE // _room(rank, number_of_patterns(len(d), settings)))
+    width = max(1, _KEPT_AT_ONCE // max(1, _room(rank, number_of_patterns(len(d), settings))))
     parts = [_flip_block(d[:, i : i + width], weights, rank, settings) for i in range(0, d.shape[1], width)]
     return PairedResult(
         np.concatenate([part.p_value for part in parts]),
@@ -93,45 +93,17 @@ def _flip_block(d: Floats, weights: Floats, rank: int, settings: Settings) -> Pa
     # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones count as equal.
     least = (settings.evidence(total) - TIE_TOLERANCE * np.abs(weighted).sum(axis=0))[:, None]
     count = np.zeros(m, dtype=np.int64)
-    room = _room(rank, number_of_patterns(n, settings))
-    below, above = (_Largest(rank, np.empty((m, room))) for _ in range(2))
+    ends = _Ends(weights[:, None] * (d - mean), weights, rank, settings)
     for signs in sign_chunks(n, settings, n_columns=m):
         sums = weighted.T @ signs.T  # of kept differences less flipped ones
-        count += (settings.evidence(sums) >= least).sum(axis=1)
-        if rank:
-            low, high = _stretches(sums, mean, signs, weights, settings)
-            if settings.alternative != "less":
-                below.add(low)
-            if settings.alternative != "greater":
-                above.add(high)
+        count += np.count_nonzero(settings.evidence(sums) >= least, axis=1)
+        ends.add(signs)
     # A pattern counts a little beyond its stretch, as far as its slack reaches: half of that, at least, is certain.
     slack = TIE_TOLERANCE / 8 * (weights @ np.abs(d - mean)) / whole
-    down, up = below.last() + slack, above.last() + slack
+    down, up = (reach + slack for reach in ends.reaches())
     flat = without_variance(d)  # every stretch is the one value, whatever rounding makes of it
     low, high = (np.where(flat & np.isfinite(each), d[0], mean + side * each) for side, each in ((-1, down), (1, up)))
     return PairedResult(share_of_patterns(count, n, settings), low, high)
-
-
-def _stretches(
-    sums: Floats, mean: Floats, signs: Floats, weights: Floats, settings: Settings
-) -> tuple[Floats, Floats]:
-    """Return how far below and above the mean each pattern counts, of shape (n_pairs, n_patterns)."""
-    balance, whole = signs @ weights, weights.sum()
-    kept, flipped = (whole + balance) / 2, (whole - balance) / 2
-    alike = np.abs(signs.sum(axis=1)) == signs.shape[1]
-    # Half the balanced sum is the sum of the kept ones' deviations from the mean, and less that of the flipped ones.
-    half = (sums - mean[:, None] * balance) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_flipped = half * (-1 / flipped)
-        if settings.sides == 1:
-            low, high = -of_flipped, of_flipped
-            alike &= signs[:, 0] > 0  # no query is flipped
-        else:
-            half *= 1 / kept
-            low, high = -np.minimum(half, of_flipped), np.maximum(half, of_flipped)
-    if alike.any():
-        low[:, alike] = high[:, alike] = np.inf
-    return low, high
 
 
 def _rank_of_end(n: int, settings: Settings) -> int:
@@ -143,36 +115,75 @@ def _rank_of_end(n: int, settings: Settings) -> int:
 
 
 def _room(rank: int, patterns: int) -> int:
-    return min(patterns, max(4 * rank, _LEAST_KEPT))
+    return min(patterns, max(4 * rank, _LEAST_KEPT)) if rank else 0
 
 
-class _Largest:
-    """The rank-th largest value of each row, of values that come in chunks."""
+class _Ends:
+    """How far below and above the mean each pattern counts: of each pair, the largest of these distances.
 
-    def __init__(self, rank: int, kept: Floats) -> None:
-        self.rank, self.kept, self.filled = rank, kept, 0
+    Patterns come in chunks. They are written beside each other until there is no room, and then those are dropped that
+    cannot be the end of an interval. All arrays of a chunk's size are allocated once: with fresh ones, half of the time
+    would be spent on their pages.
+    """
 
-    def add(self, values: Floats) -> None:
-        """Take in more values; the smallest are dropped if there is no room for them."""
-        for start in range(0, values.shape[1], self.kept.shape[1] - self.rank):
-            part = values[:, start : start + self.kept.shape[1] - self.rank]
-            if self.filled + part.shape[1] > self.kept.shape[1]:
-                self._drop()
-            self.kept[:, self.filled : self.filled + part.shape[1]] = part
-            self.filled += part.shape[1]
+    def __init__(self, centred: Floats, weights: Floats, rank: int, settings: Settings) -> None:
+        self.centred, self.weights, self.rank, self.alternative = centred.T, weights, rank, settings.alternative
+        shape = (centred.shape[1], _room(rank, number_of_patterns(len(centred), settings)))
+        self.sides = [np.empty(shape) for side in ("less", "greater") if settings.alternative != side]
+        self.filled = 0
+        self.halves = np.empty((2, 0, 0))
+
+    def add(self, signs: Floats) -> None:
+        """Take in a chunk of patterns."""
+        if not self.rank:
+            return
+        step = self.sides[0].shape[1] - self.rank
+        for start in range(0, len(signs), step):
+            self._add(signs[start : start + step])
+
+    def _add(self, signs: Floats) -> None:
+        rows, (m, room) = len(signs), self.sides[0].shape
+        if self.filled + rows > room:
+            self._drop()
+        if self.halves.shape[2] != rows:
+            self.halves = np.empty((2, m, rows))
+        places = [side[:, self.filled : self.filled + rows] for side in self.sides]
+        self.filled += rows
+        balance, whole = signs @ self.weights, self.weights.sum()
+        total = signs.sum(axis=1)
+        of_kept, of_flipped = self.halves
+        # Deviations from the mean add up to 0: kept less flipped ones is twice the sum of the kept ones.
+        np.matmul(self.centred, signs.T, out=of_kept)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.multiply(of_kept, -1 / (whole - balance), out=of_flipped)
+            of_kept *= 1 / (whole + balance)
+        if self.alternative == "two-sided":
+            np.minimum(of_kept, of_flipped, out=places[0])
+            np.negative(places[0], out=places[0])
+            np.maximum(of_kept, of_flipped, out=places[1])
+            always = np.abs(total) == signs.shape[1]
+        else:
+            np.multiply(of_flipped, -1.0 if self.alternative == "greater" else 1.0, out=places[0])
+            always = total == signs.shape[1]  # no query is flipped
+        for place in places if always.any() else ():
+            place[:, always] = np.inf
 
     def _drop(self) -> None:
         first = self.filled - self.rank
-        self.kept[:, : self.rank] = np.partition(self.kept[:, : self.filled], first, axis=1)[:, first:]
+        for side in self.sides:
+            side[:, : self.rank] = np.partition(side[:, : self.filled], first, axis=1)[:, first:]
         self.filled = self.rank
 
-    def last(self) -> Floats:
-        """Return the rank-th largest value of each row; infinite for rank 0, or if there are no values."""
-        if not self.rank or not self.filled:
-            return np.full(len(self.kept), np.inf)
+    def reaches(self) -> tuple[Floats, Floats]:
+        """Return the distances of both ends of the intervals from the mean; infinite where one is open."""
+        open_end = np.full(len(self.centred), np.inf)
+        if not self.rank:
+            return open_end, open_end
         place = self.filled - self.rank
-        self.kept[:, : self.filled].partition(place, axis=1)
-        return np.asarray(self.kept[:, place])
+        ends = [np.partition(side[:, : self.filled], place, axis=1)[:, place] for side in self.sides]
+        if self.alternative == "two-sided":
+            return ends[0], ends[1]
+        return (ends[0], open_end) if self.alternative == "greater" else (open_end, ends[0])
 
 
 def sign_chunks(n: int, settings: Settings, *, n_columns: int = 1) -> Iterator[Floats]:
