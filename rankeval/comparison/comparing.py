@@ -17,8 +17,7 @@ from rankeval.comparison.scores import Scores, shared_scores
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, ClaimName, Floats, PairedResult, Rng, Settings, seed_of
-from rankeval.significance.families import adjust_by_family, family_level, family_notes, resolution_notes
-from rankeval.significance.power import detectable_difference
+from rankeval.significance.families import adjust_by_family, family_detectable, family_notes, resolution_notes
 from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
 from rankeval.significance.running import liberal_notes, run
 
@@ -52,8 +51,9 @@ def compare(
         By default all means and geometric means that the systems share. Sums such as NumRel are compared only if asked
         for. Geometric means are compared on their log scale.
     test : str, default "t"
-        "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "sign", "bootstrap_shift",
-        "bootstrap_percentile", "bootstrap_bca"; or another one declared in ``rankeval.significance.TESTS``.
+        "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt", "sign",
+        "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"; or another one declared in
+        ``rankeval.significance.TESTS``.
     correction : str, default "holm"
         "holm", "bonferroni", "bh" and "by" (false discovery rate only), "max_t" (sign flips joint over the family),
         "tukey" (randomised, all pairs only), "none"; or another one declared in ``rankeval.significance.CORRECTIONS``.
@@ -171,8 +171,7 @@ def conclude(
     again = partial(run, declared, d * signs)
     tested = again(settings)
     adjusted = adjust_by_family(corrected, again, tested, d * signs, scores, design.pairs, size, settings)
-    level = family_level(settings.alpha, corrected, size)
-    detectable = detectable_difference(len(d), d.std(axis=0, ddof=1), level, alternative=settings.alternative)
+    detectable = family_detectable(declared, corrected, size, len(d), d.std(axis=0, ddof=1), settings)
     said = [*tested.notes, *notes, *family_notes(declared, corrected, size)]
     compared = Comparison(
         table=design.table(scores, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable),

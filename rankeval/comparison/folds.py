@@ -33,30 +33,25 @@ from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
 DEFAULT_TEST = "corrected_resampled_t"
 
 
-def compare_models(evaluations: Mapping[str, Evaluation], *, n_folds: int, **options: Any) -> Comparison:
+def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
     """Compare fitted models by the queries they held out.
 
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
         Out-of-fold scores of the same queries.
-    n_folds : int
-        Number of folds that the queries are pooled from: 1 for a hold-out.
     **options
         As in `rankeval.compare`.
 
     Returns
     -------
     Comparison
-        With a note that it is approximate if several folds are pooled.
+        With a note on what it is about if there is one fold; `rankeval.compare` notes pooled ones.
     """
     compared = compare(evaluations, **options)
-    if n_folds == 1:
-        return compared.with_notes("these are the models fitted on one training part, not the algorithms behind them")
-    return compared.with_notes(
-        "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training "
-        "parts overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
-    )
+    if any(one.n_folds > 1 for one in evaluations.values()):
+        return compared
+    return compared.with_notes("these are the models fitted on one training part, not the algorithms behind them")
 
 
 def compare_algorithms(

@@ -35,8 +35,9 @@ class Comparison(ComparisonViews):
         p_adjusted; nan for corrections that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z:
         mean over standard deviation of the differences, with the sign of ``difference``), wins, ties and losses
         (queries on which the system is better, equal up to a relative 1e-12, or worse), detectable_difference (found
-        with 80 % power at the family's level, which for Bonferroni, Holm, max-T and Tukey is alpha divided by the size
-        of the family).
+        with 80 % power by this test and claim at the family's level, which for Bonferroni, Holm, max-T and Tukey is
+        alpha divided by the size of the family; nan for tests whose power is not that of Student's t: those of ranks
+        and signs, and the liberal bootstraps; infinite if so few queries can show nothing).
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems; empty after `from_json`.
     baseline : str or None

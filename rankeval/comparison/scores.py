@@ -75,7 +75,7 @@ def shared_scores(
     frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
     labels, notes = chosen_measures(systems, frames, measures)
     paired = pair_scores(frames, labels, missing=missing)
-    notes += [*pairing_notes(paired), *part_notes(systems)]
+    notes += [*pairing_notes(paired), *part_notes(systems), *fold_notes(systems)]
     return SharedScores(list(frames), labels, paired.queries, paired.scores, notes)
 
 
@@ -134,6 +134,17 @@ def part_notes(systems: Mapping[str, Scores]) -> list[str]:
         return []
     part = f"compared on a chosen part of the queries ({', '.join(sizes)})"
     return [f"{part}: if it was chosen by results, it shows differences that are not there"]
+
+
+def fold_notes(systems: Mapping[str, Scores]) -> list[str]:
+    """Return a note if queries of several folds are pooled, which a test over queries takes for a sample."""
+    if not any(isinstance(each, Evaluation) and each.n_folds > 1 for each in systems.values()):
+        return []
+    note = (
+        "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training "
+        "parts overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
+    )
+    return [note]
 
 
 def chosen_measures(

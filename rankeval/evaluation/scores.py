@@ -41,6 +41,7 @@ class QueryScores:
     name: str | None = None
     errors: Floats | None = None
     whole: Whole | None = None
+    n_folds: int = 0
 
     @property
     def n_queries(self) -> int:

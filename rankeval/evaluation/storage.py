@@ -32,6 +32,7 @@ _PLAIN_FIELDS = (
     "judgments_digest",
     "ranking_digest",
     "name",
+    "n_folds",
 )
 """Fields that JSON can hold as they are."""
 

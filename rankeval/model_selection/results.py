@@ -233,8 +233,7 @@ class CrossValidations(Mapping[str, CrossValidation]):
             asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())
             raise InvalidInput(f"compare needs the question to answer: give {asked}")
         if chosen("question", question, QUESTIONS) == "models":
-            n_folds = max(len(result.folds) for result in self.results.values())
-            return compare_models(self.evaluations, n_folds=n_folds, baseline=baseline, **options)
+            return compare_models(self.evaluations, baseline=baseline, **options)
         self._refuse_other_folds()
         folds = {name: result.folds for name, result in self.results.items()}
         sizes = [(split.n_train, split.n_test) for split in next(iter(self.results.values())).splits]

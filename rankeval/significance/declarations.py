@@ -185,12 +185,16 @@ class SignificanceTest(_Declaration):
     needs_variance : bool
         The function is not defined for differences that are the same on every query: such columns are replaced
         before it is called, and get the p-value of the sign flips.
+    power_of_t : bool
+        Whether its power is that of Student's t within .01, so that a detectable difference can be told from it. Of
+        other tests none is: for those of ranks or signs it depends on more than the mean difference.
     liberal : str
         Rates of false positives on few queries, if they are far above the level: they become a note and a warning.
     """
 
     function: Callable[[Floats, Settings], PairedResult]
     needs_variance: bool = False
+    power_of_t: bool = False
     liberal: str = ""
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
+from rankeval.significance.power import detectable_difference
 from rankeval.significance.registry import TESTS
 from rankeval.significance.running import opened
 
@@ -157,6 +159,40 @@ def family_level(alpha: float, correction: Correction, size: int) -> float:
     return alpha / size if correction.familywise else alpha
 
 
+def family_detectable(
+    test: SignificanceTest, correction: Correction, size: int, n: int, sd: Floats, settings: Settings
+) -> Floats:
+    """Return the detectable differences of the test and claim made, at the level of the family.
+
+    Parameters
+    ----------
+    test : SignificanceTest
+        The test.
+    correction : Correction
+        Its declaration.
+    size : int
+        Number of comparisons in a family.
+    n : int
+        Number of queries.
+    sd : ndarray of shape (n_comparisons,)
+        Standard deviations of the differences.
+    settings : Settings
+        Alternative or claim, and level.
+
+    Returns
+    -------
+    ndarray of shape (n_comparisons,)
+        Nan for tests whose power is not that of Student's t; infinite if no data could lead to a rejection.
+    """
+    if not test.power_of_t:
+        return np.full(len(sd), np.nan)
+    floor, _, level = _resolution(test, correction, size, n, settings)
+    if floor > level * (1 + 1e-9):
+        return np.full(len(sd), np.inf)
+    of_claim: dict[str, Any] = {name: getattr(settings, name) for name in ("alternative", "claim", "margin")}
+    return detectable_difference(n, sd, family_level(settings.alpha, correction, size), **of_claim)
+
+
 def family_notes(test: SignificanceTest, correction: Correction, size: int) -> list[str]:
     """Return notes on the limits of the correction, and on the test that its p-values come from."""
     notes = [correction.note.format(size=size)] if correction.note and size > 1 else []
@@ -172,13 +208,21 @@ def resolution_notes(
     test: SignificanceTest, correction: Correction, size: int, n: int, settings: Settings
 ) -> list[str]:
     """Return a note if no data could have led to a rejection."""
-    joint = correction.is_joint
-    level = settings.alpha if joint else family_level(settings.alpha, correction, size)
-    # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.
-    floor, at_random = max((one.floor(n, settings), one.is_random(n)) for one in (test, correction))
+    floor, at_random, level = _resolution(test, correction, size, n, settings)
     if floor <= level * (1 + 1e-9):
         return []
     needed = math.ceil(settings.n_resamples * floor / level)
     remedy = f"ask for n_resamples={needed} or more" if at_random else "more queries are needed"
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
     return [f"nothing can be significant here: {possible}; {remedy}"]
+
+
+def _resolution(
+    test: SignificanceTest, correction: Correction, size: int, n: int, settings: Settings
+) -> tuple[float, bool, float]:
+    """Return the smallest p-value possible, whether resamples set it, and the level that it is held against."""
+    level = settings.alpha if correction.is_joint else family_level(settings.alpha, correction, size)
+    one_sided = settings.of_side("greater") if CLAIMS[settings.claim].hypotheses else settings
+    # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.
+    floor, at_random = max((one.floor(n, one_sided), one.is_random(n)) for one in (test, correction))
+    return floor, at_random, level

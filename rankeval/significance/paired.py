@@ -46,6 +46,19 @@ def wilcoxon(d: Floats, settings: Settings) -> PairedResult:
     return PairedResult(_p_of_signed_ranks(d, settings), *t_interval(d, settings))
 
 
+def wilcoxon_pratt(d: Floats, settings: Settings) -> PairedResult:
+    """Test whether the differences are symmetric about zero by signed ranks, zero differences ranked too.
+
+    Pratt's (1959, doi:10.1080/01621459.1959.10501526) variant of `wilcoxon`: zero differences take the lowest ranks
+    before they are dropped. With many ties between systems, as for P@1 and RR, the other differences then weigh more
+    alike. Its limits are those of `wilcoxon`: it is not a test of the mean.
+
+    Equal to `scipy.stats.wilcoxon` with ``zero_method="pratt"`` (exact, with zeros and ties too, up to 25 differences
+    that are not 0; else its approximation without continuity correction). The interval is Student's, of the mean.
+    """
+    return PairedResult(_p_of_signed_ranks(d, settings, "pratt"), *t_interval(d, settings))
+
+
 def _p_of_signed_ranks(d: Floats, settings: Settings, zero_method: Literal["wilcox", "pratt"] = "wilcox") -> Floats:
     """Return the p-value of each column's signed ranks; zeros are dropped before ("wilcox") or after ("pratt") ranking.
 

@@ -14,26 +14,37 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from rankeval._checks import check_count, check_number, check_share
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
-from rankeval.significance.declarations import Floats, check_alternative
+from rankeval.significance.claims import CLAIMS
+from rankeval.significance.declarations import Floats, check_alternative, check_claim
+
+_LEGENDRE = np.polynomial.legendre.leggauss(200)
 
 _LEAST_EFFECT, _GREATEST_EFFECT = 1e-4, 1e4
 """Differences in standard deviations: no number of queries is looked for below the least; 2 suffice above the other."""
 
 
 def topics_needed(
-    difference: float, sd: float, alpha: float = 0.05, power: float = 0.8, *, alternative: str = "two-sided"
+    difference: float,
+    sd: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    *,
+    alternative: str = "two-sided",
+    claim: str = "difference",
+    margin: float = 0.0,
 ) -> int:
     """Return the number of queries at which a paired t test shows a difference with the power asked for.
 
     Parameters
     ----------
     difference : float
-        The true mean difference worth finding; its sign does not matter.
+        The true mean difference worth finding; its sign does not matter. For other claims than "difference" the true
+        gain, positive if the system is better; 0 for systems that are equal.
     sd : float
         Standard deviation of the per-query differences.
     alpha : float, default 0.05
@@ -42,6 +53,10 @@ def topics_needed(
         Chance of a significant result if the difference is true.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         One-sided tests need fewer queries.
+    claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
+        What is to be shown, as in `rankeval.compare`.
+    margin : float, default 0
+        Of the claim.
 
     Returns
     -------
@@ -51,40 +66,57 @@ def topics_needed(
     Raises
     ------
     InvalidInput
-        If the difference is 0, which no number of queries shows, or a parameter is out of range.
+        If no number of queries shows the claim, because it is not true of the difference, or a parameter is out of
+        range.
 
     Examples
     --------
     >>> topics_needed(0.05, 0.15), topics_needed(0.03, 0.15)
     (73, 199)
+    >>> topics_needed(0.0, 0.15, claim="not_worse", margin=0.03)  # that an equal system is not worse by .03
+    156
     """
-    _check(alpha, power, alternative)
+    _check(alpha, power, alternative, claim, margin)
     check_number("difference", difference)
     check_number("sd", sd)
-    if difference == 0:
-        raise InvalidInput(f"difference is {difference}; no number of queries shows a difference of 0")
     if sd < 0:
         raise InvalidInput(f"sd is {sd}; expected the standard deviation of per-query differences, 0 or more")
-    effect = abs(difference) / sd if sd else math.inf
+    distance = _distance(difference, claim, margin)
+    effect = distance / sd if sd else math.inf
     if effect < _LEAST_EFFECT:
         raise InvalidInput(
-            f"difference is {difference}, {effect:.3g} of the standard deviation {sd}: hundreds of millions of "
-            "queries would be needed to show it"
+            f"difference is {difference}, {effect:.3g} of the standard deviation {sd} from the margin: hundreds of "
+            "millions of queries would be needed to show it"
         )
     if effect > _GREATEST_EFFECT:
         return 2
+    other = (abs(margin) + abs(difference)) / sd
+
+    def reached(n: int) -> float:
+        return _power_of_claim(effect, n, alpha, alternative, claim, other)
+
     enough = 2
-    while _power(effect, enough, alpha, alternative) < power:
+    while reached(enough) < power:
         enough *= 2
     least = max(2, enough // 2)
     # The power grows with the number of queries, so bisect between the last two tried.
-    return least + bisect_left(range(least, enough), power, key=lambda n: _power(effect, n, alpha, alternative))
+    return least + bisect_left(range(least, enough), power, key=reached)
 
 
 def detectable_difference(
-    n: int, sd: ArrayLike, alpha: float = 0.05, power: float = 0.8, *, alternative: str = "two-sided"
+    n: int,
+    sd: ArrayLike,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    *,
+    alternative: str = "two-sided",
+    claim: str = "difference",
+    margin: float = 0.0,
 ) -> Floats:
     """Return the smallest true difference that a paired t test over n queries shows with the power asked for.
+
+    The power of the randomisation test and of the symmetric bootstrap is that of t within .01 from 25 queries on, so
+    the value holds for them too.
 
     Parameters
     ----------
@@ -98,6 +130,11 @@ def detectable_difference(
         Chance of a significant result if the difference is true.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         As in the test.
+    claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
+        For "better" the value is the smallest true gain that is shown to be above the margin; for "not_worse" and
+        "equivalent" the smallest margin for which the claim is shown of two systems that are equal.
+    margin : float, default 0
+        Of the claim.
 
     Returns
     -------
@@ -113,11 +150,33 @@ def detectable_difference(
     --------
     >>> round(float(detectable_difference(50, 0.15)), 3)
     0.061
+    >>> round(float(detectable_difference(50, 0.15, claim="equivalent", margin=0.05)), 3)  # more than .05: too few
+    0.063
     """
-    _check(alpha, power, alternative)
+    _check(alpha, power, alternative, claim, margin)
     _check_queries(n)
     spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
-    return np.asarray(spread * _detectable_effect(n, alpha, power, alternative))[()]
+    beyond = margin if claim == "better" else 0.0
+    return np.asarray(beyond + spread * _detectable_effect(n, alpha, power, alternative, claim))[()]
+
+
+def _distance(difference: float, claim: str, margin: float) -> float:
+    """Return how far a true difference is from where the claim is no longer true; raise if it is not true."""
+    hypotheses = CLAIMS[claim].hypotheses
+    if not hypotheses:
+        if difference == 0:
+            raise InvalidInput(f"difference is {difference}; no number of queries shows a difference of 0")
+        return abs(difference)
+    distance = min(
+        difference - factor * margin if side == "greater" else factor * margin - difference
+        for side, factor in hypotheses
+    )
+    if distance <= 0:
+        raise InvalidInput(
+            f'difference is {difference}: the claim "{claim}" with margin {margin} is not true of such a gain, so no '
+            "number of queries shows it"
+        )
+    return distance
 
 
 def paired_power(difference: float, sd: float, n: int, alpha: float = 0.05, *, alternative: str = "two-sided") -> float:
@@ -170,12 +229,38 @@ def paired_power(difference: float, sd: float, n: int, alpha: float = 0.05, *, a
 
 
 @lru_cache(maxsize=256)
-def _detectable_effect(n: int, alpha: float, power: float, alternative: str) -> float:
+def _detectable_effect(n: int, alpha: float, power: float, alternative: str, claim: str) -> float:
     """Return the smallest standardised effect. Kept, because all pairs over the same queries share it."""
+
+    def excess(effect: float) -> float:
+        return _power_of_claim(effect, n, alpha, alternative, claim, effect) - power
+
     high = 1.0
-    while _power(high, n, alpha, alternative) < power:
+    while excess(high) < 0:
         high *= 2
-    return float(optimize.brentq(lambda effect: _power(effect, n, alpha, alternative) - power, 0.0, high))
+    return float(optimize.brentq(excess, 0.0, high))
+
+
+def _power_of_claim(effect: float, n: int, alpha: float, alternative: str, claim: str, other: float) -> float:
+    """Return the power at a standardised distance from the margin; for "equivalent", `other` from the other margin."""
+    sides = CLAIMS[claim].sides
+    if sides == 2:
+        return _power_of_two(effect, other, n, alpha)
+    return _power(effect, n, alpha, "greater" if sides else alternative)
+
+
+def _power_of_two(near: float, far: float, n: int, alpha: float) -> float:
+    """Return the power of two one-sided t tests, the true gain lying between margins at these distances from it.
+
+    Given the deviation found, s, both tests reject if the mean is at least ``t s / sqrt(n)`` inside both margins, which
+    is a normal probability; its mean over the distribution of s is taken by Gauss and Legendre's rule.
+    """
+    nodes, weights = _LEGENDRE
+    spread = np.sqrt(stats.chi2.ppf((nodes + 1) / 2, n - 1) / (n - 1))
+    reach = stats.t.isf(alpha, n - 1) * spread
+    root = math.sqrt(n)
+    inside = special.ndtr(root * near - reach) - special.ndtr(reach - root * far)
+    return float(weights @ np.maximum(inside, 0.0) / 2)
 
 
 def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
@@ -196,8 +281,9 @@ def _check_queries(n: int) -> None:
         raise InvalidInput(f"n is {n}; a paired test needs at least 2 queries")
 
 
-def _check(alpha: float, power: float, alternative: str) -> None:
+def _check(alpha: float, power: float, alternative: str, claim: str, margin: float) -> None:
     check_alternative(alternative)
+    check_claim(claim, margin, alternative)
     check_number("alpha", alpha)
     check_number("power", power)
     if not 0 < alpha < power < 1:

@@ -15,7 +15,7 @@ from rankeval.significance.declarations import (
     one_resample,
 )
 from rankeval.significance.multiple import bh, bonferroni, by, holm, max_t, max_t_limits, none, tukey, tukey_limits
-from rankeval.significance.paired import paired_t, sign, wilcoxon
+from rankeval.significance.paired import paired_t, sign, wilcoxon, wilcoxon_pratt
 from rankeval.significance.resampling import EXACT_UP_TO, randomization
 
 
@@ -30,12 +30,13 @@ def _divided(alpha: float, size: int) -> float:
 
 
 TESTS: dict[str, SignificanceTest] = {
-    "t": SignificanceTest(function=paired_t, words="paired t test", needs_variance=True),
+    "t": SignificanceTest(function=paired_t, words="paired t test", needs_variance=True, power_of_t=True),
     "randomization": SignificanceTest(
         function=randomization,
         words="randomisation test (sign flips)",
         random_beyond=EXACT_UP_TO,
         floor=_one_flip,
+        power_of_t=True,
     ),
     "bootstrap": SignificanceTest(
         function=bootstrap_t,
@@ -43,10 +44,17 @@ TESTS: dict[str, SignificanceTest] = {
         random_beyond=0,
         floor=lambda n, settings: one_resample(n, settings) * settings.sides / 2,
         needs_variance=True,
+        power_of_t=True,
     ),
     "wilcoxon": SignificanceTest(
         function=wilcoxon,
         words="Wilcoxon signed-rank test",
+        floor=one_pattern,
+        note="the Wilcoxon test is one of symmetry about zero, not of the mean; the interval is Student's, of the mean",
+    ),
+    "wilcoxon_pratt": SignificanceTest(
+        function=wilcoxon_pratt,
+        words="Wilcoxon signed-rank test with Pratt's zeros",
         floor=one_pattern,
         note="the Wilcoxon test is one of symmetry about zero, not of the mean; the interval is Student's, of the mean",
     ),
@@ -84,7 +92,7 @@ TESTS: dict[str, SignificanceTest] = {
 
 FOLD_TESTS: dict[str, SignificanceTest] = {
     "corrected_resampled_t": SignificanceTest(
-        function=paired_t, words="corrected resampled t test of fold means", needs_variance=True
+        function=paired_t, words="corrected resampled t test of fold means", needs_variance=True, power_of_t=True
     ),
 }
 """Name -> test over folds, run on the differences that `folds.widened` returns."""

@@ -139,8 +139,10 @@ def _run(test: SignificanceTest, columns: Floats, settings: Settings) -> PairedR
             f"the {test.words} gave no p-value for some of the differences: a test returns a PairedResult without nan"
         )
     p_value = np.where(flat, _p_of_constants(mean, n, settings), found.p_value)
+    # No other mean is possible to the sign flips, if they can reject any.
+    reach = 0.0 if one_pattern(n, settings) <= settings.alpha else np.inf
     p_value = np.clip(p_value, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
-    low, high = (np.where(flat, mean, limit) for limit in (found.ci_low, found.ci_high))
+    low, high = (np.where(flat, mean + end, limit) for end, limit in ((-reach, found.ci_low), (reach, found.ci_high)))
     low, high = opened(low, high, settings.alternative)
     declared = [test.note] if test.note else []
     constant = _constant_notes(int((flat & (mean != 0)).sum()))
@@ -209,6 +211,7 @@ def _constant_notes(count: int) -> list[str]:
         return []
     note = (
         f"{count} of the differences tested: the same number on every query. Without variance neither t nor a "
-        "bootstrap is defined: the p-value is that of the sign flips, and the interval has no width"
+        "bootstrap is defined: the p-value is that of the sign flips, and the interval has no width, or no ends "
+        "where so few queries can show nothing"
     )
     return [note]
