@@ -132,6 +132,7 @@ experiment_files
 cross_validation
 tuning
 early_stopping
+comparing
 orders_of_systems
 looking
 relevance_tests
