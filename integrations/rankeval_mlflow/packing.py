@@ -154,10 +154,14 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
 
 
 def _evaluations(comparison: Comparison) -> dict[str, Evaluation]:
-    """Return the evaluations of a comparison; systems given as frames have none."""
+    """Return the evaluations of a comparison, on each of several collections; systems given as frames have none."""
     from rankeval.evaluation import Evaluation
 
-    return {name: scores for name, scores in comparison.evaluations.items() if isinstance(scores, Evaluation)}
+    found: dict[str, Evaluation] = {}
+    for name, scores in comparison.evaluations.items():
+        parts = {f"{name} on {part}": one for part, one in scores.items()} if isinstance(scores, Mapping) else {}
+        found |= {each: one for each, one in {name: scores, **parts}.items() if isinstance(one, Evaluation)}
+    return found
 
 
 def record_node(record: RunRecord) -> Node:
@@ -250,15 +254,16 @@ def _differences(comparison: Comparison, name: str) -> dict[str, float]:
     }
     values = {}
     rows = table[["measure", "baseline", "system"]].astype(str).itertuples(index=False, name=None)
-    for place, (label, baseline, system) in enumerate(rows):
+    for place, ((label, baseline, system), part) in enumerate(zip(rows, comparison.part_of_row, strict=True)):
         pair = system if comparison.baseline is not None else f"{system} vs {baseline}"
+        folder = f"{name}/{part}" if part else name
         for sign in _SIGNS:
-            values[f"{name}/{pair}/{keys.get(label, label)}/{sign}"] = float(table[sign].iloc[place])
+            values[f"{folder}/{pair}/{keys.get(label, label)}/{sign}"] = float(table[sign].iloc[place])
     return _finite(values)
 
 
 def _settings(comparison: Comparison) -> dict[str, Any]:
     """Return the settings of a comparison."""
     names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin")
-    more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "notes")
+    more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped", "weights", "notes")
     return {name: getattr(comparison, name) for name in (*names, *more)}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import cast
+
 import numpy as np
 
 from rankeval._registry import chosen
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import shared_scores
+from rankeval.comparison.scores import Scores, SharedScores, shared_scores
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.columns import differences
@@ -37,8 +40,7 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     if record.choice is not None and record.choice.measure == measure:
         return record.choice
     _check_scores(record, measure)
-    # missing="skip" compared the common queries only; else all systems have the same ones.
-    scores = shared_scores(record.evaluations, measure, missing="skip")
+    scores = held_scores(record, [measure])
     columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
     names = [name for name in columns if name != record.baseline]
     values = np.column_stack([columns[name] for name in names])
@@ -63,10 +65,40 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
 def has_scores(record: ComparisonRecord) -> bool:
     """Tell whether the scores of every system are here, query by query."""
     names = {*record.table["system"], *record.table["baseline"]}
-    return record.test not in FOLD_TESTS and names <= set(record.evaluations)
+    return record.test not in FOLD_TESTS and not record.weights and names <= set(record.evaluations)
+
+
+def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
+    """Return the scores of a comparison query by query, paired as it paired them.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        A comparison that `has_scores`.
+    measures : sequence of str
+        Measures that were compared.
+
+    Raises
+    ------
+    InvalidInput
+        Over several collections, whose queries are no single sample.
+    """
+    refuse_several_collections(record)
+    # missing="skip" compared the common queries only; else all systems have the same ones.
+    return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), missing="skip")
+
+
+def refuse_several_collections(record: ComparisonRecord) -> None:
+    """Raise `InvalidInput` for a comparison over several collections, whose queries are no single sample."""
+    if record.weights:
+        raise InvalidInput(
+            "this is computed from the queries of one collection, and the comparison is over several: compare the "
+            "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
+        )
 
 
 def _check_scores(record: ComparisonRecord, measure: str) -> None:
+    refuse_several_collections(record)
     if record.test in FOLD_TESTS:
         raise InvalidInput(
             "the value of the best is estimated from queries, and this comparison is one of folds; compare with "

@@ -21,6 +21,7 @@ import pandas as pd
 
 from rankeval._checks import count, few
 from rankeval._registry import chosen
+from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.scores import (
     Scores,
     SharedScores,
@@ -37,11 +38,8 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
+from rankeval.significance.declarations import Floats
 from rankeval.significance.pairing import MISSING, pair_scores
-
-COLLECTION = "collection"
-TOGETHER = "all"
-"""Stands in the place of a collection or slice, in rows over all of them."""
 
 ByCollection = Mapping[str, Mapping[str, Scores]]
 """System -> collection -> scores."""
@@ -179,6 +177,26 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
     to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
     frame = to_pandas() if callable(to_pandas) else scores
     return _parts_of_frame(frame) if isinstance(frame, pd.DataFrame) else None
+
+
+def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -> list[str]:
+    """Return notes on what rows over all collections speak of, and on weights that follow the data.
+
+    Parameters
+    ----------
+    places : mapping of str to ndarray of int
+        Collection -> the places of its queries.
+    shares : ndarray of shape (n_collections,)
+        Their shares in the mean.
+    weights : str
+        How the shares were chosen.
+    """
+    said = f"rows over all {len(places)} collections speak of these collections only: their queries are a sample"
+    notes = [f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"]
+    if weights != "collections":
+        said = ", ".join(f"{name} {share:.2f}" for name, share in zip(places, shares, strict=True))
+        notes.append(f"shares of the collections in rows over all: {said}")
+    return notes
 
 
 def refuse_unlike_collections(given: ByCollection) -> None:

@@ -5,25 +5,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-
-import numpy as np
+from typing import Any, NamedTuple, cast
 
 from rankeval._registry import chosen
-from rankeval.comparison.design import Design
-from rankeval.comparison.record import PARTED
+from rankeval.comparison.collections import PooledScores, collection_notes, pooled_scores
+from rankeval.comparison.concluding import conclude
+from rankeval.comparison.design import COLLECTION, Design
+from rankeval.comparison.grouping import with_parts
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Scores, shared_scores
+from rankeval.comparison.scores import Scores, Systems, shared_scores
+from rankeval.comparison.slices import slices_by
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Floats, PairedResult, Rng, Settings, seed_of
-from rankeval.significance.families import adjust_by_family, family_detectable, family_notes, resolution_notes
-from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
-from rankeval.significance.running import liberal_notes, run
+from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
+from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.significance.running import liberal_notes
+from rankeval.significance.strata import WEIGHTS, Strata, collection_weights
+
+
+class _Declared(NamedTuple):
+    """The test and the correction by their names, and their settings."""
+
+    test: str
+    correction: str
+    settings: Settings
 
 
 def compare(
-    systems: Mapping[str, Scores],
+    systems: Systems,
     *,
     baseline: str | None = None,
     measures: str | Measure | Sequence[str | Measure] | None = None,
@@ -34,6 +43,8 @@ def compare(
     alternative: Alternative = "two-sided",
     claim: ClaimName = "difference",
     margin: float = 0.0,
+    by: Any = None,
+    weights: str = "collections",
     missing: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
@@ -44,7 +55,9 @@ def compare(
     ----------
     systems : mapping of str to Evaluation or DataFrame
         Name -> scores of shape (n_queries, n_measures). A frame, also one of polars, has a column per measure, and the
-        query ids as its index or as a column ``qid``.
+        query ids as its index or as a column ``qid``. For several collections: name -> {collection: scores}, or frames
+        with an index (collection, qid) or a column ``collection``. The systems are then compared on each collection and
+        over all.
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
@@ -72,9 +85,15 @@ def compare(
         claims other than "difference" are one-sided, at alpha.
     margin : float, default 0
         Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
+    by : Series or mapping by query id, DataFrame, array or str, optional
+        An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared on each of its values
+        with 5 queries or more, and ``interaction`` tests whether the differences depend on it. One collection only.
+    weights : {"collections", "queries", "inverse_variance"}, default "collections"
+        The weights of several collections in the rows over all: equal, by number of queries, or by number of queries
+        over the mean variance of the systems' scores within a query.
     missing : {"error", "skip"}, default "error"
-        If some systems lack a query, "error" refuses and "skip" compares on the queries common to all. To score a
-        missing query as an empty ranking, use `rankeval.evaluate`.
+        If some systems lack a query or a collection, "error" refuses and "skip" compares on those common to all. To
+        score a missing query as an empty ranking, use `rankeval.evaluate`.
     n_resamples : int, default 9999
         Number of resamples, for tests and corrections that resample.
     rng : int, Generator or None, default 0
@@ -96,6 +115,13 @@ def compare(
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
+    Notes
+    -----
+    Over several collections, the difference is the weighted mean of those on each, and the test is a randomisation test
+    with signs flipped within collections, whatever ``test`` is; it speaks of these collections only. The rows over all
+    are one family, and the rows of the collections or slices together are another one. The interaction is tested by
+    Welch's statistic under permuted labels, and corrected by Holm.
+
     Examples
     --------
     >>> import pandas as pd
@@ -107,95 +133,58 @@ def compare(
     """
     settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng), claim, margin)
     chosen("test", test, TESTS)
+    chosen("weights", weights, WEIGHTS)
     _check_correction(correction, baseline, settings)
-    shared = shared_scores(systems, measures, missing=missing)
+    declared = _Declared(test, correction, settings)
+    if pooled := pooled_scores(systems, measures, baseline=baseline, missing=missing):
+        if by is not None:
+            raise InvalidInput(
+                "by: slices within several collections are not compared, since an attribute may mean another thing in "
+                "each; compare slices on one collection at a time"
+            )
+        _warn_of_liberal(test, min(map(len, pooled.places.values())))
+        return _over_collections(pooled, Design(pooled.systems, pooled.measures, baseline, family), weights, declared)
+    plain = cast("Mapping[str, Scores]", systems)
+    shared = shared_scores(plain, measures, missing=missing)
     design = Design(shared.systems, shared.measures, baseline, family)
-    scores = shared.scores
-    # The note stays with the result; the warning reaches the one who chose the test.
-    for note in liberal_notes(TESTS[test], len(scores)):
-        warnings.warn(note, RankevalWarning, stacklevel=2)
-    return conclude(
+    _warn_of_liberal(test, len(shared.scores))
+    compared = conclude(
         design,
-        scores,
-        design.differences(scores),
-        test=test,
-        correction=correction,
-        settings=settings,
-        evaluations=dict(zip(shared.systems, systems.values(), strict=True)),
-        n_queries=len(scores),
+        shared.scores,
+        design.differences(shared.scores),
+        **declared._asdict(),
+        evaluations=dict(zip(shared.systems, plain.values(), strict=True)),
+        n_queries=len(shared.scores),
         notes=shared.notes,
     )
+    if by is None:
+        return compared
+    name, places = slices_by(by, shared.queries, plain)
+    return with_parts(compared, design, shared.scores, places, name, settings)
 
 
-def conclude(
-    design: Design,
-    scores: Floats,
-    d: Floats,
-    *,
-    test: str,
-    correction: str,
-    settings: Settings,
-    evaluations: Mapping[str, Scores],
-    n_queries: int,
-    notes: Sequence[str],
-) -> Comparison:
-    """Test, correct and wrap, for queries and for folds alike.
-
-    Parameters
-    ----------
-    design : Design
-        The comparisons to make.
-    scores : ndarray of shape (n_rows, n_systems, n_measures)
-        Scores by query or by fold.
-    d : ndarray of shape (n_rows, n_comparisons)
-        The columns to test: the differences of the scores, for folds widened by their overlap.
-    test, correction : str
-        Declared names.
-    settings : Settings
-        Alternative, level and resamples; rng is the seed.
-    evaluations : mapping of str to Evaluation or DataFrame
-        The systems, for the result.
-    n_queries : int
-        Number of queries behind the scores.
-    notes : sequence of str
-        Notes on the scores.
-
-    Returns
-    -------
-    Comparison
-        With the notes of the test and the correction besides.
-    """
-    declared, corrected, size = all_tests()[test], CORRECTIONS[correction], design.size
-    # Claims are about gains; without one, "greater" is of the mean, whatever is better.
-    signs = np.ones(d.shape[1]) if settings.claim == "difference" else design.directions
-    again = partial(run, declared, d * signs)
-    tested = again(settings)
-    adjusted = adjust_by_family(corrected, again, tested, d * signs, scores, design.pairs, size, settings)
-    detectable = family_detectable(declared, corrected, size, len(d), d.std(axis=0, ddof=1), settings)
-    said = [*tested.notes, *notes, *family_notes(declared, corrected, size)]
-    compared = Comparison(
-        table=design.table(scores, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable),
-        evaluations=evaluations,
-        baseline=design.baseline,
-        test=test,
-        correction=correction,
-        family=design.family,
-        confidence_level=settings.confidence_level,
-        rng=seed_of(settings.rng),
-        n_comparisons=size,
-        notes=(*said, *resolution_notes(declared, corrected, size, len(d), settings)),
-        alternative=settings.alternative,
-        n_resamples=int(settings.n_resamples),
-        claim=settings.claim,
-        margin=float(settings.margin),
+def _over_collections(pooled: PooledScores, design: Design, weights: str, declared: _Declared) -> Comparison:
+    """Compare on each collection and over all."""
+    parts = list(pooled.places.values())
+    shares = collection_weights(weights, pooled.scores, parts)
+    compared = conclude(
+        design,
+        pooled.scores,
+        design.differences(pooled.scores),
+        **declared._asdict(),
+        evaluations=pooled.given,
+        n_queries=len(pooled.scores),
+        notes=[*collection_notes(pooled.places, shares, weights), *pooled.notes],
+        strata=Strata.together(parts, shares),
     )
-    return compared.with_notes(PARTED) if compared.parted.any() else compared
+    compared = replace(compared, weights=weights)
+    return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, declared.settings)
 
 
-def _turned(result: PairedResult, signs: Floats) -> PairedResult:
-    """Turn intervals of gains into intervals of differences."""
-    low = np.where(signs > 0, result.ci_low, -result.ci_high)
-    return replace(result, ci_low=low, ci_high=np.where(signs > 0, result.ci_high, -result.ci_low))
+def _warn_of_liberal(test: str, n_queries: int) -> None:
+    # The note stays with the result; the warning reaches the one who chose the test.
+    for note in liberal_notes(TESTS[test], n_queries):
+        warnings.warn(note, RankevalWarning, stacklevel=3)
 
 
 def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:

@@ -31,7 +31,16 @@ COLUMNS = (
     "p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "effect_size", "wins", "ties", "losses",
     "detectable_difference",
 )  # fmt: skip
+CROSSED = ("measure", "baseline", "system", "statistic", "p_value", "p_adjusted")
+"""Columns of the table of interactions."""
+
 FAMILIES = ("all", "measure")
+
+COLLECTION = "collection"
+"""The first column of comparisons over several collections."""
+
+TOGETHER = "all"
+"""Stands in that column, or in that of an attribute, in the rows over all queries."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,16 @@ class Design:
         signs = [1.0 if greater_is_better(measure) else -1.0 for measure in self.measures]
         return np.repeat(signs, len(self.pairs))
 
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """The first columns of tables: a row per measure and pair, in the order of `differences`."""
+        low, high = np.transpose(self.pairs)
+        return {
+            "measure": [measure for measure in self.measures for _ in low],
+            "baseline": [self.systems[i] for _ in self.measures for i in low],
+            "system": [self.systems[j] for _ in self.measures for j in high],
+        }
+
     def table(
         self, scores: Floats, n_queries: int, tested: PairedResult, adjusted: PairedResult, detectable: Floats
     ) -> pd.DataFrame:
@@ -99,9 +118,7 @@ class Design:
         means = scores.mean(axis=0).T  # (n_measures, n_systems)
         return pd.DataFrame(
             {
-                "measure": [measure for measure in self.measures for _ in low],
-                "baseline": [self.systems[i] for _ in self.measures for i in low],
-                "system": [self.systems[j] for _ in self.measures for j in high],
+                **self.names,
                 "n_queries": n_queries,
                 "mean_baseline": means[:, low].ravel(),
                 "mean_system": means[:, high].ravel(),

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from rankeval.comparison.choosing import has_scores
+from rankeval.comparison.choosing import has_scores, held_scores, refuse_several_collections
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import shared_scores
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.columns import differences
@@ -56,16 +55,17 @@ def scores_by_row(record: ComparisonRecord) -> Iterator[RowScores]:
     Parameters
     ----------
     record : ComparisonRecord
-        A comparison over queries that has its evaluations, or one over folds.
+        A comparison over queries that has its evaluations, or one over folds. Rows of slices are left out.
 
     Raises
     ------
     InvalidInput
         The comparison was read from JSON, which holds no scores of queries.
     """
-    measures = [str(name) for name in record.table["measure"].unique()]
+    table = record.overall.table
+    measures = [str(name) for name in table["measure"].unique()]
     scores = _of_folds(record, measures) if record.folds else _of_queries(record, measures)
-    for measure, baseline, system in record.table[["measure", "baseline", "system"]].itertuples(index=False, name=None):
+    for measure, baseline, system in table[["measure", "baseline", "system"]].itertuples(index=False, name=None):
         direction = 1.0 if greater_is_better(measure) else -1.0
         yield RowScores(measure, baseline, system, direction, scores[baseline, measure], scores[system, measure])
 
@@ -96,13 +96,13 @@ def _of_folds(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str, 
 
 
 def _of_queries(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str, str], Floats]:
+    refuse_several_collections(record)
     if not has_scores(record):
         raise InvalidInput(
             "the scores of every query are needed, and this comparison was read from a file or lost its evaluations: "
             "compare the evaluations again"
         )
-    # With missing="skip" the comparison is over the common queries; otherwise all systems have the same ones.
-    shared = shared_scores(record.evaluations, measures, missing="skip")
+    shared = held_scores(record, measures)
     return {
         (name, one): shared.scores[:, place, column]
         for place, name in enumerate(shared.systems)

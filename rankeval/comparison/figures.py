@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -10,10 +10,11 @@ import pandas as pd
 from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.comparison import reading
-from rankeval.comparison.collections import TOGETHER
+from rankeval.comparison.choosing import refuse_several_collections
+from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import per_query_frame
+from rankeval.comparison.scores import Scores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.render import intervals, matrix, plots, rankings
@@ -128,7 +129,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
 
 def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str]:
     """Return the rows over all collections, and the measure to draw."""
-    whole = reading.together(record)
+    whole = record.overall
     return whole, measure or record.primary or str(whole.table["measure"].iloc[0])
 
 
@@ -169,10 +170,11 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
         lacking = "system=, the system to draw" if system is None else "baseline=, the system to draw differences from"
         raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
     measure = measure or record.primary or str(record.table["measure"].iloc[0])
+    refuse_several_collections(record)
     for name in (system, baseline):
         if name not in record.evaluations:
             raise unknown("evaluation of the system", name, record.evaluations)
-    one, other = (per_query_frame(record.evaluations[name])[measure] for name in (system, baseline))
+    one, other = (per_query_frame(cast("Scores", record.evaluations[name]))[measure] for name in (system, baseline))
     common = one.index.intersection(other.index)  # missing="skip" compared the common queries only
     values = pd.Series(np.asarray(differences(one[common], other[common])), index=common)
     return plots.query_differences(values, system=system, baseline=baseline, measure=measure)

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import unknown
-from rankeval.comparison.comparing import compare, conclude
+from rankeval.comparison.comparing import compare
+from rankeval.comparison.concluding import conclude
 from rankeval.comparison.design import Design
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.comparison.result import Comparison

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankeval._checks import count
-from rankeval.comparison.collections import COLLECTION, TOGETHER
+from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.render.tables import number, p_value, signed
 from rankeval.significance.claims import CLAIMS

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import chosen
-from rankeval.comparison.choosing import has_scores
+from rankeval.comparison.choosing import has_scores, held_scores
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import shared_scores
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.declarations import Floats, Settings
@@ -84,7 +83,7 @@ def _scores(record: ComparisonRecord) -> dict[str, Floats]:
     if not has_scores(record):
         return {}
     measures = record.table["measure"].unique().tolist()
-    shared = shared_scores(record.evaluations, measures, missing="skip")  # as the comparison paired them
+    shared = held_scores(record, measures)
     return {measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)}
 
 

@@ -14,14 +14,13 @@ Tables of papers turn this round, with a row per system and a column per measure
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from rankeval.comparison.collections import TOGETHER
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import per_query_frame
+from rankeval.comparison.scores import Scores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.claims import CLAIMS
@@ -115,7 +114,10 @@ def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, 
             "compare again"
         )
     measures = list(record.table["measure"].unique())
-    frames = {name: per_query_frame(record.evaluations[name]).rename(columns=str)[measures] for name in systems}
+    frames = {
+        name: per_query_frame(cast("Scores", record.evaluations[name])).rename(columns=str)[measures]
+        for name in systems
+    }
     common = frames[systems[0]].index
     for frame in frames.values():
         common = common.intersection(frame.index)  # missing="skip" compared the common queries only
@@ -127,14 +129,3 @@ def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, 
             rows[name].append(values)
     error, low, high = (pd.DataFrame(values, index=systems, columns=measures) for values in rows.values())
     return error, low, high
-
-
-def together(record: ComparisonRecord) -> ComparisonRecord:
-    """Return the record of the rows over all collections or slices, if the comparison has several."""
-    from dataclasses import replace
-
-    group = group_column(record.table)
-    if group is None:
-        return record
-    rows = record.table[record.table[group] == TOGETHER].drop(columns=group).reset_index(drop=True)
-    return replace(record, table=rows)

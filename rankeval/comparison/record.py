@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.choice import Choice
+from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.fold_scores import FoldScores
-from rankeval.comparison.scores import Scores
+from rankeval.comparison.scores import Systems
 from rankeval.measures import greater_is_better
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import ClaimName, Floats
-from rankeval.significance.registry import CORRECTIONS, all_tests
+from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
+from rankeval.significance.strata import STRATIFIED
+
+MOST_LISTED = 5
+"""Captions list so many collections or slices by name, and the range of their sizes beyond."""
+
+WEIGHTED = {
+    "collections": "collections of equal weight",
+    "queries": "collections weighted by queries",
+    "inverse_variance": "collections weighted by inverse variance",
+}
 
 PARTED = (
     "in rows marked with a dagger, the adjusted p-value and the adjusted interval part: one shows the claim, the other "
@@ -29,7 +40,7 @@ class ComparisonRecord:
     """The fields of a `rankeval.Comparison`, which documents them, and what follows from them row by row."""
 
     table: pd.DataFrame
-    evaluations: Mapping[str, Scores]
+    evaluations: Systems
     baseline: str | None
     test: str
     correction: str
@@ -45,6 +56,9 @@ class ComparisonRecord:
     margin: float = 0.0
     choice: Choice | None = None
     folds: FoldScores | None = None
+    grouped: str = ""
+    weights: str = ""
+    interaction: pd.DataFrame | None = None
 
     @property
     def caption(self) -> str:
@@ -52,19 +66,60 @@ class ComparisonRecord:
         n = int(self.table["n_queries"].iloc[0])
         # A saved result may name a test that is not declared here: then its key stands for the words.
         test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
-        words = test.words if test else self.test
+        own = test.words if test else self.test
+        words = STRATIFIED if self.weights else own
         side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
         claim = CLAIMS[self.claim]
         side += f", {claim.caption.format(margin=self.margin)}," if claim.caption else ""
-        family = f"{count(self.n_comparisons, 'comparison')}"
-        family += " per measure" if self.family == "measure" else ""
-        random = any(declared.is_random(n) for declared in (test, correction) if declared)
+        corrected = f"{correction.words if correction else self.correction} over"
+        weighted = f", {WEIGHTED[self.weights]}" if self.weights else ""
+        parts = f"; by {self.grouped}: {own} over {self._parts}; {corrected} {self._family(self.n_parts)}"
+        tests = (TESTS["randomization"] if self.weights else test, test, correction)
+        random = any(declared.is_random(n) for declared in tests if declared)
         resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
         return (
-            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}; "
-            f"{correction.words if correction else self.correction} over {family}; "
+            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}{weighted}; "
+            f"{corrected} {self._family(1)}{parts if self.n_parts else ''}; "
             f"{100 * self.interval_level:g} % intervals{resampled}"
         )
+
+    @property
+    def overall(self) -> Self:
+        """The comparison over all queries alone, without the rows of collections or slices."""
+        if not self.grouped:
+            return self
+        rows = self.table[self.table[self.grouped] == TOGETHER].drop(columns=self.grouped).reset_index(drop=True)
+        return replace(self, table=rows, grouped="")
+
+    @property
+    def part_of_row(self) -> list[str]:
+        """The collection or slice of each row; "" for rows over all queries."""
+        if not self.grouped:
+            return [""] * len(self.table)
+        return ["" if part == TOGETHER else str(part) for part in self.table[self.grouped]]
+
+    @property
+    def n_parts(self) -> int:
+        """Number of collections or slices that were tested each by itself."""
+        return len(self._part_sizes())
+
+    def _part_sizes(self) -> pd.Series[int]:
+        """Return the number of queries of each part that was tested."""
+        if not self.grouped:
+            return pd.Series(dtype=int)
+        rows = self.table[(self.table[self.grouped] != TOGETHER) & self.table["p_value"].notna()]
+        return rows.groupby(self.grouped, sort=False)["n_queries"].first()
+
+    @property
+    def _parts(self) -> str:
+        sizes = self._part_sizes()
+        if len(sizes) > MOST_LISTED:
+            return f"{sizes.min():,} to {sizes.max():,} queries in each of {len(sizes)}"
+        return ", ".join(f"{count(size, 'query')} ({part})" for part, size in sizes.items())
+
+    def _family(self, n_parts: int) -> str:
+        family = count(self.n_comparisons * n_parts, "comparison")
+        return f"{family} per measure" if self.family == "measure" else family
 
     @property
     def interval_level(self) -> float:

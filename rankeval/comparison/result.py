@@ -37,9 +37,11 @@ class Comparison(ComparisonViews):
         (queries on which the system is better, equal up to a relative 1e-12, or worse), detectable_difference (found
         with 80 % power by this test and claim at the family's level, which for Bonferroni, Holm, max-T and Tukey is
         alpha divided by the size of the family; nan for tests whose power is not that of Student's t: those of ranks
-        and signs, and the liberal bootstraps; infinite if so few queries can show nothing).
+        and signs, and the liberal bootstraps; infinite if so few queries can show nothing). Comparisons over several
+        collections or slices have one more first column, ``collection`` or the name of the attribute, and rows for each
+        and, first, for "all"; p-values and intervals are nan for parts with fewer than 5 queries.
     evaluations : mapping of str to Evaluation or DataFrame
-        The compared systems; empty after `from_json`.
+        The compared systems, or collection -> scores for each; empty after `from_json`.
     baseline : str or None
         The system that the others are compared with; None for all pairs.
     test, correction, family, alternative : str
@@ -49,7 +51,8 @@ class Comparison(ComparisonViews):
     n_resamples, rng : int
         The number of resamples and the seed, for tests that resample.
     n_comparisons : int
-        The size of the family that p_adjusted accounts for.
+        The size of the family that p_adjusted accounts for, in rows over all queries. The rows of collections or slices
+        are a family of their own, as many times larger as there are parts that are tested.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     primary : str or None
@@ -62,6 +65,15 @@ class Comparison(ComparisonViews):
         Of the claim.
     folds : FoldScores or None
         The scores by fold of a comparison of algorithms; None for one over queries.
+    grouped : str
+        The name of the first column if there are rows for collections or slices, else "".
+    weights : str
+        How collections are weighed in the rows over all, as in `rankeval.compare`; "" for one collection.
+    interaction : DataFrame or None
+        The test that a difference is the same in all collections or slices with 5 queries or more; None without two of
+        these. A row per measure and pair; columns: measure, baseline, system, statistic (Welch's), p_value (from
+        permuted labels), p_adjusted (Holm). Look at it before the rows of the parts: where it shows nothing, these may
+        differ by chance.
 
     Examples
     --------
@@ -294,11 +306,9 @@ class Comparison(ComparisonViews):
         str
             Without the evaluations.
         """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evaluations"}
         fields["choice"] = self.best if has_scores(self) else self.choice
-        return saving.to_json(
-            {name: fields[name] for name in fields if name not in ("table", "evaluations")}, self.table
-        )
+        return saving.to_json(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:

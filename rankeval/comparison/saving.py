@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.design import COLUMNS
+from rankeval.comparison.design import COLUMNS, CROSSED
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
@@ -24,18 +24,15 @@ Made = TypeVar("Made")
 _TEXT = ("measure", "baseline", "system")
 
 
-def to_json(settings: Mapping[str, Any], table: pd.DataFrame) -> str:
-    """Write settings and table.
+def to_json(fields: Mapping[str, Any]) -> str:
+    """Write the fields of a Comparison.
 
     Parameters
     ----------
-    settings : mapping of str to value
-        The fields of the Comparison, which have parts of their own: a `Choice`, `FoldScores`.
-    table : DataFrame
-        With the columns of `COLUMNS`.
+    fields : mapping of str to value
+        All but the evaluations. Frames have the columns of `COLUMNS`, after that of ``grouped``, and of `CROSSED`.
     """
-    columns = {name: [_to_plain(value) for value in table[name]] for name in COLUMNS}
-    fields = {"format": JSON_FORMAT, **settings, "table": columns}
+    fields = {"format": JSON_FORMAT, **fields}
     return json.dumps(fields, indent=1, allow_nan=False, default=_fields_of)
 
 
@@ -61,10 +58,18 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
     if not isinstance(fields, dict) or fields.pop("format", None) != JSON_FORMAT:
         raise InvalidInput(f"this is no comparison: its format is not {JSON_FORMAT!r}; pass the output of to_json")
     try:
-        columns = {name: [_from_plain(value, name) for value in fields["table"][name]] for name in COLUMNS}
+        grouped = [fields["grouped"]] if fields["grouped"] else []
+        table = _frame(fields["table"], [*grouped, *COLUMNS], grouped)
+        crossed = fields["interaction"] and _frame(fields["interaction"], CROSSED, [])
         choice = fields["choice"] and Choice(**fields["choice"])
         folds = fields["folds"] and FoldScores.from_plain(**fields["folds"])
-        parts = {"table": pd.DataFrame(columns), "notes": tuple(fields["notes"]), "choice": choice, "folds": folds}
+        parts = {
+            "table": table,
+            "interaction": crossed,
+            "notes": tuple(fields["notes"]),
+            "choice": choice,
+            "folds": folds,
+        }
         return make(**{**fields, **parts})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
@@ -72,8 +77,18 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
 
 
 def _fields_of(part: Any) -> Any:
-    """Return the fields of a part of a Comparison, and arrays as lists."""
+    """Return the fields of a part of a Comparison, columns of frames, and arrays as lists."""
+    if isinstance(part, pd.DataFrame):
+        return {name: [_to_plain(value) for value in part[name]] for name in part}
     return part.tolist() if isinstance(part, np.ndarray) else vars(part)
+
+
+def _frame(columns: Mapping[str, Any], names: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
+    """Return the frame of plain columns, words turned back into numbers but in columns of text."""
+    texts = {*_TEXT, *text}
+    return pd.DataFrame(
+        {name: [_from_plain(value) if name not in texts else value for value in columns[name]] for name in names}
+    )
 
 
 def _to_plain(value: Any) -> Any:
@@ -82,5 +97,5 @@ def _to_plain(value: Any) -> Any:
     return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
-def _from_plain(value: Any, column: str) -> Any:
-    return float(value) if isinstance(value, str) and column not in _TEXT else value
+def _from_plain(value: Any) -> Any:
+    return float(value) if isinstance(value, str) else value

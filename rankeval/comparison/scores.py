@@ -19,6 +19,10 @@ from rankeval.significance.declarations import Floats
 from rankeval.significance.pairing import PairedScores, pair_scores
 
 Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
+"""Scores of a system on one collection."""
+
+Systems = Mapping[str, Scores] | Mapping[str, Scores | Mapping[str, Scores]]
+"""Name -> scores of each system, on one collection or by collection."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import few
-from rankeval.comparison.collections import TOGETHER
-from rankeval.comparison.design import COLUMNS
+from rankeval.comparison.design import COLUMNS, TOGETHER
 from rankeval.comparison.scores import Scores
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation

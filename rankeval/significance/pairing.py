@@ -79,8 +79,8 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
     if frame.index.nlevels > 1:
         raise InvalidInput(
             f"the scores of system {name!r} have an index of {frame.index.nlevels} levels, such as "
-            f"{frame.index[:1].tolist()}; compare the systems on each collection by itself, or give an index of query "
-            "ids alone"
+            f"{frame.index[:1].tolist()}; scores of one collection have an index of query ids alone, and "
+            "those of several an index (collection, qid)"
         )
     if frame.index.hasnans:
         raise QueryIdError(f"system {name!r} has a query without an id; the index of its scores must be the query ids")

@@ -27,9 +27,12 @@ from numpy.typing import NDArray
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE
-from rankeval.significance.declarations import Correction, Floats, Settings
+from rankeval.significance.declarations import Correction, Floats, Settings, SignificanceTest
 from rankeval.significance.multiple import critical_t, max_t_limits
+from rankeval.significance.registry import TESTS
+from rankeval.significance.resampling import flip_test
 
+STRATIFIED = "stratified randomisation test (sign flips within collections)"
 WEIGHTS = ("collections", "queries", "inverse_variance")
 
 
@@ -134,10 +137,15 @@ class Strata:
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
         return cls(parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))]))
 
-    def within(self, d: Floats) -> Floats:
-        """Return the standard deviation of differences within strata, each weighed as in the mean: ``(n_pairs,)``."""
+    def effect(self, d: Floats) -> Floats:
+        """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""
+        mean = self.weights[:, 0] @ d / len(d)
         shares = np.array([self.weights[part, 0].sum() for part in self.parts]) / len(d)
-        return np.asarray(np.sqrt(shares @ self._variances(d)))
+        deviation = np.sqrt(shares @ self._variances(d))
+        # Rounding leaves constant differences a deviation of about 1e-17.
+        flat = deviation <= TIE_TOLERANCE * np.abs(d).max(axis=0)
+        constant = np.where(mean != 0, np.copysign(np.inf, mean), 0.0)
+        return np.where(flat, constant, mean / np.where(flat, 1.0, deviation))
 
     def error(self, d: Floats, run: int) -> Floats:
         """Return the standard error of the weighed mean of each column: strata are independent samples."""
@@ -152,6 +160,21 @@ class Strata:
     def of(self, n_columns: int, run: int) -> Floats:
         """Return the weights of columns that use each layout for a run of columns."""
         return self.weights[:, np.arange(n_columns) // run % self.weights.shape[1]]
+
+
+def stratified_test(strata: Strata) -> SignificanceTest:
+    """Return the randomisation test of a mean over strata, signs flipped query by query within each.
+
+    Parameters
+    ----------
+    strata : Strata
+        The weights.
+    """
+    return replace(
+        TESTS["randomization"],
+        function=lambda d, settings: flip_test(d, settings, strata.weights[:, 0]),
+        words=STRATIFIED,
+    )
 
 
 def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correction:
@@ -186,6 +209,7 @@ def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correcti
         return replace(
             correction,
             function=lambda d, settings: correction.function(d * strata.of(d.shape[1], n_pairs), settings),
+            own_test="",
             # Centring is within strata, so the ends are found here; another joint correction has none.
             limits=strata_limits(strata, n_pairs) if correction.limits is max_t_limits else None,
         )

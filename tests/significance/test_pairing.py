@@ -59,7 +59,7 @@ def test_systems_with_other_queries_are_refused_by_name():
         (
             pd.concat({"web": frame(["a", "b"]), "shop": frame(["a"])}),
             InvalidInput,
-            r"index of 2 levels, such as \[\('web', 'a'\)\]; compare the systems on each collection by itself",
+            r"index of 2 levels, such as \[\('web', 'a'\)\]; scores of one collection have an index of query ids alone",
         ),
         (frame(["a", "b", "a"], AP=[1.0, 2.0, 3.0]), QueryIdError, "has the query 'a' more than once"),
         (frame(["a"], AP=["x"]), InvalidInput, "not numbers"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.significance.effects import standardised_effect
 from rankeval.significance.strata import Strata, apart, collection_weights, query_weights
 
 SIZES = (8, 12, 30)
@@ -55,12 +56,15 @@ def test_errors_are_those_of_independent_means():
     """One collection: the plain error and deviation. Several: from the errors of their means."""
     d = SCORES[:, 1] - SCORES[:, 0]
     plain = Strata.together([np.arange(50)], np.ones(1))
-    np.testing.assert_allclose(plain.within(d), d.std(axis=0, ddof=1))
+    np.testing.assert_allclose(plain.effect(d), standardised_effect(d))
     np.testing.assert_allclose(plain.error(d, 1), d.std(axis=0, ddof=1) / np.sqrt(50))
     shares = np.array([0.2, 0.3, 0.5])
     deviations = np.array([d[part].std(axis=0, ddof=1) for part in PARTS])
     strata = Strata.together(PARTS, shares)
-    np.testing.assert_allclose(strata.within(d), np.sqrt(shares @ deviations**2))
+    means = np.array([d[part].mean(axis=0) for part in PARTS])
+    np.testing.assert_allclose(strata.effect(d), shares @ means / np.sqrt(shares @ deviations**2))
+    assert strata.effect(np.full((50, 1), 0.1)).tolist() == [np.inf]
+    assert strata.effect(np.zeros((50, 1))).tolist() == [0]
     expected = np.sqrt((shares**2 / SIZES) @ deviations**2)
     np.testing.assert_allclose(strata.error(d, 1), expected)
 
