@@ -13,7 +13,7 @@ limits, each at the level 1 - alpha: it is the one of level 1 - 2 alpha, and agr
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,9 @@ from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.columns import differences, without_variance
 from rankeval.significance.declarations import ClaimName, Floats, Rng
-from rankeval.significance.power import detectable_difference, paired_power
-from rankeval.testing.check import RELIABLE, Check, Claim, record
+from rankeval.significance.power import paired_power
+from rankeval.significance.registry import TESTS
+from rankeval.testing.check import Check, Claim, record
 from rankeval.testing.scores import Given, Measures, measures_of, scores_of, worst_queries
 
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two part, p decides"
@@ -205,6 +206,11 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     else:
         gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
         decisive, passed = gain, gain.shown
+    n, deviations = len(shared.scores), _deviations(shared)
+    if settings.claim == "no regression":
+        rates = [_loss_found(*each) for each in zip(deviations, loss.table["detectable_difference"], strict=True)]
+    else:
+        rates = [_pass_rate(settings, gain, n, sd) for sd in deviations]
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
         candidate=gain.table["mean_system"],
@@ -213,10 +219,10 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
         ci_high=-_least_gain(loss),
         margin=settings.margin,
         p_value=decisive.table["p_adjusted"],
-        sd=_deviations(shared),
+        sd=deviations,
+        rate=rates,
         passed=passed,
     )
-    table.insert(10, "rate", [_rate(settings, row, len(table)) for row in table.to_dict("records")])
     worst = {label: worst_queries(shared, label) for label in table["measure"][~table["passed"]]}
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
     return Check(settings.claim, table, decisive.test, settings.alpha, worst, notes)
@@ -236,11 +242,13 @@ def _deviations(shared: SharedScores) -> Floats:
     return np.where(without_variance(d), 0.0, d.std(axis=0, ddof=1))
 
 
-def _rate(settings: _Settings, row: Mapping[Hashable, Any], size: int) -> float:
-    """Return the loss that the check finds in 80 of 100 data sets, or the share in which an equal system passes."""
-    n, sd, margin = row["n_queries"], row["sd"], row["margin"]
-    if settings.claim == "not worse":
-        return paired_power(margin, sd, n, settings.alpha, alternative="greater")
-    if sd == 0:
+def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float) -> float:
+    """Return how often an equal system passes; nan for tests whose power is not that of Student's t."""
+    if not TESTS[compared.test].power_of_t:
         return math.nan
-    return float(margin + detectable_difference(n, sd, settings.alpha / size, RELIABLE, alternative="greater"))
+    return paired_power(settings.margin, sd, n, settings.alpha, alternative="greater")
+
+
+def _loss_found(sd: float, detectable: float) -> float:
+    """Return the loss that the check finds in 80 of 100 data sets; none can be named without variance."""
+    return detectable if sd > 0 else math.nan

@@ -38,7 +38,7 @@ class Check:
         each at the level 1 - alpha), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
         by Holm for a loss by several measures), sd (of the differences), rate, and passed. The rate of "no
         regression" is the true loss that the check finds in 80 of 100 data sets, the rate of "not worse" is the chance
-        that a candidate with the baseline's mean passes.
+        that a candidate with the baseline's mean passes; nan for tests whose power is not that of Student's t.
     test : str
         Name of the test.
     alpha : float
@@ -99,9 +99,11 @@ class Check:
         return _VERDICTS[self.claim, bool(row["passed"])].format(margin=f"{margin:g}", beyond=beyond)
 
     def _aside(self, rate: float) -> str:
+        if math.isnan(rate):
+            return ""
         if self.claim == "not worse":
             return f" (an equal system passes {_percent(rate)} of the time)"
-        return "" if math.isnan(rate) else f" (one of {number(rate)} would be, 80 % of the time)"
+        return f" (one of {number(rate)} would be, 80 % of the time)"
 
     def _laid_out(self) -> Table:
         rate, t = _RATES[self.claim], self.table
@@ -149,7 +151,9 @@ def _interval(low: float, high: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Write a share in percent, never 100 for less."""
+    """Write a share in percent, never 100 for less; nan as a dash."""
+    if math.isnan(share):
+        return number(share)
     return "> 99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"
 
 

@@ -207,6 +207,19 @@ def test_other_tests_are_named_and_seeded(test):
     assert rk.significance.registry.TESTS[test].words.lower() in first.lower()
 
 
+@pytest.mark.parametrize(("test", "known"), [("randomization", True), ("sign", False)])
+def test_a_rate_is_given_only_if_the_test_has_the_power_of_t(test, known):
+    """For ranks and signs it depends on more than mean and deviation: then a dash stands for it."""
+    candidate, baseline = frames(0.05, 60)
+    for check in (
+        assert_no_regression(candidate, baseline, test=test),
+        assert_not_worse(candidate, baseline, test=test, margin=0.3),
+    ):
+        assert np.isfinite(check.table["rate"][0]) == known
+        assert (check.rows()[0]["verdict"].count("(") == 1) == known
+        assert ("\N{EN DASH}" in str(check)) != known
+
+
 def test_hostile_ids_stay_in_their_row():
     baseline = pd.DataFrame({"AP": np.full(6, 0.5)}, index=["a\nb", "c" * 500, "\x1b[31m", "d", "e", "f"])
     message = says(assert_no_regression, baseline - np.array([[0.1, 0.2] * 3]).T, baseline)
