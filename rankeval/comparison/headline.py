@@ -139,17 +139,10 @@ def _rows(record: ComparisonRecord) -> list[_Row]:
     return rows
 
 
-def _part(record: ComparisonRecord) -> str | None:
-    """Return the column of collections or slices, which is the first one if there is any."""
-    first = str(record.table.columns[0])
-    return None if first == "measure" else first
-
-
 def _spoken_of(record: ComparisonRecord) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which rows the sentences speak of: those of the main measure, over all collections and slices."""
     own = (record.table["measure"] == record.main_measure).to_numpy()
-    part = _part(record)
-    return own if part is None else own & (record.table[part] == TOGETHER).to_numpy()
+    return own & (record.table[record.grouped] == TOGETHER).to_numpy() if record.grouped else own
 
 
 def _not_confirmatory(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
@@ -269,12 +262,12 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
 
 def _scope(record: ComparisonRecord) -> list[str]:
     """Say which of several measures, collections or slices the sentences speak of."""
-    said, part, measures = [], _part(record), record.table["measure"].nunique()
+    said, part, measures = [], record.grouped, record.table["measure"].nunique()
     if measures > 1 and record.primary is None:
         said.append(f"{record.main_measure} is the first of {measures} measures.")
     if part == COLLECTION:
         said.append(f"This is over all {record.table[part].nunique() - 1} collections together.")
-    elif part is not None:
+    elif part:
         said.append(f"This is over all queries; the table has the slices by {part}.")
     return said
 

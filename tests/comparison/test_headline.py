@@ -391,6 +391,23 @@ def test_a_single_candidate_has_no_counts_and_several_have_the_value_of_the_choi
     assert len(compare(systems, baseline="base").findings) == 1
 
 
+def test_collections_and_slices_are_spoken_of_together():
+    """The rows of parts are not counted among the others."""
+    systems = noisy_and_steady(0)
+    parted = {name: {"news": frame[:30], "web": frame[30:]} for name, frame in systems.items()}
+    lengths = pd.Series(["short", "long"] * 25, index=systems["base"].index, name="length")
+    together = "is over all 2 collections together."
+    sliced = "is over all queries; the table has the slices by length."
+    for compared, scope in (
+        (compare(parted, baseline="base"), together),
+        (compare(systems, baseline="base", by=lengths), sliced),
+    ):
+        row = compared.table[compared.table["system"] == "steady"].iloc[0]
+        assert compared.headline.startswith(f"steady beats base by {row['difference']:+.4f} AP [")
+        assert compared.headline.endswith(f"The other system is undecided. This {scope}")
+        assert Comparison.from_json(compared.to_json()).findings == compared.findings
+
+
 def test_a_saved_comparison_says_the_same():
     compared = compare(noisy_and_steady(0), baseline="base")
     assert Comparison.from_json(compared.to_json()).findings == compared.findings
