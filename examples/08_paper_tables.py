@@ -38,13 +38,13 @@ for kind in ("matrix", "ranks"):
     pairs.plot(kind, measure="nDCG@20").savefig(f"covid_{kind}.png", dpi=150, bbox_inches="tight")
 
 # Several collections: does pseudo relevance feedback help? On each of them, and on all with equal weights.
-systems: dict[str, dict[str, rk.Evaluation]] = {"without feedback": {}, "with feedback": {}}
+systems: dict[str, dict[str, rk.Evaluation]] = {"likelihood": {}, "feedback": {}}
 for collection, (judgments, *names) in FEEDBACK.items():
     qrels = rk.Qrels.read(FOLDER / collection / judgments)
     for system, name in zip(systems, names, strict=True):
         run = rk.Run.read(FOLDER / collection / "runs" / name)
         systems[system][collection] = rk.evaluate(qrels, run, measures=["nDCG@10", "AP"])
-together = rk.compare(systems, baseline="without feedback")
+together = rk.compare(systems, baseline="likelihood")
 print(together.headline)
 together.plot("forest").savefig("feedback.png", dpi=150, bbox_inches="tight")
 Path("feedback.tex").write_text(together.to_latex(layout="systems", label="tab:feedback"), encoding="utf-8")

@@ -42,8 +42,7 @@ def drawn(
     UnknownName
         There is no such kind, system or measure.
     """
-    grouped = reading.group_column(record.table) is not None
-    kind = kind or ("queries" if system is not None else "forest" if grouped else "intervals")
+    kind = kind or ("queries" if system is not None else "forest" if record.grouped else "intervals")
     chosen("kind of plot", kind, KINDS)
     if measure is not None:
         chosen("measure of the comparison", measure, list(record.table["measure"].unique()))
@@ -78,13 +77,14 @@ def _pair_names(record: ComparisonRecord) -> pd.Series[str]:
 
 
 def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
-    group = reading.group_column(record.table)
-    label = rows["pair"] if group is None else rows["pair"] + ", " + rows[group].astype(str)
+    group = record.grouped
+    label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
     rows = rows.assign(label=label, group=rows["measure"], band=rows["detectable_difference"])
     level = f"{100 * record.interval_level:g} % interval"
     adjusted = shown_interval(record.table)[2] == " (adjusted)"
     if adjusted:
-        lines = f"thick: {level} of each pair alone; thin: adjusted for {count(record.n_comparisons, 'comparison')}"
+        family = "" if group else f" for {count(record.n_comparisons, 'comparison')}"
+        lines = f"thick: {level} of each pair alone; thin: adjusted{family}"
     else:
         rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
@@ -112,8 +112,8 @@ def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
 
 
 def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
-    group = reading.group_column(record.table)
-    if group is None:
+    group = record.grouped
+    if not group:
         raise InvalidInput('kind="forest" needs several collections or slices; give compare() collections or by=')
     _, _, kind = shown_interval(record.table)
     ordered = rows.assign(
@@ -137,7 +137,7 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     if record.baseline is not None:
         raise InvalidInput('kind="matrix" needs all pairs of systems; compare without baseline=')
     whole, measure = _one_measure(record, measure)
-    means = reading.means(whole.table)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
+    means = reading.means(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
     claims, claim = reading.ordered_claims(whole), CLAIMS[record.claim]
     errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
     return matrix.significance_matrix(

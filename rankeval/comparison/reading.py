@@ -29,24 +29,28 @@ from rankeval.significance.declarations import Settings
 from rankeval.significance.paired import t_interval
 
 
-def group_column(table: pd.DataFrame) -> str | None:
-    """Return the column that names the collection or slice of each row; None if there is none."""
-    return None if table.columns[0] == "measure" else str(table.columns[0])
-
-
-def column_labels(table: pd.DataFrame) -> pd.Series[str]:
+def column_labels(record: ComparisonRecord) -> pd.Series[str]:
     """Return the column of the means of each row: its measure, its collection, or both if both vary."""
-    group = group_column(table)
-    if group is None:
+    table = record.table
+    if not record.grouped:
         return table["measure"].astype(str)
     if len(table["measure"].unique()) == 1:
-        return table[group].astype(str)
-    return table[group].astype(str) + ": " + table["measure"].astype(str)
+        return table[record.grouped].astype(str)
+    return table[record.grouped].astype(str) + ": " + table["measure"].astype(str)
 
 
-def means(table: pd.DataFrame) -> pd.DataFrame:
+def column_measures(record: ComparisonRecord) -> dict[str, str]:
+    """Return the measure of each column of means, those over all collections last."""
+    table = record.table
+    # Rows over all collections come first in the table, and averages last in papers.
+    last = pd.Series([not part for part in record.part_of_row] if record.grouped else False, index=table.index)
+    ordered = last.sort_values(kind="stable").index
+    return dict(zip(column_labels(record)[ordered], table["measure"].astype(str)[ordered], strict=True))
+
+
+def means(record: ComparisonRecord) -> pd.DataFrame:
     """Return the mean of each system in each column, the systems in the order of the comparison."""
-    labels = column_labels(table)
+    table, labels = record.table, column_labels(record)
     sides = [
         pd.DataFrame({"system": table[name], "column": labels, "mean": table[f"mean_{name}"]})
         for name in ("baseline", "system")
@@ -54,13 +58,12 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     # A row of one side, then of the other: so pairs (1, 2), (1, 3), (2, 3) give the order 1, 2, 3.
     each = pd.concat(sides).sort_index(kind="stable").drop_duplicates(["system", "column"])
     columns = {name: part.set_index("system")["mean"] for name, part in each.groupby("column", sort=False)}
-    return pd.DataFrame(columns, index=each["system"].unique())[list(labels.unique())]
+    return pd.DataFrame(columns, index=each["system"].unique())[list(column_measures(record))]
 
 
-def lower_columns(table: pd.DataFrame) -> list[str]:
+def lower_columns(record: ComparisonRecord) -> list[str]:
     """Return the columns of means in which less is better."""
-    measures = dict(zip(column_labels(table), table["measure"], strict=True))
-    return [label for label, measure in measures.items() if not greater_is_better(str(measure))]
+    return [label for label, measure in column_measures(record).items() if not greater_is_better(measure)]
 
 
 def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
@@ -76,7 +79,7 @@ def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
         {
             "system": table["system"],
             "other": table["baseline"],
-            "column": column_labels(table),
+            "column": column_labels(record),
             "p": table["p_adjusted"],
             "sign": np.sign(record.gains) if differs else 1.0,
             "shown": record.shown,
@@ -105,9 +108,9 @@ def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, 
     InvalidInput
         If there are no scores by query of a single collection.
     """
-    if group_column(record.table) is not None:
+    if record.grouped:
         raise InvalidInput("spread= needs one collection: compare on each alone, and print each comparison's table")
-    systems = list(means(record.table).index)
+    systems = list(means(record).index)
     if absent := [name for name in systems if name not in record.evaluations]:
         raise InvalidInput(
             f"spread= needs scores by query, and the comparison has none of {absent[0]!r} (from_json reads none); "

@@ -54,8 +54,7 @@ def laid_out(
 def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) -> Table:
     table = record.table
     if digits is None:
-        errors, labels = reading.difference_errors(table), reading.column_labels(table)
-        places = labels.map({label: digits_for(part) for label, part in errors.groupby(labels)})
+        places = table["measure"].map(_digits_by_measure(record))
     else:
         places = pd.Series(digits, index=table.index)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
@@ -73,7 +72,7 @@ def _systems(
     gain: bool,
     digits: int | None,
 ) -> Table:
-    means = reading.means(record.table)
+    means = reading.means(record)
     others = _others(record, list(means.index), against)
     claims = reading.ordered_claims(record)
     letters = None if len(others) == 1 else marks.letters_for(others)
@@ -91,7 +90,7 @@ def _systems(
     if gain:
         tails += _gain_texts(record, others, means)
     shown = layouts.by_system(
-        means, digits=places, lower=reading.lower_columns(record.table), marks=set_marks, tails=tails, letters=letters
+        means, digits=places, lower=reading.lower_columns(record), marks=set_marks, tails=tails, letters=letters
     )
     notes = [_legend(record, others, set_marks, letters), *_spread_notes(record, spread)]
     notes += [GAIN_NOTE] if gain else []
@@ -132,7 +131,7 @@ def _percent(gains: Floats, base: Floats) -> Floats:
 def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
     if len(others) != 1:
         raise InvalidInput("gain=True needs one baseline: name it by against=, or compare with baseline=")
-    values, lower = means.to_numpy(dtype=np.float64), reading.lower_columns(record.table)
+    values, lower = means.to_numpy(dtype=np.float64), reading.lower_columns(record)
     base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
     signs = [-1.0 if column in lower else 1.0 for column in means]
     gains = _percent((values - base) * signs, base)
@@ -150,8 +149,14 @@ def _places(
         return dict.fromkeys(map(str, means), digits)
     if errors is not None:
         return {column: digits_for(errors[column]) for column in map(str, means)}
-    of_pairs = reading.difference_errors(record.table).groupby(reading.column_labels(record.table))
-    return {column: digits_for(part) for column, part in of_pairs}
+    by_measure = _digits_by_measure(record)
+    return {column: by_measure[measure] for column, measure in reading.column_measures(record).items()}
+
+
+def _digits_by_measure(record: ComparisonRecord) -> dict[str, int]:
+    """Return the decimals of each measure by the standard errors of its differences, on all collections."""
+    errors = reading.difference_errors(record.table)
+    return {str(measure): digits_for(part) for measure, part in errors.groupby(record.table["measure"])}
 
 
 def _spread_texts(

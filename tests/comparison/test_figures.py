@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -106,13 +105,24 @@ def test_rank_intervals_are_those_of_ranks(all_pairs):
     assert ends[: len(ranks)] == list(zip(ranks["rank_low"], ranks["rank_high"], strict=True))
 
 
-def test_several_collections_are_drawn_as_a_forest(against_bm25):
-    found = replace(against_bm25, table=on_two_collections())
+def test_several_collections_are_drawn_as_a_forest():
+    found = on_two_collections()
     axes = found.plot().axes[0]
-    names = [text.get_text().split("  n")[0] for text in axes.get_yticklabels()]
-    assert names[:5] == ["rm3", "cranfield", "cisi", "all", "ltr"]
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names[:5] == ["rm3", "cranfield  n = 60", "cisi  n = 40", "all  n = 100", "ltr"]
     assert len(axes.patches) == 3
-    assert found.plot("intervals", system="ltr").axes[0].get_yticklabels()[0].get_text() == "ltr, cranfield"
+    assert found.plot("intervals", system="ltr").axes[0].get_yticklabels()[0].get_text() == "ltr, all"
+    assert found.plot("intervals", system="ltr").axes[-1].get_xlabel().splitlines()[1].endswith("thin: adjusted")
+
+
+def test_the_matrix_of_several_collections_is_that_of_all_of_them():
+    first, second = frames(), frames(n=40)
+    both = {name: {"one": first[name], "two": second[name].add_prefix("c", axis=0)} for name in first}
+    found = rk.compare(both, correction="bonferroni", measures="AP", n_resamples=999)
+    figure, whole = found.plot("matrix"), found.overall
+    shown = sum(bool(text.get_text()) for text in figure.axes[0].texts)
+    assert shown == 2 * whole.shown.sum() > 0
+    assert found.plot("ranks").axes[0].get_yticklabels()[0].get_text() == "ltr"
 
 
 @pytest.mark.parametrize(("options", "error", "match"), [

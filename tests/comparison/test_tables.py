@@ -233,18 +233,38 @@ def test_latex_has_as_many_cells_in_each_row_and_balanced_braces():
 
 
 def on_two_collections():
-    """Return a table as `compare` over several collections has it."""
-    table = rk.compare(frames(), baseline="bm25", measures="AP", correction="bonferroni").table
-    parts = [table.assign(collection=name) for name in ("cranfield", "cisi", "all")]
-    joined = pd.concat(parts, ignore_index=True)
-    return joined[["collection", *table.columns]]
+    """Compare on two collections of 60 and 40 queries."""
+    first, second = frames(), frames(n=40)
+    both = {name: {"cranfield": first[name], "cisi": second[name].add_prefix("c", axis=0)} for name in first}
+    return rk.compare(both, baseline="bm25", correction="bonferroni", n_resamples=999)
 
 
-def test_several_collections_become_columns(against_bm25):
-    found = replace(against_bm25, table=on_two_collections())
-    header = found.to_markdown(layout="systems").splitlines()[2]
-    assert header == "| system | cranfield | cisi | all |"
+def test_several_collections_become_columns_with_all_of_them_last():
+    found = on_two_collections()
+    table = laid_out(found, "systems")
+    parts = ("cranfield", "cisi", "all")
+    assert list(table.frame)[1:] == [f"{part}: {measure}" for part in parts for measure in ("AP", "ARP")]
+    for label in table.frame.columns[1:]:
+        part, _, measure = label.partition(": ")
+        rows = found.table[(found.table["collection"] == part) & (found.table["measure"] == measure)]
+        expected = [rows["mean_baseline"].iloc[0], *rows["mean_system"]]
+        assert table.frame[label].tolist() == expected
+        best = min(expected) if measure == "ARP" else max(expected)
+        assert table.emphasis[label].tolist()[expected.index(best)] == "best"
+    alone = replace(found, table=found.table[found.table["measure"] == "AP"])
+    assert alone.to_markdown(layout="systems").splitlines()[2] == "| system | cranfield | cisi | all |"
     rows = laid_out(found, "comparisons").frame
     assert rows.columns[0] == "collection"
     with pytest.raises(InvalidInput, match="one collection"):
         found.to_latex(layout="systems", spread="se")
+
+
+def test_slices_that_are_too_small_to_test_are_printed_without_an_interval():
+    kinds = pd.Series(["few"] * 3 + ["many"] * 57, index=frames()["bm25"].index, name="kind")
+    found = rk.compare(frames(), baseline="bm25", measures="AP", by=kinds)
+    assert found.table.loc[found.table["kind"] == "few", "p_value"].isna().all()
+    for text in (found.to_latex(), found.to_latex(layout="systems"), str(found)):
+        assert "nan" not in text
+    assert laid_out(found, "systems").marks["few"].tolist() == [""] * 4
+    assert found.plot("forest")._repr_png_().startswith(b"\x89PNG")
+    assert found.plot("intervals")._repr_png_().startswith(b"\x89PNG")
