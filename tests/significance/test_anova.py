@@ -148,6 +148,14 @@ def test_replicates_that_are_copies_change_no_test_of_systems(block):
     assert thrice[-1].sum_sq == 0
 
 
+def test_effects_follow_from_f():
+    """By hand: F is 9 on 1 and 2 degrees of freedom and 6 scores; below 1 omega squared is 0."""
+    _, system, _ = two_way([[0.1, 0.3], [0.2, 0.4], [0.3, 0.8]]).sources
+    assert system.omega_squared == pytest.approx(8 / (8 + 6))
+    assert system.eta_squared == pytest.approx(9 / (9 + 2))
+    assert two_way([[0.1, 0.3], [0.4, 0.2], [0.3, 0.31]]).sources[1].omega_squared == 0
+
+
 def test_components_are_those_of_the_world():
     """Queries .04, interaction .01, error .0025; systems apart by a variance of their means of .0064."""
     generator = np.random.default_rng(8)
