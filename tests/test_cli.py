@@ -104,6 +104,20 @@ def test_compare_holds_runs_against_a_baseline(rankeval):
     assert "chosen as the best of 2: about" in out.splitlines()[1]
 
 
+@pytest.mark.usefixtures("files")
+def test_compare_takes_a_claim_with_its_margin(rankeval):
+    arguments = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--baseline", "bad.run")
+    code, out, _ = rankeval(*arguments, "--claim", "not_worse", "--margin", "0.05", "--format", "json")
+    (row,) = json.loads(out)
+    assert code == 0
+    assert row["p_value"] < 0.25
+    code, out, _ = rankeval(*arguments, "--claim", "not_worse", "--margin", "0.05")
+    assert "to show that no loss reaches 0.05" in out
+    code, _, err = rankeval(*arguments, "--claim", "not_worse")
+    assert code == 2
+    assert "margin above 0" in err
+
+
 @pytest.mark.usefixtures("without_formula")
 def test_drawn_orders_of_ties_are_said_with_their_error(rankeval):
     """Below a table; on stderr where stdout is for programs; values that are exact have no such line."""

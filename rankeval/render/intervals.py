@@ -146,7 +146,9 @@ def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> N
     has_outer = "outer_low" in part
     columns = ["difference", "ci_low", "ci_high", *(["outer_low", "outer_high"] if has_outer else [])]
     numbers = part[columns].to_numpy(dtype=np.float64)
-    shades = np.nan_to_num(part["band"].to_numpy(dtype=np.float64)) if "band" in part else np.zeros(len(part))
+    shades = (
+        np.nan_to_num(part["band"].to_numpy(dtype=np.float64), posinf=0.0) if "band" in part else np.zeros(len(part))
+    )
     left, right = _limits(axes, numbers, shades, np.asarray(edges))
     for place, (row, shade, color, clear) in enumerate(zip(numbers, shades, *_colors(part), strict=True)):
         if shade > 0:

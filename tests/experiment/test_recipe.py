@@ -142,7 +142,9 @@ def test_without_a_guard_it_runs_and_the_report_says_so(guard, why):
 
 def test_a_guard_refuses_a_test_that_its_plans_do_not_freeze(tmp_path):
     config = small(guard={"ledger": f"sqlite:///{tmp_path}/l.db"}, comparison={"test": "t"})
-    with pytest.raises(ConfigError, match="found test 't' with correction 'max_t'; the guard's plans freeze"):
+    with pytest.raises(
+        ConfigError, match="found test 't', correction 'max_t' and claim 'difference'; the guard's plans freeze"
+    ):
         run_experiment(config)
 
 

@@ -157,6 +157,21 @@ def test_wilcoxon_is_exact_up_to_25_differences(n, alternative):
     assert abs(found - stats.wilcoxon(d[:n], method=other, alternative=alternative).pvalue) > 1e-6
 
 
+@pytest.mark.parametrize("alternative", SIDES)
+@pytest.mark.parametrize("kind", ["continuous", "tenths"])
+def test_pratts_zeros_equal_scipy(alternative, kind):
+    """By SciPy's approximation beyond 25 differences, and by its count of all patterns for few, zeros and ties too."""
+    rng = np.random.default_rng(5)
+    for n in (6, 9, 40):
+        d = rng.normal(0.4, 1, n) if kind == "continuous" else rng.integers(1, 5, n) * rng.choice([-0.5, 0.5], n)
+        d = np.append(d, [0.0, 0.0, 0.0])
+        method = stats.PermutationMethod(n_resamples=np.inf) if n < 10 else "approx"
+        expected = stats.wilcoxon(d, zero_method="pratt", method=method, alternative=alternative).pvalue
+        found = paired_test("wilcoxon_pratt", d, alternative=alternative).p_value
+        assert found == pytest.approx(min(expected, 1), rel=1e-9)
+    assert paired_test("wilcoxon_pratt", np.zeros(5)).p_value == 1
+
+
 def test_wilcoxon_of_tied_ranks_counts_patterns():
     """Ranks 1.5, 1.5, 3: of the eight sums 0 to 6, the observed 4.5 and those beyond it."""
     assert paired_test("wilcoxon", [0.1, 0.1, 0.2]).p_value == 0.25

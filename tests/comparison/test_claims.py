@@ -1,0 +1,106 @@
+"""Claims in compare: gains by what is better, intervals of differences, what is said, kept and refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+from rankeval.comparison.record import PARTED
+from rankeval.errors import InvalidInput
+from rankeval.significance import CLAIMS, paired_test
+
+
+def systems(n=40, seed=0):
+    """Return three systems by AP and by ARP, of which less is better and which mirrors AP."""
+    rng = np.random.default_rng(seed)
+    topic = rng.random(n)
+    frames = {}
+    for name, gain in (("base", 0.0), ("same", 0.01), ("good", 0.15)):
+        score = topic + gain + rng.normal(0, 0.1, n)
+        frames[name] = pd.DataFrame({"AP": score, "ARP": -score})
+    return frames
+
+
+def compared(**options):
+    return rk.compare(systems(), baseline="base", **options)
+
+
+def test_wins_and_losses_go_by_what_is_better():
+    table = compared().table.set_index(["measure", "system"])
+    for system in ("same", "good"):
+        ap, arp = table.loc[("AP", system)], table.loc[("ARP", system)]
+        assert (ap.wins, ap.ties, ap.losses) == (arp.wins, arp.ties, arp.losses)
+        assert ap.difference == pytest.approx(-arp.difference)
+    assert table.loc[("ARP", "good")].wins > 30
+
+
+@pytest.mark.parametrize("claim", [name for name, one in CLAIMS.items() if one.hypotheses])
+@pytest.mark.parametrize("correction", ["holm", "max_t", "none"])
+def test_claims_are_about_gains(claim, correction):
+    """By a measure of which less is better the p-values are the same, and the intervals of differences mirrored."""
+    options = {"claim": claim, "margin": 0.04, "correction": correction, "family": "measure", "n_resamples": 999}
+    table = compared(**options).table
+    more, less = (table[table["measure"] == name].reset_index() for name in ("AP", "ARP"))
+    for column in ("p_value", "p_adjusted", "detectable_difference"):
+        np.testing.assert_allclose(more[column], less[column], rtol=1e-9)
+    for low, high in (("ci_low", "ci_high"), ("ci_low_adjusted", "ci_high_adjusted")):
+        np.testing.assert_allclose(more[low], -less[high], rtol=1e-9)
+        np.testing.assert_allclose(more[high], -less[low], rtol=1e-9)
+    d = systems()["good"]["AP"] - systems()["base"]["AP"]
+    expected = paired_test("t", d, claim=claim, margin=0.04).p_value
+    assert more.set_index("system").loc["good", "p_value"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_is_shown_follows_from_the_claim():
+    """A good system is better and not worse, and is not equivalent; a near copy is not worse and not better."""
+    shown = {
+        claim: dict(zip(found.table["system"], found.shown, strict=True))
+        for claim, margin in (("better", 0.04), ("not_worse", 0.06), ("equivalent", 0.08))
+        for found in [compared(measures="AP", claim=claim, margin=margin)]
+    }
+    assert shown["better"] == {"same": False, "good": True}
+    assert shown["not_worse"] == {"same": True, "good": True}
+    assert shown["equivalent"] == {"same": True, "good": False}
+
+
+def test_the_claim_is_said_and_kept():
+    found = compared(claim="equivalent", margin=0.04)
+    assert "two one-sided tests, to show that neither gain nor loss reaches 0.04" in found.caption
+    assert "90 % intervals" in found.caption
+    back = rk.Comparison.from_json(found.to_json())
+    assert (back.claim, back.margin, back.caption) == ("equivalent", 0.04, found.caption)
+
+
+def test_what_cannot_be_claimed_is_refused():
+    with pytest.raises(InvalidInput, match="two-sided test for a difference, found claim='better'; use correction"):
+        rk.compare(systems(), correction="tukey", claim="better")
+    with pytest.raises(InvalidInput, match="takes a margin above 0"):
+        compared(claim="not_worse")
+
+
+def test_rows_in_which_step_down_and_interval_part_are_marked():
+    """Holm rejects at alpha what the interval at alpha / m cannot exclude."""
+    rng = np.random.default_rng(1)
+    frames = {"base": pd.DataFrame({"AP": np.zeros(30)})}
+    for name, t in (("clear", 9.0), ("close", 2.2)):  # the second one's p, .036, is below .05 and above .025
+        noise = rng.normal(size=30)
+        noise = (noise - noise.mean()) / noise.std(ddof=1)
+        frames[name] = pd.DataFrame({"AP": noise + t / np.sqrt(30)})
+    found = rk.compare(frames, baseline="base")
+    assert found.shown.tolist() == [True, True]
+    assert found.parted.tolist() == [False, True]
+    assert PARTED in found.notes
+    plain = rk.compare(frames, baseline="base", correction="bonferroni")
+    assert not plain.parted.any()
+    assert PARTED not in plain.notes
+    assert not found.without_adjustment("exploratory").parted.any()
+
+
+def test_no_adjusted_interval_belongs_to_a_false_discovery_rate():
+    for correction in ("bh", "by"):
+        table = compared(correction=correction).table
+        assert table[["ci_low_adjusted", "ci_high_adjusted"]].isna().all(axis=None)
+    none = compared(correction="none").table
+    assert none["ci_low_adjusted"].equals(none["ci_low"].rename("ci_low_adjusted"))
