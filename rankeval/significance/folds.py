@@ -25,7 +25,8 @@ def corrected_resampled_t(
 ) -> PairedResult:
     """Test whether two algorithms differ, by their differences on folds that overlap.
 
-    Holds its level: about 4 % false positives on ten repeats of ten folds, where the plain t makes over 40 %.
+    Holds its level: about 4 % false positives, two-sided, on ten repeats of ten folds, where the plain t makes over
+    40 %.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ def t_interval(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
 def wilcoxon(d: Floats, settings: Settings) -> PairedResult:
     """Test whether the differences are symmetric about zero by Wilcoxon's signed ranks.
 
-    Not a test of the mean: on skewed differences of equal means it rejects in 5-10 % at 50 queries and 10-17 % at
-    100, and more with more queries. Zero differences are dropped; exact, with ties too, up to 25 others.
+    Not a test of the mean: on skewed differences of equal means it rejects, two-sided, in 5-10 % at 50 queries and
+    10-17 % at 100, and more with more queries. Zero differences are dropped; exact, with ties too, up to 25 others.
 
     Equal to `scipy.stats.wilcoxon` (exact without ties, else its approximation without continuity correction). The
     interval is Student's, of the mean.
@@ -104,8 +104,8 @@ def _ways(ranks: tuple[int, ...]) -> Floats:
 def sign(d: Floats, settings: Settings) -> PairedResult:
     """Test whether wins and losses are equally likely, by the exact binomial; ties are dropped.
 
-    Not a test of the mean: on skewed differences of equal means it rejects in 4-14 % at 50 queries and 5-27 % at
-    100, and more with more queries.
+    Not a test of the mean: on skewed differences of equal means it rejects, two-sided, in 4-14 % at 50 queries and
+    5-27 % at 100, and more with more queries.
 
     Equal to `scipy.stats.binomtest` on wins and losses. The interval is Student's, of the mean.
     """
