@@ -314,3 +314,28 @@ def test_every_test_runs_on_collections(test):
     d = (given["ltr"]["c2"]["AP"] - given["bm25"]["c2"]["AP"]).sort_index()  # as queries are paired
     expected = paired_test(test, d.to_numpy(), n_resamples=99, rng=0)
     assert rows(found, "c2")["p_value"].item() == pytest.approx(expected.p_value, rel=1e-9)
+
+
+@pytest.mark.shared
+def test_runs_of_cranfield_and_cisi(shared):
+    """Real runs, made by the same code: over all is the mean of both, and Rocchio's gain in AP depends on which."""
+    names = ("bm25_k12_b75", "rocchio_prf")
+    given = {
+        name: {
+            each: rk.evaluate(
+                f"{shared}/{each}/qrels.binary.txt.gz",
+                f"{shared}/{each}/runs/{name}.run.gz",
+                measures=["nDCG@10", "AP"],
+            )
+            for each in ("cranfield", "cisi")
+        }
+        for name in names
+    }
+    found = rk.compare(given, baseline=names[0])
+    both = (rows(found, "cranfield")["difference"] + rows(found, "cisi")["difference"]) / 2
+    np.testing.assert_allclose(rows(found, "all")["difference"], both)
+    assert rows(found, "all")["n_queries"].tolist() == [301, 301]
+    assert (found.interaction.set_index("measure")["p_adjusted"] <= 0.05).to_dict() == {"nDCG@10": False, "AP": True}
+    assert found.shown.tolist() == [False, True, True, True, False, False]
+    figure = found.plot("forest")
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] != []
