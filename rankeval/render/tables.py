@@ -167,7 +167,11 @@ class Table:
             ]
             for row in rows
         ]
-        shown = pd.DataFrame(body, columns=[latex(name) for name, _ in columns], dtype=object)
+        header = [latex(name) for name, _ in columns]
+        # At the begin of a line "[" and "*" would be arguments of the command that ends the line above.
+        for line in (header, *body):
+            line[0] = "{}" * line[0].startswith(("[", "*")) + line[0]
+        shown = pd.DataFrame(body, columns=header, dtype=object)
         words = " ".join(f"{line[0].upper()}{line[1:].rstrip('.')}." for line in (self.caption, *self.notes) if line)
         written = shown.style.hide(axis="index").to_latex(
             hrules=True,

@@ -91,7 +91,7 @@ def test_html_shows_any_text_as_text(text):
 def test_latex_leaves_no_active_character(text):
     """Outside our own commands no character has a meaning to TeX, and a row stays one line."""
     row = tables.Table(pd.DataFrame({"system": [text.replace("\n", " ")]})).to_latex().split("\\midrule\n")[1]
-    body = row.split(" \\\\\n\\bottomrule")[0]
+    body = row.split(" \\\\\n\\bottomrule")[0].removeprefix("{}")
     for command in (
         r"\textbackslash{}",
         r"\textasciitilde{}",
@@ -198,3 +198,10 @@ def test_formats_by_column():
     """A specification or a function; a column without one is left as it is."""
     text = tables.Table(FRAME, formats={"AP": ".1%", "n": lambda n: f"{n} rows"}).to_markdown()
     assert "| bm25 | 25.0% | 3 rows |" in text
+
+
+@pytest.mark.parametrize("name", ["[x]", "*x"])
+def test_latex_does_not_take_a_name_for_an_argument_of_the_line_above(name):
+    r"""LaTeX reads ``\\`` over a line end and ``[x]`` as a command with a length, and ``\\*`` likewise."""
+    text = tables.Table(pd.DataFrame({name: [name, name]})).to_latex()
+    assert [line.split(" \\")[0] for line in text.splitlines() if name in line] == [f"{{}}{name}"] * 3
