@@ -144,7 +144,7 @@ def order_agreement(
     Notes
     -----
     Agreement describes: there is no test and no interval. Resampled queries add noise to both orders, so resampled
-    values lie below the one observed: on 16 runs of TREC-COVID, tau-b of nDCG@10 and RR is .90, and 95 % of its
+    values lie below the one observed: on 16 runs of TREC-COVID, tau-b of ``nDCG@10`` and RR is .90, and 95 % of its
     resampled values lie in [.68, .88]. To see which differences between systems are shown, use `rank_intervals`.
 
     Examples
