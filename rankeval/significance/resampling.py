@@ -34,10 +34,10 @@ from rankeval.significance.declarations import Floats, PairedResult, Settings, s
 EXACT_UP_TO = 16
 """Up to this many queries all 2^n sign patterns are counted."""
 
-_KEPT_AT_ONCE = 2**18
-"""Ends of stretches kept in memory, on each side (2 MB); more pairs are worked off in blocks, by the same patterns."""
+_KEPT_AT_ONCE = 2**17
+"""Ends of stretches kept in memory, on each side (1 MB); more pairs are worked off in blocks, by the same patterns."""
 
-_LEAST_KEPT = 2**12
+_LEAST_KEPT = 2**11
 """Ends kept for a pair before those are dropped that cannot be the end of its interval."""
 
 
@@ -171,7 +171,9 @@ class _Ends:
     def _drop(self) -> None:
         first = self.filled - self.rank
         for side in self.sides:
-            side[:, : self.rank] = np.partition(side[:, : self.filled], first, axis=1)[:, first:]
+            kept = side[:, : self.filled]
+            kept.partition(first, axis=1)  # in place: the pages of a copy would take longer than the order
+            side[:, : self.rank] = kept[:, first:]
         self.filled = self.rank
 
     def reaches(self) -> tuple[Floats, Floats]:
@@ -179,8 +181,8 @@ class _Ends:
         open_end = np.full(len(self.centred), np.inf)
         if not self.rank:
             return open_end, open_end
-        place = self.filled - self.rank
-        ends = [np.partition(side[:, : self.filled], place, axis=1)[:, place] for side in self.sides]
+        self._drop()
+        ends = [side[:, : self.rank].min(axis=1) for side in self.sides]
         if self.alternative == "two-sided":
             return ends[0], ends[1]
         return (ends[0], open_end) if self.alternative == "greater" else (open_end, ends[0])
