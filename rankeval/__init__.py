@@ -49,6 +49,7 @@ _HOMES = {
     "comparison.agreement": ("OrderAgreement",),
     "comparison.ordering": ("order_agreement", "rank_intervals"),
     "comparison.variance": ("Anova", "anova"),
+    "significance.catalogue": ("list_tests",),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
     "model_selection.scorers": ("make_scorer",),

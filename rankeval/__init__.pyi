@@ -49,6 +49,7 @@ from rankeval.model_selection.training_metrics import xgboost_metric as xgboost_
 from rankeval.model_selection.trials import OptunaObjective as OptunaObjective
 from rankeval.model_selection.trials import optuna_objective as optuna_objective
 from rankeval.model_selection.validation import cross_validate as cross_validate
+from rankeval.significance.catalogue import list_tests as list_tests
 from rankeval.significance.power import topics_needed as topics_needed
 
 __version__: str

@@ -141,6 +141,7 @@ explaining
 serving
 conventions
 own_measure
+significance
 measures
 files
 reference

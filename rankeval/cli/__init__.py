@@ -28,6 +28,7 @@ from rankeval.cli.output import (
     print_trec,
     show_warning,
 )
+from rankeval.cli.significance import list_declared
 from rankeval.cli.terminal import tell
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def _options(
 
 
 app.command()(run)
+app.command("tests")(list_declared)
 
 
 @app.command(cls=FormatsInHelp)

@@ -4,8 +4,7 @@ A resample draws as many queries as there are, with replacement. It is a row of 
 divided by their number. A chunk of such rows times the matrix of differences gives the resampled means of all pairs at
 once (BLAS). Each test here names a statistic of a resample, and reads p-value and interval from the statistics drawn.
 
-The symmetric studentised bootstrap comes nearest to its level on few queries, and "bootstrap" means this one: 2.5-6 %
-false positives at the 5 % level, two-sided, from 10 queries on, where differences are symmetric or mildly skewed. The
+The symmetric studentised bootstrap comes nearest to its level on few queries, and "bootstrap" means this one. The
 others are offered because papers use them; below 50 queries they carry a note that says how liberal they are.
 
 The trap: a resample that ties with the observed value must count as reaching it. Means of tenths differ from each
@@ -36,9 +35,14 @@ _DRAWS_AT_ONCE = 2**23
 def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
     """Test the mean difference by the symmetric studentised bootstrap over queries.
 
-    Two-sided, and where differences are symmetric or mildly skewed: 2.5-5 % false positives at 10 queries, 4-6 %
-    beyond, where 5 % were asked. Exponential differences gave 7 % at 10 queries, 6.5 % at 25, 5 % at 50; one-sided
-    against their tail 12, 9 and 8 %.
+    Conservative on 10 queries, two-sided, and at its level beyond where differences are symmetric or mildly skewed.
+
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 3.4-4.5 % at 10
+    queries, 4.7-5.0 % at 25, 4.9-5.5 % at 50, 5.0-5.3 % at 100; sparse scores 0.2 % at 10 queries, 0.7-1.6 % at 25,
+    2.8-3.4 % at 50, 4.5-4.9 % at 100; exponential differences 7.0 % at 10 queries, 5.9 % at 25, 5.5 % at 50, 4.9 % at
+    100. One-sided, the worse side: symmetric to mildly skewed differences 4.5-6.8 % at 10 queries, 5.2-6.3 % at 25,
+    5.2-6.0 % at 50, 5.2 % at 100; sparse scores 0.4-0.9 % at 10 queries, 2.4-2.8 % at 25, 4.2-4.7 % at 50, 4.9-5.1 % at
+    100; exponential differences 10.8 % at 10 queries, 9.0 % at 25, 8.1 % at 50, 7.2 % at 100.
 
     A one-sided p-value is half the two-sided one, or 1 less that half. The interval is ``mean +- q * standard error``,
     q from the resampled ``|t|``: it excludes 0 exactly if p is at most ``1 - confidence_level``. A resample without
@@ -60,8 +64,14 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
 def bootstrap_shift(d: Floats, settings: Settings) -> PairedResult:
     """Test the mean difference by the bootstrap shifted to the null, not studentised.
 
-    Liberal: 9-16 % false positives at 10 queries, 6-10 % at 25, 5-8 % at 50, two-sided, where 5 % were asked; the
-    more, the more skewed the differences are.
+    Liberal on few queries; the more, the more skewed the differences are.
+
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 9.6-10.3 % at 10
+    queries, 6.9-7.3 % at 25, 6.0-6.4 % at 50, 5.4-5.6 % at 100; sparse scores 0.7-3.2 % at 10 queries, 3.1-5.7 % at 25,
+    3.7-6.1 % at 50, 4.1-5.3 % at 100; exponential differences 14.4 % at 10 queries, 9.5 % at 25, 7.5 % at 50, 5.9 % at
+    100. One-sided, the worse side: symmetric to mildly skewed differences 7.7-10.5 % at 10 queries, 6.3-7.8 % at 25,
+    5.7-6.8 % at 50, 5.3-5.7 % at 100; sparse scores 1.5-3.2 % at 10 queries, 2.6-4.5 % at 25, 3.6-5.4 % at 50,
+    4.0-5.0 % at 100; exponential differences 17.3 % at 10 queries, 12.4 % at 25, 10.1 % at 50, 8.5 % at 100.
 
     The interval is ``mean +- q``, q from the resampled distances to the mean.
     """
@@ -82,8 +92,14 @@ def bootstrap_shift(d: Floats, settings: Settings) -> PairedResult:
 def bootstrap_percentile(d: Floats, settings: Settings) -> PairedResult:
     """Test the mean difference by the percentile bootstrap: is 0 among the resampled means.
 
-    Liberal: 9-15 % false positives at 10 queries, 6-10 % at 25, 5-7.5 % at 50, two-sided, where 5 % were asked; the
-    more, the more skewed the differences are.
+    Liberal on few queries; the more, the more skewed the differences are.
+
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 9.6-10.4 % at 10
+    queries, 6.9-7.3 % at 25, 5.9-6.5 % at 50, 5.3-5.6 % at 100; sparse scores 1.5-6.7 % at 10 queries, 4.6-9.6 % at 25,
+    4.8-7.6 % at 50, 4.3-6.1 % at 100; exponential differences 13.4 % at 10 queries, 8.6 % at 25, 7.1 % at 50, 5.7 % at
+    100. One-sided, the worse side: symmetric to mildly skewed differences 8.0-10.0 % at 10 queries, 6.1-7.3 % at 25,
+    5.6-6.3 % at 50, 5.4 % at 100; sparse scores 1.9-6.8 % at 10 queries, 5.3-7.9 % at 25, 4.2-6.8 % at 50, 4.3-5.7 % at
+    100; exponential differences 15.2 % at 10 queries, 10.5 % at 25, 8.6 % at 50, 7.3 % at 100.
 
     The interval lies between the percentiles of the resampled means.
     """
@@ -99,8 +115,14 @@ def bootstrap_percentile(d: Floats, settings: Settings) -> PairedResult:
 def bootstrap_bca(d: Floats, settings: Settings) -> PairedResult:
     """Test the mean difference by the bias-corrected and accelerated bootstrap, its interval inverted.
 
-    Liberal: 9-17 % false positives at 10 queries, 6-11 % at 25, 5-8 % at 50, two-sided, where 5 % were asked; the
-    more, the more skewed the differences are. At 25 queries, 10.7 % were found on runs of TREC.
+    Liberal on few queries; the more, the more skewed or sparse the differences are.
+
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 9.9-11.3 % at 10
+    queries, 7.1-7.8 % at 25, 6.0-7.0 % at 50, 5.5-5.9 % at 100; sparse scores 11.4-20.4 % at 10 queries, 17.3-17.6 % at
+    25, 9.6-11.2 % at 50, 7.7 % at 100; exponential differences 11.9 % at 10 queries, 8.2 % at 25, 6.6 % at 50, 5.8 % at
+    100. One-sided, the worse side: symmetric to mildly skewed differences 7.8-9.6 % at 10 queries, 6.3-6.9 % at 25,
+    5.8-6.0 % at 50, 5.5-5.6 % at 100; sparse scores 9.0-13.9 % at 10 queries, 10.1-11.8 % at 25, 7.5-8.9 % at 50,
+    6.3-6.6 % at 100; exponential differences 12.6 % at 10 queries, 8.2 % at 25, 6.8 % at 50, 5.6 % at 100.
 
     Interval of Efron (1987), doi:10.1080/01621459.1987.10478410: its ends are the percentiles of the resampled means
     at ``Phi(b + (b + z) / (1 - a (b + z)))``, b the bias, a the acceleration, z the normal quantile of the tail.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,10 @@ from rankeval._checks import check_number, check_share, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.claims import CLAIMS
+from rankeval.significance.rates import rates_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = NDArray[np.float64]
 Rng = int | np.random.Generator | None
@@ -168,6 +172,11 @@ class _Declaration:
         """Whether ``n_resamples`` and ``rng`` have a part in the result."""
         return self.random_beyond < math.inf
 
+    @property
+    def rates(self) -> pd.DataFrame:
+        """The measured error rates, one a row; no rows if it was not measured. See `rates.rates_of`."""
+        return rates_of(self.words)
+
     def is_random(self, n_queries: int) -> bool:
         """Whether the result depends on the seed, for so many queries."""
         return n_queries > self.random_beyond
@@ -189,7 +198,7 @@ class SignificanceTest(_Declaration):
         Whether its power is that of Student's t within .01, so that a detectable difference can be told from it. Of
         other tests none is: for those of ranks or signs it depends on more than the mean difference.
     liberal : str
-        Rates of false positives on few queries, if they are far above the level: they become a note and a warning.
+        Rates of false claims on few queries, if they are far above the level: they become a note and a warning.
     """
 
     function: Callable[[Floats, Settings], PairedResult]

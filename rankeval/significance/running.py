@@ -199,8 +199,8 @@ def liberal_notes(test: SignificanceTest, n: int) -> list[str]:
     if not test.liberal or n >= FEW_QUERIES:
         return []
     note = (
-        f"the {test.words} is liberal on fewer than {FEW_QUERIES} queries (here {n}): two-sided false positives "
-        f'measured where 5 % were asked are {test.liberal}, more on skewed differences; prefer test="t", '
+        f"the {test.words} is liberal on fewer than {FEW_QUERIES} queries (here {n}): two-sided false claims "
+        f'measured where 5 % were asked are {test.liberal}, most on skewed or sparse scores; prefer test="t", '
         '"randomization" or "bootstrap"'
     )
     return [note]

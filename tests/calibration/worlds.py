@@ -1,38 +1,97 @@
-"""Worlds in which the truth is known: pairs of systems with equal mean scores, or a known difference.
+"""Worlds in which the truth is known: systems with equal mean scores, or a known difference.
 
-`sym`: exchangeable systems; `beta`: equal means, unlike spreads; `skew`: the same for low scores, as AP has them,
-whose differences are skewed. Scores are Beta distributed, tied together within a query by a Gaussian copula.
+Scores of the systems are tied together within a query by a Gaussian copula. A world names the quantile function of the
+baseline's scores and that of every other system's; both have the same mean. `WORLDS` says what each one is like.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
 import numpy as np
 from scipy import special
 
-# mean, standard deviation of either system, correlation of the copula
+
+@cache
+def beta(mean, spread):
+    """Return the quantile function of a Beta distribution, read from a table: the exact one is 100 times slower."""
+    size = mean * (1 - mean) / spread**2 - 1
+    grid = np.linspace(0, 1, 4001)
+    values = special.betaincinv(mean * size, (1 - mean) * size, grid)
+    return lambda share: np.interp(share, grid, values)
+
+
+@cache
+def steps(*chances):
+    """Return the quantile function of values that are 0 except with the chances given, as (value, chance)."""
+    value, chance = (np.array(side) for side in zip(*sorted(chances), strict=True))
+    edges = 1 - np.cumsum(chance[::-1])[::-1]
+    held = np.concatenate([[0.0], value])
+    return lambda share: held[np.searchsorted(edges, share, side="right")]
+
+
+@dataclass(frozen=True)
+class World:
+    """The scores of a baseline and of systems that are as good as it.
+
+    Attributes
+    ----------
+    words : str
+        What it is like, for the guide.
+    baseline, system : callable
+        Quantile functions.
+    correlation : float
+        Of the normal variables behind the scores of two systems on a query.
+    """
+
+    words: str
+    baseline: Callable
+    system: Callable
+    correlation: float = 0.7
+
+
+_RARELY_FOUND = steps((1.0, 0.05), (1 / 2, 0.03), (1 / 3, 0.02), (1 / 4, 0.02), (1 / 5, 0.02), (1 / 10, 0.06))
+
 WORLDS = {
-    "sym": (0.45, (0.28, 0.28), 0.7),
-    "beta": (0.45, (0.28, 0.22), 0.7),
-    "skew": (0.25, (0.22, 0.14), 0.5),
+    "sym": World("exchangeable systems: Beta scores, mean .45, sd .28", beta(0.45, 0.28), beta(0.45, 0.28)),
+    "beta": World("equal means, unlike spreads: mean .45, sd .22 and .28", beta(0.45, 0.22), beta(0.45, 0.28)),
+    "skew": World(
+        "low scores, as of AP: mean .25, sd .14 and .22; differences are skewed",
+        beta(0.25, 0.14),
+        beta(0.25, 0.22),
+        0.5,
+    ),
+    "RR": World(
+        "exchangeable systems, sparse RR: 1 on 5 % of the queries, 0 on 80 %", _RARELY_FOUND, _RARELY_FOUND, 0.3
+    ),
+    "P@1": World(
+        "exchangeable systems, sparse P@1: 1 on 10 % of the queries, else 0", steps((1.0, 0.1)), steps((1.0, 0.1)), 0.3
+    ),
+    "best": World("variants of one system: Beta scores, mean .45, sd .28", beta(0.45, 0.28), beta(0.45, 0.28), 0.9),
 }
 
 
-def null_differences(world, n, n_replications, rng):
-    """Return per-query differences of two equally good systems, `(n, n_replications)`."""
-    mean, spreads, correlation = WORLDS[world]
+def scores_in(world, n, n_systems, n_replications, rng):
+    """Return scores of equally good systems, the baseline first, `(n_replications, n, n_systems)`."""
+    is_like = WORLDS[world]
     generator = np.random.default_rng(rng)
-    common = generator.standard_normal((n, n_replications))
-    scores = []
-    for spread in spreads:
-        own = generator.standard_normal((n, n_replications))
-        normal = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
-        scores.append(_beta_quantile(special.ndtr(normal), mean, spread))
-    return scores[0] - scores[1]
+    normal = np.sqrt(1 - is_like.correlation) * generator.standard_normal((n_replications, n, n_systems))
+    normal += np.sqrt(is_like.correlation) * generator.standard_normal((n_replications, n, 1))
+    share = special.ndtr(normal)
+    return np.concatenate([is_like.baseline(share[..., :1]), is_like.system(share[..., 1:])], axis=2)
 
 
-def exponential_differences(n, n_replications, rng):
-    """Return strongly skewed differences (skewness 2) of mean 0, their tail above, `(n, n_replications)`."""
-    return np.random.default_rng(rng).exponential(size=(n, n_replications)) - 1
+def null_differences(world, n, n_replications, rng):
+    """Return per-query differences of two equally good systems, `(n, n_replications)`; "exponential" has skewness 2.
+
+    Skewed ones have their tail above.
+    """
+    if world == "exponential":
+        return np.random.default_rng(rng).exponential(size=(n, n_replications)) - 1
+    scores = scores_in(world, n, 2, n_replications, rng)
+    return (scores[..., 1] - scores[..., 0]).T
 
 
 def shifted_differences(difference, sd, n, n_replications, rng):
@@ -40,22 +99,13 @@ def shifted_differences(difference, sd, n, n_replications, rng):
     return np.random.default_rng(rng).normal(difference, sd, size=(n, n_replications))
 
 
-def equal_systems(n, n_systems, rng, *, better=0, gain=0.0):
-    """Return scores of exchangeable systems on common queries, `(n, n_systems)`; the last `better` ones gain `gain`."""
+def variants_beside_unlike_systems(n, n_replications, rng, *, n_variants=12, n_unlike=3):
+    """Return near-identical variants, then unlike systems, all equally good: `(n_replications, n, n_systems)`."""
     generator = np.random.default_rng(rng)
-    common = generator.standard_normal((n, 1))
-    normal = np.sqrt(0.7) * common + np.sqrt(0.3) * generator.standard_normal((n, n_systems))
-    scores = _beta_quantile(special.ndtr(normal), 0.45, 0.28)
-    if better:
-        scores[:, -better:] += gain
-    return scores
-
-
-def _beta_quantile(share, mean, spread):
-    # Read from a table: the exact inverse is a hundred times slower.
-    size = mean * (1 - mean) / spread**2 - 1
-    grid = np.linspace(0, 1, 4001)
-    return np.interp(share, grid, special.betaincinv(mean * size, (1 - mean) * size, grid))
+    normal = np.sqrt(0.01) * generator.standard_normal((n_replications, n, n_variants))
+    normal += np.sqrt(0.99) * generator.standard_normal((n_replications, n, 1))
+    unlike = generator.standard_normal((n_replications, n, n_unlike))
+    return beta(0.45, 0.28)(special.ndtr(np.concatenate([normal, unlike], axis=2)))
 
 
 def equal_learners(rng, *, n_queries=100, n_docs=20, n_features=5, repeats=10, k=10, gain=1.0):

@@ -225,7 +225,7 @@ def test_families_that_can_show_nothing_are_noted():
 def test_corrections_say_what_they_do_not_promise():
     assert any("share of false claims" in note for note in compare(frames(), correction="bh").notes)
     assert any("not corrected for the 6" in note for note in compare(frames(), correction="none").notes)
-    assert any("16 %" in note for note in compare(frames(), correction="tukey", n_resamples=99).notes)
+    assert any("17 %" in note for note in compare(frames(), correction="tukey", n_resamples=99).notes)
     assert any("joint over the family" in note for note in compare(frames(), correction="max_t", n_resamples=99).notes)
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from calibration.experiments import EXPERIMENTS, Effort, one_pair, shared_baseline
 from typer.testing import CliRunner
 
 import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CORRECTIONS, TESTS, Correction, PairedResult, SignificanceTest, paired_test
+from rankeval.significance.guide import significance_markdown
 
 
 def majority(d, settings):
@@ -122,6 +124,37 @@ def test_the_help_of_the_command_names_it_and_the_command_takes_it(tmp_path):
     done = CliRunner().invoke(app, ["compare", *files, "--test", "majority", "--correction", "sidak"])
     assert done.exit_code == 0, done.output
     assert "Majority test over 60 queries; Sidak over" in done.output
+
+
+def test_the_list_and_the_command_show_it_as_not_measured():
+    """Until the calibration run has measured it: the rates of another test are not its own."""
+    listed = rk.list_tests()
+    for name in ("majority", "sidak"):
+        assert listed.loc[name, ["two_sided", "one_sided"]].tolist() == ["not measured", "not measured"]
+        assert listed.loc[name, "note"]
+    assert listed.loc["majority", "title"] == "Take a majority of the queries for evidence of 1 in 4."
+    shown = CliRunner().invoke(app, ["tests", "majority"])
+    assert shown.exit_code == 0, shown.output
+    assert "not measured" in shown.output
+    assert "| `sidak` | correction | Sidak |" in significance_markdown()
+    assert TESTS["majority"].rates.empty
+
+
+def test_a_test_under_an_old_name_is_not_taken_for_the_measured_one(monkeypatch):
+    monkeypatch.setitem(TESTS, "t", TESTS["majority"])
+    assert rk.list_tests().loc["t", "two_sided"] == "not measured"
+
+
+def test_the_calibration_run_measures_it():
+    """Without an edit: a majority of 25 queries is never evidence at 5 %, and Sidak keeps its level."""
+    effort = Effort(of_t=50, of_others=50, n_resamples=99, in_families=99)
+    found = {}
+    for function in (one_pair, shared_baseline):
+        experiment = next(one for one in EXPERIMENTS if one.function is function and one.options["n"] == 25)
+        found |= experiment.run(1, effort, lambda name: name in ("majority", "sidak"))
+    rates = {(row.kind, row.name): values.mean() for row, values in found.items() if row.quantity == "false claims"}
+    assert rates["test", "majority"] == 0
+    assert rates["correction", "sidak"] < 0.3
 
 
 def test_folds_are_corrected_by_it_too(laws):

@@ -1,0 +1,135 @@
+"""The measured error rates of the tests, corrections and claims, as the calibration run wrote them.
+
+``error_rates.json`` stands beside this file. ``tests/calibration/measure_rates.py`` measures and writes it, and nothing
+else does. A row is one rate of one declaration::
+
+    kind        "test", "fold test", "correction", "claim" or "choice"
+    name, test  the key of the declaration, and the test that its p-values come from
+    world       how the data were drawn; ``worlds`` says it in words
+    n, comparisons, sides
+    quantity    "false claims" (at least one in the family), "power", "coverage" (of all intervals at once), "bias", ...
+    rate, standard_error, replications, seeds, n_resamples, version
+
+The words of a declaration are its key here: a test that somebody declares under an old name with a function of his own
+has words of his own, and is not measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PATH = Path(__file__).with_name("error_rates.json")
+NOT_MEASURED = "not measured"
+FALSE_CLAIMS = "false claims"
+
+KINDS_OF_DIFFERENCES: Mapping[str, Sequence[str]] = {
+    "symmetric to mildly skewed differences": ("sym", "beta", "skew"),
+    "sparse scores": ("RR", "P@1"),
+    "exponential differences": ("exponential",),
+}
+"""The worlds of one pair, put together for sentences."""
+
+
+@cache
+def measured() -> dict[str, Any]:
+    """Return the file: ``level``, ``worlds``, ``words``, ``columns`` and ``rates``."""
+    found: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
+    return found
+
+
+def all_rows() -> list[dict[str, Any]]:
+    """Return every measured rate as a mapping."""
+    file = measured()
+    return [dict(zip(file["columns"], row, strict=True)) for row in file["rates"]]
+
+
+def all_rates() -> pd.DataFrame:
+    """Return every measured rate, one a row."""
+    import pandas as pd
+
+    return pd.DataFrame(all_rows(), columns=measured()["columns"])
+
+
+def rates_of(words: str) -> pd.DataFrame:
+    """Return the rates of a declaration.
+
+    Parameters
+    ----------
+    words : str
+        The words of its declaration.
+
+    Returns
+    -------
+    DataFrame
+        A row per rate; without rows if it was not measured.
+    """
+    rates, names = all_rates(), measured()["words"]
+    known = [names.get(kind, {}).get(name) == words for kind, name in zip(rates["kind"], rates["name"], strict=True)]
+    return rates[known].reset_index(drop=True)
+
+
+def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
+    """Say the false claims of a test of one pair: a range over worlds, for each number of queries.
+
+    Parameters
+    ----------
+    rates : DataFrame
+        Rows of `rates_of`.
+    one_sided : bool, default False
+        The rates of one-sided tests; of each world the worse direction.
+
+    Returns
+    -------
+    str
+        Such as "exponential differences 9.8 % at 10 queries, 7.9 % at 25"; empty if nothing was measured.
+    """
+    false = _false_claims(rates, one_sided=one_sided)
+    said = []
+    for kind, worlds in KINDS_OF_DIFFERENCES.items():
+        by_n = false[false["world"].isin(worlds)].groupby("n")["rate"]
+        pieces = [f"{percent(part.min(), part.max())} at {n}" for n, part in by_n]
+        if pieces:
+            said.append(f"{kind} {', '.join([f'{pieces[0]} queries', *pieces[1:]])}")
+    return "; ".join(said)
+
+
+def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
+    """Say the false claims of a correction: a range over sizes, for each world.
+
+    Parameters
+    ----------
+    rates, one_sided
+        As in `of_one_pair`.
+
+    Returns
+    -------
+    str
+        Such as "sym, one baseline 4.2-5.5 %; near-identical variants 3.1 %"; empty if nothing was measured.
+    """
+    by_world = _false_claims(rates, one_sided=one_sided).groupby("world", sort=False)["rate"]
+    return "; ".join(f"{world} {percent(part.min(), part.max())}" for world, part in by_world)
+
+
+def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:
+    """Return the rates of false claims, one for each world and size."""
+    found = rates[(rates["quantity"] == FALSE_CLAIMS) & ((rates["sides"] != "two-sided") == one_sided)]
+    return found.groupby(["world", "test", "n", "comparisons"], sort=False)[["rate"]].max().reset_index()
+
+
+def percent(low: float, high: float | None = None) -> str:
+    """Write a share, or a range of shares, in percent with one decimal.
+
+    Examples
+    --------
+    >>> percent(0.0512), percent(0.0461, 0.0557)
+    ('5.1 %', '4.6-5.6 %')
+    """
+    ends = dict.fromkeys(f"{100 * share:.1f}" for share in (low, low if high is None else high))
+    return f"{'-'.join(ends)} %"
