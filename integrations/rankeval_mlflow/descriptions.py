@@ -53,7 +53,7 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
 def comparison_section(comparison: Comparison) -> str:
     """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs."""
     shown = laid_out(comparison, "comparisons", digits=4)
-    interval = interval_name(comparison.table, comparison.interval_level)
+    interval = interval_name(comparison.table, comparison.shown_level)
     against = ["against"] if comparison.baseline is None else []
     baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
     kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]

@@ -84,7 +84,8 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     adjusted = shown_interval(record.table)[2] == " (adjusted)"
     if adjusted:
         family = "" if group else f" for {count(record.n_comparisons, 'comparison')}"
-        lines = f"thick: {level} of each pair alone; thin: adjusted{family}"
+        wide = "" if record.shown_level == record.interval_level else f", {100 * record.shown_level:g} %"
+        lines = f"thick: {level} of each pair alone; thin: adjusted{family}{wide}"
     else:
         rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
@@ -122,7 +123,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     )  # fmt: skip
     place = {pair: k for k, pair in enumerate(rows["pair"].unique())}
     ordered = ordered.assign(place=ordered["pair"].map(place)).sort_values(["place", "together"], kind="stable")
-    xlabel = f"{_against(record)}, {100 * record.interval_level:g} % intervals{kind}"
+    xlabel = f"{_against(record)}, {100 * record.shown_level:g} % intervals{kind}"
     errors = reading.difference_errors(record.table)
     return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 

@@ -226,7 +226,7 @@ def _others(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
 def _evidence(record: ComparisonRecord, row: _Row) -> str:
     """Write difference, interval, number of queries and p."""
     ends = f"{signed(row.low)} to {signed(row.high)}"
-    interval = f"{100 * record.interval_level:g}% interval"
+    interval = f"{100 * (record.adjusted_level if row.is_adjusted else record.interval_level):g}% interval"
     if row.is_adjusted or record.n_comparisons == 1:
         interval = f"{interval} {ends}"
     elif math.isnan(row.p):

@@ -16,6 +16,7 @@ from rankeval.comparison.scores import Systems
 from rankeval.measures import greater_is_better
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import ClaimName, Floats
+from rankeval.significance.families import adjusted_level
 from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
 from rankeval.significance.strata import STRATIFIED
 
@@ -77,10 +78,12 @@ class ComparisonRecord:
         tests = (TESTS["randomization"] if self.weights else test, test, correction)
         random = any(declared.is_random(n) for declared in tests if declared)
         resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
+        other = self.shown_level != self.interval_level
+        adjusted = f", {100 * self.shown_level:g} % adjusted ones" if other else ""
         return (
             f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}{weighted}; "
             f"{corrected} {self._family(1)}{parts if self.n_parts else ''}; "
-            f"{100 * self.interval_level:g} % intervals{resampled}"
+            f"{100 * self.interval_level:g} % intervals{adjusted}{resampled}"
         )
 
     @property
@@ -125,6 +128,20 @@ class ComparisonRecord:
     def interval_level(self) -> float:
         """Level of the intervals of single comparisons: two ends that a claim tests leave out alpha each."""
         return round(1 - self.alpha * max(1, CLAIMS[self.claim].sides), 12)
+
+    @property
+    def adjusted_level(self) -> float:
+        """Level of the adjusted intervals."""
+        correction = CORRECTIONS.get(self.correction)
+        if correction is None:
+            return self.interval_level
+        return adjusted_level(self.alpha, correction, CLAIMS[self.claim], self.n_comparisons)
+
+    @property
+    def shown_level(self) -> float:
+        """Level of the intervals that tables show: the adjusted ones, if the correction has any."""
+        bare = self.table[["ci_low_adjusted", "ci_high_adjusted"]].isna().all(axis=None)
+        return self.interval_level if bare else self.adjusted_level
 
     @property
     def parted(self) -> pd.Series[bool]:

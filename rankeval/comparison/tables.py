@@ -59,7 +59,7 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
         places = pd.Series(digits, index=table.index)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
     gains = _percent(np.asarray(record.gains, dtype=np.float64), base) if gain else None
-    shown = layouts.by_comparison(table, level=record.interval_level, parted=record.parted, gains=gains, digits=places)
+    shown = layouts.by_comparison(table, level=record.shown_level, parted=record.parted, gains=gains, digits=places)
     notes = (*record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval.significance.claims import CLAIMS
+from rankeval.significance.claims import CLAIMS, Claim
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
 from rankeval.significance.power import detectable_difference
@@ -137,6 +137,27 @@ def _hypotheses(gains: Floats, settings: Settings) -> list[tuple[Floats, Setting
     ]
     inner = settings.of_side("greater")
     return [(block, inner) for block in (turned if gains.shape[1] == 1 else [np.hstack(turned)])]
+
+
+def adjusted_level(alpha: float, correction: Correction, claim: Claim, size: int) -> float:
+    """Return the level of the adjusted intervals.
+
+    Two ends that a claim leaves alpha each make a 1 - 2 alpha interval. A joint correction leaves alpha to all ends of
+    the family together, so its intervals are simultaneous ones of level 1 - alpha.
+
+    Parameters
+    ----------
+    alpha : float
+        Level of the family.
+    correction : Correction
+        Its declaration.
+    claim : Claim
+        What is to be shown.
+    size : int
+        Number of comparisons.
+    """
+    shared = correction.is_joint and size > 1
+    return round(1 - alpha * (1 if shared else max(1, claim.sides)), 12)
 
 
 def family_level(alpha: float, correction: Correction, size: int) -> float:

@@ -9,7 +9,8 @@ import pytest
 import rankeval as rk
 from rankeval.comparison.record import PARTED
 from rankeval.errors import InvalidInput
-from rankeval.significance import CLAIMS, paired_test
+from rankeval.significance import CLAIMS, Settings, paired_test
+from rankeval.significance.multiple import max_t_limits
 
 
 def systems(n=40, seed=0):
@@ -71,6 +72,27 @@ def test_the_claim_is_said_and_kept():
     assert "90 % intervals" in found.caption
     back = rk.Comparison.from_json(found.to_json())
     assert (back.claim, back.margin, back.caption) == ("equivalent", 0.04, found.caption)
+
+
+def test_ends_that_share_alpha_are_said_to():
+    """Max-T holds all ends of a family together, at the level 1 - alpha; of one comparison each end has alpha."""
+    options = {"claim": "equivalent", "margin": 0.1, "measures": "AP", "n_resamples": 999}
+    joint, alone = compared(correction="max_t", **options), compared(correction="holm", **options)
+    assert (joint.interval_level, joint.adjusted_level, alone.adjusted_level) == (0.9, 0.95, 0.9)
+    assert "90 % intervals, 95 % adjusted ones, 999 resamples" in joint.caption
+    assert "95 % interval (adjusted)" in str(joint)
+    assert "[95% interval " in joint.headline
+    assert "90 % interval (adjusted)" in str(alone)
+    assert alone.caption.endswith("90 % intervals")
+    pair = rk.compare({name: systems()[name] for name in ("base", "same")}, correction="max_t", **options)
+    assert pair.adjusted_level == 0.9
+    assert "90 % interval" in str(pair)
+    d = {name: systems()[name]["AP"] - systems()["base"]["AP"] for name in ("same", "good")}
+    limits = max_t_limits(np.column_stack([*d.values(), *(-each for each in d.values())]), Settings("greater", rng=0))
+    low, high = limits[0][:2], -limits[0][2:]
+    wide = compared(correction="max_t", **options | {"n_resamples": 9999}).table
+    np.testing.assert_allclose(wide["ci_low_adjusted"], low, rtol=1e-9)
+    np.testing.assert_allclose(wide["ci_high_adjusted"], high, rtol=1e-9)
 
 
 def test_what_cannot_be_claimed_is_refused():
