@@ -174,7 +174,7 @@ class _Declaration:
 
     @property
     def rates(self) -> pd.DataFrame:
-        """The measured error rates, one a row; no rows if it was not measured. See `rates.rates_of`."""
+        """The measured error rates, one a row; no rows if it was not measured."""
         return rates_of(self.words)
 
     def is_random(self, n_queries: int) -> bool:

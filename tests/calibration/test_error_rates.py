@@ -27,7 +27,7 @@ def is_quick(experiment):
     return options["n"] in (10, 25, 50) and not (options.get("world") == "beta" and options["n"] != 10)
 
 
-@pytest.mark.parametrize("experiment", filter(is_quick, EXPERIMENTS), ids=lambda experiment: experiment.label)
+@pytest.mark.parametrize("experiment", [*filter(is_quick, EXPERIMENTS)], ids=lambda experiment: experiment.label)
 def test_rates_are_as_documented(experiment):
     """Within four standard errors of both measurements, and two data sets more or less."""
     outcomes = experiment.run(SEED, QUICK)
