@@ -134,6 +134,7 @@ tuning
 early_stopping
 comparing
 orders_of_systems
+several_collections
 looking
 relevance_tests
 models_of_variance
