@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import rankeval as rk
+from rankeval.comparison.record import PARTED
 from rankeval.comparison.tables import laid_out
 from rankeval.errors import InvalidInput, UnknownName
 
@@ -185,6 +186,21 @@ def test_rows_that_part_have_a_dagger_and_a_note(against_bm25):
             "0.0600\u2020"
         )
     assert r"0.0600\textsuperscript{$\dagger$}" in parted.to_latex()
+
+
+def test_a_table_without_a_dagger_has_no_note_on_daggers():
+    """The pair that has one may be left out by ``against=``."""
+    pairs = rk.compare(frames(), measures="AP")
+    names, wanted = pairs.table[["baseline", "system"]], {"bm25", "ltr"}
+    one = names.isin(wanted).all(axis=1)
+    assert one.sum() == 1
+    p = pairs.table["p_adjusted"].where(~one, 0.06)
+    parted = replace(pairs, table=pairs.table.assign(p_adjusted=p)).with_notes(PARTED)
+    assert parted.parted.tolist() == one.tolist()
+    other = next(name for name in frames() if name not in wanted)
+    for against, has_dagger in (("bm25", True), (other, False)):
+        text = parted.to_markdown(layout="systems", against=against)
+        assert ("\u2020" in text, "dagger" in text) == (has_dagger, has_dagger)
 
 
 def test_a_comparison_read_from_json_prints_but_has_no_spread(against_bm25):
