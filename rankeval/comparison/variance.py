@@ -13,6 +13,7 @@ from rankeval._checks import count, few
 from rankeval.comparison.scores import (
     Scores,
     check_number_of_systems,
+    fold_notes,
     per_query_frame,
     refuse_other_conventions,
     refuse_weighted,
@@ -169,9 +170,10 @@ def anova(
 
     References
     ----------
-    Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36 (2017),
-    doi:10.1145/3086701; Ferro and Silvello, A general linear mixed models approach to study system component effects,
-    SIGIR 2016; Faggioli and Ferro, System effect estimation by sharding, ECIR 2021.
+    Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36, 2 (2017); Ferro and
+    Silvello, A general linear mixed models approach to study system component effects, SIGIR 2016; Faggioli and Ferro,
+    System effect estimation by sharding: a comparison between ANOVA approaches to detect significant differences,
+    ECIR 2021.
 
     Examples
     --------
@@ -211,7 +213,12 @@ def anova(
         queries=queries,
         epsilon=epsilon,
         p_corrected=corrected,
-        notes=(*_design_notes(block, queries), *_value_notes(found, epsilon, corrected), *_absent_notes(absent)),
+        notes=(
+            *_design_notes(block, queries),
+            *_value_notes(found, epsilon, corrected),
+            *_absent_notes(absent),
+            *fold_notes(cells),
+        ),
     )
 
 

@@ -111,9 +111,10 @@ def two_way(scores: ArrayLike, *, queries: str = "random") -> TwoWay:
 
     References
     ----------
-    Ferro and Silvello, A general linear mixed models approach to study system component effects, SIGIR 2016; Voorhees,
-    Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36 (2017), doi:10.1145/3086701;
-    Faggioli and Ferro, System effect estimation by sharding, ECIR 2021.
+    Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36, 2 (2017); Ferro and
+    Silvello, A general linear mixed models approach to study system component effects, SIGIR 2016; Faggioli and Ferro,
+    System effect estimation by sharding: a comparison between ANOVA approaches to detect significant differences,
+    ECIR 2021.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -386,3 +387,15 @@ def test_shards_have_judgments_of_their_own():
     }
     with pytest.raises(ConventionMismatch, match="ties is 'expected' in one and 'worst' in the other"):
         rk.anova(other)
+
+
+def test_pooled_folds_are_said_to_be_approximate():
+    """Each fold has models of its own, so the queries are no plain sample: as in `rankeval.compare`."""
+    y, qid = [1, 0, 1, 0, 1, 1], [1, 1, 2, 2, 3, 3]
+    evs = {
+        name: rk.evaluate(y, score, qid=qid, measures="AP")
+        for name, score in {"a": [2, 1, 1, 2, 0, 0], "b": [1, 2, 1, 2, 0, 1]}.items()
+    }
+    assert not any(note.startswith("approximate") for note in rk.anova(evs).notes)
+    pooled = {name: {"seed 0": replace(ev, n_folds=3), "seed 1": ev} for name, ev in evs.items()}
+    assert sum(note.startswith("approximate: the queries of several folds") for note in rk.anova(pooled).notes) == 1
