@@ -1,4 +1,4 @@
-"""The result of a comparison in one to four true sentences; report, command line, notebook and tracker share them.
+"""The result of a comparison in a few sentences; report, command line, notebook and tracker share them.
 
 The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain; if none is shown,
 the largest gain of all. It gives the adjusted interval, which holds for all comparisons of the family at once. So it
@@ -60,7 +60,7 @@ class _Row:
 
 
 def headline(record: ComparisonRecord) -> str:
-    """Put the result of a comparison into one to four sentences.
+    """Put the result of a comparison into a few sentences.
 
     They speak of the primary measure, or else of the first one, and of the rows over all queries if there are slices
     or several collections.
@@ -246,7 +246,7 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
 
 def _parting(row: _Row) -> list[str]:
     """Say so if the adjusted p and the adjusted interval do not agree."""
-    return ["Adjusted p and interval part here, and the claim goes by p."] if row.parted else []
+    return ["Adjusted p and interval disagree here, and the claim goes by p."] if row.parted else []
 
 
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:

@@ -54,7 +54,7 @@ def rank_intervals(
         As in `rankeval.compare`. The correction must control the chance of any false claim: "max_t", "holm",
         "bonferroni", "tukey".
     confidence_level : float, default 0.95
-        At least about this share of samples of queries gives ranges that hold all true ranks at once.
+        In about this share of samples of queries, or in more, the ranges hold all true ranks at once.
     missing : {"error", "skip"}, default "error"
         For queries that some systems lack, as in `rankeval.compare`.
     n_resamples : int, default 9999

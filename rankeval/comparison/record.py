@@ -30,8 +30,9 @@ WEIGHTED = {
 }
 
 PARTED = (
-    "in rows marked with a dagger, the adjusted p-value and the adjusted interval part: one shows the claim, the other "
-    "does not. The p-value steps down over the family or comes from another test than the interval; claims go by it"
+    "in rows marked with a dagger, the adjusted p-value and the adjusted interval disagree: one shows the claim, the "
+    "other does not. The p-value steps down over the family or comes from another test than the interval; claims go by "
+    "it"
 )
 """Note on the rows of `ComparisonRecord.parted`."""
 
@@ -145,7 +146,7 @@ class ComparisonRecord:
 
     @property
     def parted(self) -> pd.Series[bool]:
-        """The rows in which adjusted p-value and adjusted interval part: one shows the claim, the other does not."""
+        """The rows in which adjusted p-value and adjusted interval disagree: only one of them shows the claim."""
         sign = self.directions if CLAIMS[self.claim].hypotheses else np.ones(len(self.table))
         ends = self.table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
         within = CLAIMS[self.claim].is_within(ends.min(axis=1), ends.max(axis=1), self.margin)

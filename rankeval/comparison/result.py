@@ -87,9 +87,10 @@ class Comparison(ComparisonViews):
 
     @property
     def headline(self) -> str:
-        """The result in one to four sentences that are true for every comparison.
+        """The result in a few sentences that say no more than the table.
 
         They name the system with the largest gain among those shown, with its adjusted interval, and count the others.
+        If nothing is shown, they say so, and give the row that is nearest to the claim.
 
         Examples
         --------
@@ -271,8 +272,8 @@ class Comparison(ComparisonViews):
         systems - the number shown worse; share_first, the share of resamples over queries in which the system has the
         best mean.
 
-        The ranges hold for all systems of a family at once: if no pair is shown wrongly, of which the chance is at most
-        alpha or near it (the error rates of test and correction say how near), each true rank lies in its range.
+        The ranges hold for all systems of a family at once: each true rank lies in its range if no pair is shown
+        wrongly. The chance of a pair shown wrongly is alpha or less, as nearly as test and correction hold their level.
         ``share_first`` describes the sample. It is no probability of being the best: of equal systems, the one that led
         by chance may have a share near 1. It is nan if there are no scores by query (after `from_json`, and for folds),
         and for comparisons over several collections or slices, whose ranks have their column first.

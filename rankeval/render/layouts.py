@@ -34,7 +34,7 @@ def by_comparison(
     level : float
         Confidence level, for the header.
     parted : Series of bool
-        Rows whose adjusted p gets a dagger, since p and interval part.
+        Rows whose adjusted p gets a dagger, since p and interval disagree.
     gains : iterable of float, optional
         The gain in percent of each row, as a further column.
     digits : Series of int, optional

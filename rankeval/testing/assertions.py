@@ -32,7 +32,7 @@ from rankeval.significance.registry import TESTS
 from rankeval.testing.check import Check, Claim, record
 from rankeval.testing.scores import Given, Measures, measures_of, scores_of, worst_queries
 
-_PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two part, p decides"
+_PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
 
 
 def assert_no_regression(
@@ -49,8 +49,9 @@ def assert_no_regression(
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
-    An equal system fails with probability alpha at most. A candidate passes if its loss is small, or if there are too
-    few queries to show it: the message says how large a loss is found 80 % of the time.
+    An equal system fails with probability alpha or less, as nearly as the test holds its level. A candidate passes if
+    its loss is small, or if there are too few queries to show it: the message says which loss is found 80 % of the
+    time.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def assert_no_regression(
         The loss that is accepted, 0 or more, in units of the measure. With 0 any loss counts once it is shown, on many
         queries a very small one too.
     alpha : float, default 0.05
-        Level of the one-sided test, below .5.
+        Level of the one-sided test, below .25.
     test, missing, n_resamples, rng
         As in `rankeval.compare`.
 
@@ -112,8 +113,9 @@ def assert_not_worse(
 ) -> Check:
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
-    This is non-inferiority: a candidate whose true loss is the margin or greater passes with probability alpha at most.
-    On few queries an equal system fails too: the message says how often one passes.
+    This is non-inferiority: a candidate whose true loss is the margin or greater passes with probability alpha or less,
+    as nearly as the test holds its level. On few queries an equal system often fails too: the message says how often
+    one passes.
 
     Parameters
     ----------
@@ -122,11 +124,11 @@ def assert_not_worse(
     margin : float
         The smallest loss that must not pass, greater than 0, in units of the measure.
     measure : str, Measure or sequence of them, optional
-        What to compare by; may be left out if both sides have one measure. By several measures each must be shown, and
-        needs no correction: a candidate that is worse by any of them passes with probability alpha at most (Berger,
-        1982, doi:10.1080/00401706.1982.10487790).
+        What to compare by; may be left out if both sides have one measure. Of several measures each must be shown, so
+        none needs a correction: a candidate that loses the margin by any of them passes with probability alpha or less
+        (Berger, 1982, doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
-        Level of the one-sided test, below .5.
+        Level of the one-sided test, below .25.
     test, missing, n_resamples, rng
         As in `rankeval.compare`.
 
@@ -185,7 +187,7 @@ class _Settings:
             raise InvalidInput(f"margin is {self.margin}; expected a loss in units of the measure, {least}")
         check_share("alpha", self.alpha)
         if self.alpha >= 0.25:
-            raise InvalidInput(f"alpha is {shown(self.alpha)}; expected the level of a one-sided test, such as 0.05")
+            raise InvalidInput(f"alpha is {shown(self.alpha)}; expected a one-sided level below 0.25, such as 0.05")
 
 
 def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]) -> Check:

@@ -103,7 +103,7 @@ class Check:
             return ""
         if self.claim == "not worse":
             return f" (an equal system passes {_percent(rate)} of the time)"
-        return f" (one of {number(rate)} would be, 80 % of the time)"
+        return f" (a true loss of {number(rate)} is shown 80 % of the time)"
 
     def _laid_out(self) -> Table:
         rate, t = _RATES[self.claim], self.table

@@ -42,7 +42,7 @@ SENTENCES = {
     "detectable": rf"With this many queries a difference of (?P<size>{NUMBER}) would be found four times in five\.",
     "never": r"With so few queries no difference can be shown\.",
     "equal": r"(?P<system>\w+) and (?P<baseline>\w+) are equal on every query\.",
-    "parted": r"Adjusted p and interval part here, and the claim goes by p\.",
+    "parted": r"Adjusted p and interval disagree here, and the claim goes by p\.",
     "first": r"(?P<measure>\S+) is the first of (?P<many>\d+) measures\.",
 }
 VERBS = {"not_worse": "is not worse than", "equivalent": "is equivalent to"}
