@@ -133,6 +133,7 @@ cross_validation
 tuning
 early_stopping
 comparing
+several_collections
 orders_of_systems
 several_collections
 looking
