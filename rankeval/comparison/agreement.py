@@ -13,7 +13,7 @@ import pandas as pd
 from rankeval._checks import count
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 from rankeval.render.tables import Table, number
 from rankeval.significance.declarations import Floats
 from rankeval.significance.orders import competition_ranks, swaps_and_ties, tau_ap_a, tau_ap_b, tau_b
@@ -232,8 +232,7 @@ def _both(means: pd.DataFrame, one: Key, other: Key) -> tuple[pd.Series[float], 
 
 def _gains(means: pd.Series[float]) -> Floats:
     """Return means so that the greater ones are better, of the systems that there are."""
-    direction = 1.0 if greater_is_better(_key(means.name)[0]) else -1.0
-    return np.asarray(direction * means.dropna(), dtype=np.float64)
+    return np.asarray(direction(_key(means.name)[0]) * means.dropna(), dtype=np.float64)
 
 
 def _key(column: Any) -> Key:

@@ -12,7 +12,7 @@ from rankeval.comparison.choice import Choice
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import Scores, SharedScores, shared_scores
 from rankeval.errors import InvalidInput
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Settings
 from rankeval.significance.registry import FOLD_TESTS
@@ -46,15 +46,15 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     values = np.column_stack([columns[name] for name in names])
     if record.baseline is not None:
         values = differences(values, columns[record.baseline][:, None])
-    direction = 1.0 if greater_is_better(measure) else -1.0
+    sign = direction(measure)
     settings = Settings(confidence_level=record.confidence_level, n_resamples=record.n_resamples, rng=record.rng)
-    value = value_of_choice(direction * values, settings)
-    low, high = sorted((direction * value.ci_low, direction * value.ci_high))
+    value = value_of_choice(sign * values, settings)
+    low, high = sorted((sign * value.ci_low, sign * value.ci_high))
     return Choice(
         system=names[value.leader],
         measure=measure,
         baseline=record.baseline,
-        estimate=direction * value.estimate,
+        estimate=sign * value.estimate,
         ci_low=low,
         ci_high=high,
         n_candidates=len(names),

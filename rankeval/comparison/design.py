@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import chosen
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 from rankeval.significance import PairedResult
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats
@@ -95,7 +95,7 @@ class Design:
     @property
     def directions(self) -> Floats:
         """Return 1 or -1 for each column of `differences`: -1 if less is better by its measure."""
-        signs = [1.0 if greater_is_better(measure) else -1.0 for measure in self.measures]
+        signs = [direction(measure) for measure in self.measures]
         return np.repeat(signs, len(self.pairs))
 
     @property

@@ -11,7 +11,7 @@ import pandas as pd
 from rankeval.comparison.choosing import has_scores, held_scores, refuse_several_collections
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats
 from rankeval.significance.effects import cliffs_delta, effect_interval, hedges_g, standardised_effect, superiority
@@ -66,8 +66,9 @@ def scores_by_row(record: ComparisonRecord) -> Iterator[RowScores]:
     measures = [str(name) for name in table["measure"].unique()]
     scores = _of_folds(record, measures) if record.folds else _of_queries(record, measures)
     for measure, baseline, system in table[["measure", "baseline", "system"]].itertuples(index=False, name=None):
-        direction = 1.0 if greater_is_better(measure) else -1.0
-        yield RowScores(measure, baseline, system, direction, scores[baseline, measure], scores[system, measure])
+        yield RowScores(
+            measure, baseline, system, direction(measure), scores[baseline, measure], scores[system, measure]
+        )
 
 
 def effects_of(record: ComparisonRecord) -> pd.DataFrame:

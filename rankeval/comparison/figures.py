@@ -16,7 +16,7 @@ from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import Scores, per_query_frame
 from rankeval.errors import InvalidInput
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction, greater_is_better
 from rankeval.render import intervals, matrix, plots, rankings
 from rankeval.render.layouts import shown_interval
 from rankeval.render.marks import levels_within
@@ -104,9 +104,7 @@ def _against(record: ComparisonRecord) -> str:
 def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
     """Return the places that the gain is compared with, other than zero, by measure."""
     return {
-        measure: [
-            factor * record.margin * (1 if greater_is_better(measure) else -1) for _, factor in CLAIMS[record.claim]
-        ]
+        measure: [factor * record.margin * direction(measure) for _, factor in CLAIMS[record.claim]]
         for measure in map(str, record.table["measure"].unique())
         if record.margin > 0
     }
@@ -131,7 +129,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
 def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str]:
     """Return the rows over all collections, and the measure to draw."""
     whole = record.overall
-    return whole, measure or record.primary or str(whole.table["measure"].iloc[0])
+    return whole, measure or record.main_measure
 
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
@@ -170,7 +168,7 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     if system is None or baseline is None:
         lacking = "system=, the system to draw" if system is None else "baseline=, the system to draw differences from"
         raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
-    measure = measure or record.primary or str(record.table["measure"].iloc[0])
+    measure = measure or record.main_measure
     refuse_several_collections(record)
     for name in (system, baseline):
         if name not in record.evaluations:

@@ -22,7 +22,6 @@ from rankeval.comparison.record import ComparisonRecord
 from rankeval.render.tables import number, p_value, signed
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import TIE_TOLERANCE
-from rankeval.significance.registry import CORRECTIONS
 
 _gain = attrgetter("gain")
 
@@ -232,9 +231,7 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     elif math.isnan(row.p):
         interval = f"{interval} of this pair alone {ends}"
     else:
-        correction = CORRECTIONS.get(record.correction)
-        words = correction.words if correction else record.correction
-        interval = f"{interval} of this pair alone {ends}; none belongs to {words}"
+        interval = f"{interval} of this pair alone {ends}; none belongs to {record.correction_words}"
     said = f"{signed(row.difference)} {row.measure} [{interval}], on {count(row.n_queries, 'query')}"
     if math.isnan(row.p):
         return said

@@ -9,7 +9,7 @@ from rankeval._registry import chosen
 from rankeval.comparison.choosing import has_scores, held_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 from rankeval.significance.declarations import Floats, Settings
 from rankeval.significance.orders import competition_ranks, rank_ranges, shares_first
 from rankeval.significance.registry import CORRECTIONS
@@ -52,17 +52,17 @@ def _ranks_of(table: pd.DataFrame, scores: Floats | None, settings: Settings) ->
     measure = str(table["measure"].iloc[0])
     means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
     means = means[~means.index.duplicated()]  # in the order in which the systems were given
-    direction = 1.0 if greater_is_better(measure) else -1.0
+    sign = direction(measure)
     low, high = rank_ranges(_shown_better(table, means.index))
     found = pd.DataFrame(
         {
             "measure": measure,
             "system": means.index,
             "mean": means.to_numpy(),
-            "rank": competition_ranks(direction * means.to_numpy()),
+            "rank": competition_ranks(sign * means.to_numpy()),
             "rank_low": low,
             "rank_high": high,
-            "share_first": np.nan if scores is None else shares_first(direction * scores, settings),
+            "share_first": np.nan if scores is None else shares_first(sign * scores, settings),
         }
     )
     return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")

@@ -13,7 +13,7 @@ from rankeval.comparison.choice import Choice
 from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.comparison.scores import Systems
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import ClaimName, Floats
 from rankeval.significance.families import adjusted_level
@@ -73,7 +73,7 @@ class ComparisonRecord:
         side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
         claim = CLAIMS[self.claim]
         side += f", {claim.caption.format(margin=self.margin)}," if claim.caption else ""
-        corrected = f"{correction.words if correction else self.correction} over"
+        corrected = f"{self.correction_words} over"
         weighted = f", {WEIGHTED[self.weights]}" if self.weights else ""
         parts = f"; by {self.grouped}: {own} over {self._parts}; {corrected} {self._family(self.n_parts)}"
         tests = (TESTS["randomization"] if self.weights else test, test, correction)
@@ -86,6 +86,12 @@ class ComparisonRecord:
             f"{corrected} {self._family(1)}{parts if self.n_parts else ''}; "
             f"{100 * self.interval_level:g} % intervals{adjusted}{resampled}"
         )
+
+    @property
+    def correction_words(self) -> str:
+        """The correction by its name in sentences; its key, if it was saved and is not declared here."""
+        correction = CORRECTIONS.get(self.correction)
+        return correction.words if correction else self.correction
 
     @property
     def overall(self) -> Self:
@@ -180,4 +186,4 @@ class ComparisonRecord:
     @property
     def directions(self) -> Floats:
         """Return 1 or -1 for each row: -1 if less is better by its measure."""
-        return np.array([1.0 if greater_is_better(measure) else -1.0 for measure in self.table["measure"]])
+        return np.array([direction(measure) for measure in self.table["measure"]])

@@ -24,7 +24,7 @@ from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.guide import measures_markdown
-from rankeval.measures.names import LabelledMeasure, greater_is_better, measure, measure_from_key, measures
+from rankeval.measures.names import LabelledMeasure, direction, greater_is_better, measure, measure_from_key, measures
 
 __all__ = [
     "Family",
@@ -35,6 +35,7 @@ __all__ = [
     "cascade",
     "compatibility",
     "contingency",
+    "direction",
     "diversity",
     "family",
     "geometric",

@@ -184,6 +184,11 @@ def greater_is_better(name: str) -> bool:
         return True
 
 
+def direction(name: str) -> float:
+    """Return 1, or -1 for a column of which the smaller value is better: differences times it are gains."""
+    return 1.0 if greater_is_better(name) else -1.0
+
+
 def meanings(name: str) -> Meanings:
     """Return tool and measure for each way to read a name.
 

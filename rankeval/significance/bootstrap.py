@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from rankeval.significance.columns import TIE_TOLERANCE, standard_error
-from rankeval.significance.declarations import Floats, PairedResult, Settings
+from rankeval.significance.declarations import Floats, PairedResult, Settings, most_reaching
 from rankeval.significance.resampling import chunk_rows
 
 Statistic = Callable[[Floats, Floats], Floats]
@@ -207,9 +207,8 @@ def _share_below(drawn: Floats, value: Floats | float) -> Floats:
 
 def _critical(drawn: Floats, alpha: float) -> Floats:
     """Return the value that is exceeded exactly where p is at most alpha; infinite if nothing can be."""
-    # p = (1 + b) / (B + 1) <= alpha means that fewer than k = alpha (B + 1) draws reach the observed value. The 1e-9
-    # is for (1 - .9) * 1000, which is 99.99999999999997 in floating point and means 100.
-    k = int(alpha * (len(drawn) + 1) + 1e-9)
+    # p = (1 + b) / (B + 1) <= alpha means that fewer than k = alpha (B + 1) draws reach the observed value.
+    k = most_reaching(alpha, len(drawn) + 1)
     if k < 1:
         return np.full(drawn.shape[1], np.inf)
     place = len(drawn) - min(k, len(drawn))

@@ -109,6 +109,11 @@ class Settings:
         return np.asarray(greater if self.alternative == "greater" else less)
 
 
+def most_reaching(alpha: float, total: int) -> int:
+    """Return how many of all resamples may reach the observed value where p is at most alpha."""
+    return int(alpha * total + 1e-9)  # 499.99999999999994 means 500
+
+
 @dataclass(frozen=True)
 class PairedResult:
     """P-values and intervals: numbers for one column of differences, arrays of shape ``(n_pairs,)`` for a matrix.

@@ -19,7 +19,7 @@ from scipy import stats
 
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
-from rankeval.significance.declarations import Floats, Settings
+from rankeval.significance.declarations import Floats, Settings, most_reaching
 from rankeval.significance.resampling import number_of_patterns, share_of_patterns, sign_chunks
 
 
@@ -318,7 +318,7 @@ def _of_unit_length(columns: Floats) -> Floats:
 
 def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
     """Return the value that a share of at most alpha of the patterns reaches; infinite if they are too few."""
-    k = int(settings.alpha * patterns + 1e-9)
+    k = most_reaching(settings.alpha, patterns)
     return float(np.partition(drawn, len(drawn) - k)[len(drawn) - k]) if k else np.inf
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.significance.columns import TIE_TOLERANCE, without_variance
-from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
+from rankeval.significance.declarations import Floats, PairedResult, Settings, most_reaching, seed_of
 
 EXACT_UP_TO = 16
 """Up to this many queries all 2^n sign patterns are counted."""
@@ -115,8 +115,8 @@ def _flip_block(d: Floats, weights: Floats, rank: int, settings: Settings) -> Pa
 def _rank_of_end(n: int, settings: Settings) -> int:
     """Return which of the largest ends is the end of the interval; 0 if it is infinite."""
     # More than k = alpha * patterns must count where delta is not rejected. The observed pattern always does; it is
-    # among those counted out, and one more than those drawn. The 1e-9 is for 499.99999999999994, which means 500.
-    k = int(settings.alpha * number_of_patterns(n, settings) + 1e-9)
+    # among those counted out, and one more than those drawn.
+    k = most_reaching(settings.alpha, number_of_patterns(n, settings))
     return k + 1 if n <= EXACT_UP_TO else k
 
 

@@ -10,16 +10,15 @@ for the one that was chosen; its upper end is Student's, since a choice only mak
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
-from rankeval.significance.declarations import Floats, Settings, one_pattern, seed_of
-from rankeval.significance.resampling import EXACT_UP_TO, sign_chunks
+from rankeval.significance.declarations import Floats, Settings, seed_of
+from rankeval.significance.multiple import critical_t
 
 REPEATS, FOLDS = 50, 5
 """The queries are split this many times into this many folds; fewer folds for fewer queries."""
@@ -136,27 +135,11 @@ def largest_quantile(columns: Floats, settings: Settings) -> float:
         The quantile leaves ``settings.tail`` above it.
     """
     n, k = columns.shape
-    bonferroni = float(stats.t.isf(settings.tail / k, n - 1))
-    if one_pattern(n, replace(settings, alternative="greater")) > settings.tail:
-        return bonferroni
     centred = np.where(without_variance(columns), 0.0, columns - columns.mean(axis=0))
-    # Signs leave the sum of squares as it is, so the sum over its root orders the patterns as Student's t does.
-    length = np.sqrt((centred**2).sum(axis=0))
-    unit = centred / np.where(length > 0, length, 1.0)
-    largest = np.concatenate([(signs @ unit).max(axis=1) for signs in sign_chunks(n, settings, n_columns=k)])
-    sum_of_units = _upper_quantile(largest, settings.tail, counted=n <= EXACT_UP_TO)
-    rest = n - sum_of_units**2
-    # All values of equal size and the same sign: no variance is left, and t is infinite.
-    return bonferroni if rest <= TIE_TOLERANCE * n else float(sum_of_units * math.sqrt((n - 1) / rest))
-
-
-def _upper_quantile(values: Floats, tail: float, *, counted: bool) -> float:
-    """Return the value that at most a share ``tail`` of all patterns exceed, the observed one among them."""
-    # All patterns were counted, or the observed one comes on top of those that were drawn.
-    most = math.floor(tail * (len(values) + (not counted)) * (1 + TIE_TOLERANCE))
-    most = min(max(most - (not counted), 0), len(values) - 1)
-    ordered: NDArray[np.float64] = np.partition(values, len(values) - 1 - most)
-    return float(ordered[len(values) - 1 - most])
+    above = replace(settings, alternative="greater", confidence_level=1 - settings.tail)
+    q = critical_t(centred, np.full(k, n), above)
+    # Infinite for too few patterns, and for values of equal size and the same sign, which leave no variance.
+    return q if np.isfinite(q) else float(stats.t.isf(settings.tail / k, n - 1))
 
 
 def _first_of_largest(columns: Floats) -> int:

@@ -14,7 +14,7 @@ from rankeval.comparison.scores import Scores, SharedScores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of
-from rankeval.measures import Measure, greater_is_better
+from rankeval.measures import Measure, direction, greater_is_better
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import differences
 from rankeval.significance.effects import outcomes
@@ -66,11 +66,12 @@ def worst_queries(shared: SharedScores, measure: str) -> str:
     """
     new, old = shared.scores[:, :, shared.measures.index(measure)].T
     d = differences(new, old)
-    direction = 1 if greater_is_better(measure) else -1
-    counts = outcomes(direction * d)
-    lost = np.argsort(direction * d, kind="stable")[: min(N_WORST, int(counts.losses))]
+    gains = direction(measure) * d
+    counts = outcomes(gains)
+    lost = np.argsort(gains, kind="stable")[: min(N_WORST, int(counts.losses))]
+    turned = "" if greater_is_better(measure) else " (less is better)"
     said = (
-        f"by {measure}{'' if direction > 0 else ' (less is better)'} the candidate is worse on {int(counts.losses)} of "
+        f"by {measure}{turned} the candidate is worse on {int(counts.losses)} of "
         f"{count(len(d), 'query')}, equal on {int(counts.ties)}, better on {int(counts.wins)}"
     )
     rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new, "difference": d})
