@@ -55,8 +55,9 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
         fields = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass the output of to_json") from error
-    if not isinstance(fields, dict) or fields.pop("format", None) != JSON_FORMAT:
-        raise InvalidInput(f"this is no comparison: its format is not {JSON_FORMAT!r}; pass the output of to_json")
+    found = fields.pop("format", None) if isinstance(fields, dict) else None
+    if found != JSON_FORMAT:
+        raise InvalidInput(f"this is no comparison of this version: {_other_format(found)}")
     try:
         grouped = [fields["grouped"]] if fields["grouped"] else []
         table = _frame(fields["table"], [*grouped, *COLUMNS], grouped)
@@ -74,6 +75,13 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(f"this is no whole comparison ({why}); pass the output of to_json") from error
+
+
+def _other_format(found: Any) -> str:
+    """Say which format was found, and what to do."""
+    if isinstance(found, str) and found.startswith(JSON_FORMAT.partition("/")[0] + "/"):
+        return f"its format is {found!r} and not {JSON_FORMAT!r}; another version wrote it: compare the systems again"
+    return f"it does not have the format {JSON_FORMAT!r}; pass the output of to_json"
 
 
 def _fields_of(part: Any) -> Any:

@@ -18,7 +18,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -35,7 +35,10 @@ from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.tuning import TunedCandidate
 
 FORMAT = 2
-"""Part of every digest; to be increased when the cached content or its computation changes."""
+"""Part of every digest; to be increased when the cached content or its computation changes.
+
+The fields of an `Evaluation` are parts of it as they are: a version that stores others trains anew.
+"""
 
 
 @cache
@@ -76,6 +79,7 @@ def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str
     ranker = config.rankers[name]
     dependencies = {
         "format": FORMAT,
+        "evaluation": [field.name for field in fields(Evaluation)],
         "ranker": ranker.model_dump(mode="json"),
         "measures": config.all_measures,
         "convention": config.convention,

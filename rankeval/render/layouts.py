@@ -43,7 +43,8 @@ def by_comparison(
     Returns
     -------
     Table
-        Without caption and notes. The interval is the adjusted one if the table has any, and its header says so.
+        Without caption and notes. The interval is the adjusted one if the table has any, and its header says so;
+        a row that has none of its own shows the unadjusted one, and says so.
     """
     import pandas as pd
 
@@ -53,7 +54,9 @@ def by_comparison(
         return [number(v, digits=d, sign=sign) for v, d in zip(table[column], places, strict=True)]
 
     low, high, _ = shown_interval(table)
-    ends = zip(written(low, sign=True), written(high, sign=True), strict=True)
+    # Rows outside the family have their own interval only.
+    alone = table[[low, high]].isna().any(axis=1) & table[["ci_low", "ci_high"]].notna().all(axis=1)
+    ends = [written(end, sign=True) for end in (low, high, "ci_low", "ci_high")]
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
         **{str(name): table[name].astype(str) for name in table.columns[: table.columns.get_loc("measure")]},
@@ -64,7 +67,10 @@ def by_comparison(
         "its mean": written("mean_baseline"),
         "difference": written("difference", sign=True),
         **({} if gains is None else {"gain": [percent(gain) for gain in gains]}),
-        interval_name(table, level): [f"[{start}, {end}]" for start, end in ends],
+        interval_name(table, level): [
+            f"[{own[0]}, {own[1]}] unadjusted" if is_alone else f"[{start}, {end}]"
+            for start, end, *own, is_alone in zip(*ends, alone, strict=True)
+        ],
         "p": table["p_value"].map(p_value),
         "p adjusted": table["p_adjusted"].map(p_value),
         "effect": [number(effect, digits=2, sign=True) for effect in table["effect_size"]],

@@ -311,6 +311,8 @@ def test_comparisons_survive_pickle_and_json():
     assert Comparison.from_json(found.to_json()).evaluations == {}
     with pytest.raises(InvalidInput, match="no comparison"):
         Comparison.from_json('{"format": "other"}')
+    with pytest.raises(InvalidInput, match=r"comparison/1' .* another version wrote it: compare the systems again"):
+        Comparison.from_json('{"format": "rankeval.comparison/1"}')
 
 
 def test_notes_and_withdrawn_adjustments():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, GuardRefusal
-from rankeval.experiment import check_config, run_experiment
+from rankeval.experiment import cache, check_config, run_experiment
 from rankeval.experiment.cache import candidate_digest
 from rankeval.experiment.loading import data_digest
 
@@ -104,6 +105,14 @@ def test_a_grid_changed_after_the_opening_trains_that_ranker_alone_and_is_explor
 def test_whatever_bears_on_a_result_changes_what_it_is_kept_under(changes):
     assert kept_under(small()) == kept_under(small(n_jobs=2, name="other"))
     assert kept_under(small()) != kept_under(small(**changes))
+
+
+def test_results_of_a_version_that_stores_other_fields_are_computed_anew(monkeypatch):
+    """They cannot be read, so they must not be looked for under the same digest."""
+    before = kept_under(small())
+    later = make_dataclass("Later", ["further"], bases=(rk.Evaluation,), kw_only=True, frozen=True)
+    monkeypatch.setattr(cache, "Evaluation", later)
+    assert kept_under(small()) != before
 
 
 @pytest.mark.usefixtures("ledger")

@@ -283,6 +283,10 @@ class TestOpen:
     def test_the_batch_is_compared_by_the_primary_measure_under_max_t(self, guard, test, data):
         plan = guard.freeze(test, systems=systems(data, 0, 0.5, 1), baseline="s0", secondary=["AP", "nDCG@10"])
         result = guard.open(plan)
+        rows = str(result).splitlines()
+        assert not any("unadjusted" in row for row in rows if row.startswith(plan.measure))
+        for at, row in result.table[result.table["measure"] == "AP"].iterrows():
+            assert f"[{row.ci_low:+.4f}, {row.ci_high:+.4f}] unadjusted" in rows[3 + at]
         expected = compared(data, 0, 0.5, 1)
         primary = result.table[result.table["measure"] == "nDCG@10"].set_index("system")
         wanted = expected.table.set_index("system").loc[primary.index]
