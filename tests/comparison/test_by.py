@@ -8,6 +8,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.comparison.design import COLUMNS, CROSSED
+from rankeval.comparison.grouping import LEAST_QUERIES
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
 from rankeval.significance import Settings, adjust
 from rankeval.significance.interaction import interaction
@@ -195,3 +196,17 @@ def test_headline_best_and_effects_speak_of_all_queries():
     assert found.best == plain.best
     pd.testing.assert_frame_equal(found.effects, plain.effects)
     pd.testing.assert_frame_equal(found.bayes(rope=0.01), plain.bayes(rope=0.01))
+
+
+def test_a_slice_of_the_least_size_is_tested_and_its_limits_are_said():
+    """Five queries have 32 patterns of signs, so 2 in 32 is the smallest p: the note is about the smallest slice."""
+    part = pd.Series(np.where(np.arange(N) < LEAST_QUERIES, "few", "many"), index=QUERIES, name="size")
+    options = {"baseline": "bm25", "measures": "AP", "test": "randomization", "correction": "none", "n_resamples": 999}
+    found = rk.compare(frames(), by=part, **options)
+    assert rows(found, "few")["p_value"].notna().all()
+    said = [note for note in found.notes if "nothing can be significant" in note]
+    assert len(said) == 1
+    assert said[0].startswith("by size: ")
+    assert "more queries are needed" in said[0]
+    less = rk.compare(frames(), by=part.mask(part.index == QUERIES[0], "many"), **options)
+    assert rows(less, "few")["p_value"].isna().all()

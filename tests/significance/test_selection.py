@@ -138,3 +138,14 @@ def test_too_few_queries_and_missing_gains_are_refused():
         values(np.ones((1, 3)))
     with pytest.raises(InvalidInput, match="finite"):
         values([[0.1, np.nan], [0.2, 0.1]])
+
+
+def test_the_lower_end_is_never_nearer_than_students():
+    """One query with most of the spread: under flips its sign is all of t, which is then about 1."""
+    gains = drawn(20, 2) / 1000
+    gains[0] += [3.0, 2.9]
+    settings = Settings(n_resamples=999, rng=1)
+    student = stats.t.isf(0.025, 19)
+    assert largest_quantile(gains, settings) < student
+    mean, error = gains[:, 0].mean(), gains[:, 0].std(ddof=1) / np.sqrt(20)
+    assert value_of_choice(gains, settings).ci_low == pytest.approx(mean - student * error, rel=1e-12)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import standardised_effect
-from rankeval.significance.strata import Strata, apart, collection_weights, query_weights
+from rankeval.significance.strata import Strata, apart, collection_weights, query_weights, strata_limits
 
 SIZES = (8, 12, 30)
 PARTS = np.split(np.random.default_rng(9).permutation(50), np.cumsum(SIZES)[:-1])
@@ -78,3 +79,16 @@ def test_parts_stand_apart():
     np.testing.assert_allclose(block.mean(axis=0), expected.reshape(3, 4))
     assert (block[8:, :, [0, 2]] == 0).all()
     assert (block[:8, :, [1, 3]] == 0).all()
+
+
+def test_a_column_without_variance_leaves_the_intervals_of_the_others_as_they_are():
+    """Centring leaves a constant of .1 in dust of rounding, and no t is made of dust."""
+    sizes = [7, 9, 11]
+    strata = Strata.together(Strata.side_by_side(sizes).parts, np.full(3, 1 / 3))
+    limits, settings = strata_limits(strata, 2), Settings(n_resamples=999, rng=0)
+    noise = np.random.default_rng(4).normal(0.1, 1, sum(sizes))
+    dusty, clean = (np.column_stack([noise, np.full(sum(sizes), constant)]) for constant in (0.1, 0.0))
+    assert any(np.ptp(dusty[part, 1] - dusty[part, 1].mean()) or dusty[part, 1].mean() != 0.1 for part in strata.parts)
+    (low, high), (low_of_clean, high_of_clean) = limits(dusty, settings), limits(clean, settings)
+    assert (low[0], high[0]) == (low_of_clean[0], high_of_clean[0])
+    np.testing.assert_allclose([low[1], high[1]], 0.1, rtol=1e-9)
