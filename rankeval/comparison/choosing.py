@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
 import numpy as np
 
 from rankeval._registry import chosen
 from rankeval.comparison.choice import Choice
+from rankeval.comparison.query_scores import has_scores, held_scores, refuse_several_collections
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import Scores, SharedScores, shared_scores
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction
 from rankeval.significance.columns import differences
@@ -60,41 +57,6 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
         n_candidates=len(names),
         confidence_level=record.confidence_level,
     )
-
-
-def has_scores(record: ComparisonRecord) -> bool:
-    """Tell whether the scores of every system are here, query by query."""
-    names = {*record.table["system"], *record.table["baseline"]}
-    return record.test not in FOLD_TESTS and not record.weights and names <= set(record.evaluations)
-
-
-def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
-    """Return the scores of a comparison query by query, paired as it paired them.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        A comparison that `has_scores`.
-    measures : sequence of str
-        Measures that were compared.
-
-    Raises
-    ------
-    InvalidInput
-        Over several collections, whose queries are no single sample.
-    """
-    refuse_several_collections(record)
-    # missing="skip" compared the common queries only; else all systems have the same ones.
-    return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), missing="skip")
-
-
-def refuse_several_collections(record: ComparisonRecord) -> None:
-    """Raise `InvalidInput` for a comparison over several collections, whose queries are no single sample."""
-    if record.weights:
-        raise InvalidInput(
-            "this is computed from the queries of one collection, and the comparison is over several: compare the "
-            "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
-        )
 
 
 def _check_scores(record: ComparisonRecord, measure: str) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.comparison import reading
-from rankeval.comparison.choosing import refuse_several_collections
 from rankeval.comparison.design import TOGETHER
+from rankeval.comparison.query_scores import held_scores, refuse_several_collections
 from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import Scores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greater_is_better
 from rankeval.render import intervals, matrix, plots, rankings
@@ -173,7 +171,7 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     for name in (system, baseline):
         if name not in record.evaluations:
             raise unknown("evaluation of the system", name, record.evaluations)
-    one, other = (per_query_frame(cast("Scores", record.evaluations[name]))[measure] for name in (system, baseline))
-    common = one.index.intersection(other.index)  # missing="skip" compared the common queries only
-    values = pd.Series(np.asarray(differences(one[common], other[common])), index=common)
+    shared = held_scores(record, [measure])
+    one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
+    values = pd.Series(differences(one, other), index=shared.queries)
     return plots.query_differences(values, system=system, baseline=baseline, measure=measure)

@@ -14,13 +14,11 @@ Tables of papers turn this round, with a row per system and a column per measure
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 import pandas as pd
 
+from rankeval.comparison.query_scores import held_scores
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.scores import Scores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.claims import CLAIMS
@@ -117,18 +115,10 @@ def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, 
             "compare again"
         )
     measures = list(record.table["measure"].unique())
-    frames = {
-        name: per_query_frame(cast("Scores", record.evaluations[name])).rename(columns=str)[measures]
-        for name in systems
-    }
-    common = frames[systems[0]].index
-    for frame in frames.values():
-        common = common.intersection(frame.index)  # missing="skip" compared the common queries only
+    shared = held_scores(record, measures)
     settings = Settings("two-sided", record.confidence_level, 1, 0)
-    rows: dict[str, list[Any]] = {"error": [], "low": [], "high": []}
-    for frame in frames.values():
-        scores = frame.loc[common].to_numpy(dtype=np.float64)
-        for name, values in zip(rows, (standard_error(scores), *t_interval(scores, settings)), strict=True):
-            rows[name].append(values)
-    error, low, high = (pd.DataFrame(values, index=systems, columns=measures) for values in rows.values())
+    error, low, high = (
+        pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]
+        for part in (standard_error(shared.scores), *t_interval(shared.scores, settings))
+    )
     return error, low, high

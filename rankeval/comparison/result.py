@@ -10,11 +10,12 @@ import pandas as pd
 
 from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.choosing import best_system, has_scores
+from rankeval.comparison.choosing import best_system
 from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.effects import effects_of
 from rankeval.comparison.headline import headline
 from rankeval.comparison.posteriors import posteriors_of
+from rankeval.comparison.query_scores import has_scores
 from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.tables import laid_out
