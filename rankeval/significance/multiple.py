@@ -317,9 +317,15 @@ def _of_unit_length(columns: Floats) -> Floats:
 
 
 def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
-    """Return the value that a share of at most alpha of the patterns reaches; infinite if they are too few."""
+    """Return the least value that a share of at most alpha of the patterns exceeds; infinite if they are too few."""
+    # All patterns were counted, or the observed one comes on top of those that were drawn: it exceeds every value.
+    counted = len(drawn) == patterns
     k = most_reaching(settings.alpha, patterns)
-    return float(np.partition(drawn, len(drawn) - k)[len(drawn) - k]) if k else np.inf
+    # Counted patterns come in pairs, two-sided: the observed one has the same evidence as its mirror image.
+    if k < (settings.sides if counted else 1):
+        return np.inf
+    place = len(drawn) - k - counted
+    return float(np.partition(drawn, place)[place])
 
 
 def _checked(p: ArrayLike) -> Floats:

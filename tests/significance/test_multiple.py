@@ -275,7 +275,9 @@ def test_max_t_limits_equal_brute_force(alternative, n):
         return {"two-sided": np.abs(t), "greater": t, "less": -t}[alternative].max()
 
     drawn = sorted(evidence(centred * np.array(signs)[:, None]) for signs in itertools.product((1, -1), repeat=n))
-    reach = drawn[-int(alpha * 2**n)] * d.std(axis=0, ddof=1) / np.sqrt(n)
+    # The least of the values that at most a share alpha of all patterns exceeds.
+    critical = min(one for one in drawn if sum(other > one * (1 + 1e-9) for other in drawn) <= alpha * 2**n)
+    reach = critical * d.std(axis=0, ddof=1) / np.sqrt(n)
     low, high = max_t_limits(d, Settings(alternative, 1 - alpha))
     np.testing.assert_allclose(low, d.mean(axis=0) - reach, rtol=1e-9)
     np.testing.assert_allclose(high, d.mean(axis=0) + reach, rtol=1e-9)
@@ -289,6 +291,7 @@ def test_max_t_limits_know_columns_without_variance():
     assert (low[2], high[2]) == pytest.approx((0.1, 0.1))
     assert low[:2].tolist() == pytest.approx(max_t_limits(d, Settings(rng=1))[0].tolist())
     assert np.isinf(max_t_limits(flat[:4], Settings())).all()
+    assert np.isinf(max_t_limits(flat[:5], Settings())).all()  # the least two-sided p is 2 in 32
     assert np.isinf(max_t_limits(flat, Settings(n_resamples=18, rng=1))).all()
 
 
