@@ -135,7 +135,6 @@ early_stopping
 comparing
 several_collections
 orders_of_systems
-several_collections
 looking
 relevance_tests
 models_of_variance

@@ -80,7 +80,7 @@ def compare(
         but not for all.
     claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
         What to show. "better": the gain is above the margin. "not_worse": a loss is smaller than the margin
-        (non-inferiority). "equivalent": gain and loss are smaller than the margin (two one-sided tests at alpha each;
+        (non-inferiority). "equivalent": neither gain nor loss reaches the margin (two one-sided tests at alpha each;
         the intervals are then 1 - 2 alpha ones). A gain is a difference turned so that positive is better. Tests of
         claims other than "difference" are one-sided, at alpha.
     margin : float, default 0

@@ -86,7 +86,7 @@ CLAIMS: dict[str, Claim] = {
         nothing="Non-inferiority was not shown",
     ),
     "equivalent": Claim(
-        words="a gain and a loss smaller than the margin",
+        words="neither a gain nor a loss as large as the margin",
         caption="two one-sided tests, to show that neither gain nor loss reaches {margin:g}",
         hypotheses=(("greater", -1), ("less", 1)),
         verb="is equivalent to",

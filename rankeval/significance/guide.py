@@ -22,9 +22,9 @@ OPENING = """\
 
 `rankeval tests --format markdown` makes this page from the declarations and from `error_rates.json`, which
 `tests/calibration/measure_rates.py` measures and writes. A test compares the page with both. `rankeval tests NAME` and
-`rk.list_tests()` print the same for one test, correction or claim.
+`rk.list_tests(NAME)` print what belongs to one test, correction or claim.
 
-Every number below is a share of simulated data sets whose truth is known. Tests ask for a level of 5 %, intervals for
+The rates below are shares of simulated data sets whose truth is known. Tests ask for a level of 5 %, intervals for
 95 %. A *false claim* is a difference that was claimed where there is none; in a family of comparisons, one false claim
 or more. The standard errors of these rates are at most {error}.
 
@@ -37,12 +37,13 @@ CHOICES = (
     ("the same, for a reader who distrusts the t test", '`test="randomization"`, `test="bootstrap"`',
      "nearly the same rates without a formula"),
     ("several systems with one baseline, or all pairs", '`correction="holm"`',
-     "any false claim at most at the level, if the single tests hold theirs"),
+     "bounds the chance of any false claim by the level, if the single tests hold theirs"),
     ("many variants of one system", '`correction="max_t"`', "uses how their scores go together; its limits are below"),
     ("learners by cross-validation", '`CrossValidation.compare(other, question="algorithms")`, 10 repeats',
-     "folds overlap, so a plain t test over them is wrong in {folds} of the cases"),
-    ("a change that must do no harm", '`claim="not_worse", margin=...`', "no difference shown is no equality shown"),
-    ("a change that must change nothing", '`claim="equivalent", margin=...`', "two one-sided tests"),
+     "folds overlap, so a plain t test over them claims a difference of equal learners in {folds} of the data sets"),
+    ("a change that must do no harm", '`claim="not_worse", margin=...`', "a large p-value does not show equality"),
+    ("a change that must change nothing that matters", '`claim="equivalent", margin=...`',
+     "shows that neither gain nor loss reaches the margin"),
     ("several systems, to name the value of the best", "`cmp.best`", "the largest mean is too large: it was chosen"),
 )  # fmt: skip
 
@@ -80,8 +81,8 @@ What to do there:
   skewed differences: they test another hypothesis.)
 * Compare fewer systems on few queries of skewed scores: choose on development data, then test a few.
 * Take `correction="holm"` with the default t test where many systems meet one baseline, if its rate above is lower.
-* Stay two-sided on skewed scores. If the claim is one-sided by nature, ask for `confidence_level=0.975`: that halves
-  the level, and roughly the rate.
+* Stay two-sided on skewed scores. If the claim is one-sided by nature, ask for `confidence_level=0.975`: the rate is
+  then at most the two-sided one above.
 """
 
 COVERAGE = """\
