@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rankeval._registry import unknown
-from rankeval.significance import rates
+from rankeval.significance import folds, rates
 from rankeval.significance.claims import CLAIMS, Claim
 from rankeval.significance.registry import CORRECTIONS, FOLD_TESTS, TESTS
 
@@ -89,7 +89,7 @@ def described(kind: str, name: str, declared: Any) -> dict[str, str]:
     declared : SignificanceTest, Correction or Claim
         The declaration.
     """
-    measured, description = rates.rates_of(declared.words), _description(declared)
+    measured, description = rates.rates_of(declared.words), _description(kind, name, declared)
     said = rates.of_one_pair if kind == "test" else rates.of_families
     return {
         "name": name,
@@ -107,8 +107,10 @@ def _texts(name: str, declared: Any) -> tuple[str, str]:
     return name, declared.words
 
 
-def _description(declared: Any) -> str:
+def _description(kind: str, name: str, declared: Any) -> str:
     """Return the docstring of a declaration's function; a claim is described by its hypotheses."""
+    if kind == "fold test":  # its function tests widened differences; the one of its name widens them
+        return inspect.getdoc(getattr(folds, name)) or ""
     if not isinstance(declared, Claim):
         return inspect.getdoc(declared.function) or ""
     wanted = {-1: "-margin", 1: "the margin"}

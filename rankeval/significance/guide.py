@@ -44,7 +44,8 @@ CHOICES = (
     ("a change that must do no harm", '`claim="not_worse", margin=...`', "a large p-value does not show equality"),
     ("a change that must change nothing that matters", '`claim="equivalent", margin=...`',
      "shows that neither gain nor loss reaches the margin"),
-    ("several systems, to name the value of the best", "`cmp.best`", "the largest mean is too large: it was chosen"),
+    ("several systems, to name the value of the best", "`cmp.best`",
+     "the largest of several means is too large on average"),
 )  # fmt: skip
 
 ONE_PAIR = """\

@@ -114,3 +114,9 @@ def test_the_command_prints_the_rates_of_what_it_finds():
     assert len(found) == len(CORRECTIONS["max_t"].rates)
     assert printed("--format", "csv").startswith("name,kind,words")
     assert CliRunner().invoke(app, ["tests", "t", "--format", "markdown"]).exit_code != 0
+
+
+def test_a_fold_test_is_described_by_the_function_of_its_name():
+    """Its declared function is Student's t, which alone is wrong for folds."""
+    title = inspect.getdoc(corrected_resampled_t).partition("\n")[0]
+    assert rk.list_tests("corrected_resampled_t")["title"].tolist() == [title]
