@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import rankeval as rk
-from rankeval.comparison.choosing import best_system
+from rankeval.comparison.derived.choosing import best_system
 
 
 def cpu(call, repeats: int) -> float:

@@ -110,7 +110,7 @@ def test_it_is_computed_when_it_is_asked_for(monkeypatch):
         calls.append(args)
         return value_of_choice(*args)
 
-    monkeypatch.setattr("rankeval.comparison.choosing.value_of_choice", counted)
+    monkeypatch.setattr("rankeval.comparison.derived.choosing.value_of_choice", counted)
     compared = compare(frames(), baseline="base", measures=["AP"])
     assert not calls
     assert compared.best is compared.best

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.headline import named_system
+from rankeval.comparison.views.headline import named_system
 
 NUMBER = r"[+-]?(?:\d+\.\d{4}|∞)"
 EVIDENCE = (

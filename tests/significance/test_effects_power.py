@@ -276,3 +276,10 @@ def test_the_table_of_effects_is_oriented_by_the_measure(frames):
         assert abs(row.hedges_g) < abs(row.cohens_d)
     with pytest.raises(InvalidInput, match="compare the evaluations again"):
         _ = rk.Comparison.from_json(compared.to_json()).effects
+
+
+def test_the_margin_of_not_worse_has_no_part_in_the_smallest_margin_for_which_it_is_shown():
+    """The value is itself a margin: the gain that a one-sided t test finds, counted from an equal system."""
+    one_sided = detectable_difference(50, 0.15, alternative="greater")
+    assert detectable_difference(50, 0.15, claim="not_worse", margin=0.05) == pytest.approx(one_sided, rel=1e-9)
+    assert detectable_difference(50, 0.15, claim="better", margin=0.05) == pytest.approx(0.05 + one_sided, rel=1e-9)

@@ -101,6 +101,9 @@ def test_a_loss_is_one_in_the_direction_of_the_measure(measure):
     table = assert_no_regression(baseline, candidate).table
     assert table["gain"][0] > 0
     assert table["ci_low"][0] < table["gain"][0] < table["ci_high"][0]
+    upright = assert_no_regression(*(sign * frame.set_axis(["x"], axis=1) for frame in (baseline, candidate))).table
+    for column in ("gain", "ci_low", "ci_high", "p_value"):
+        assert table[column][0] == pytest.approx(upright[column][0], rel=1e-9)
     assert ("less is better" in message) == (measure == "ARP")
 
 

@@ -1,0 +1,1 @@
+"""What follows from a finished comparison: the value of the best, effects, posteriors, ranks."""

@@ -1,0 +1,1 @@
+"""How a comparison is read: in sentences, tables and figures."""
