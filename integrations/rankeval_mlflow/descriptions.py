@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval._checks import count
-from rankeval.comparison.tables import laid_out
+from rankeval.comparison.views.tables import laid_out
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.names import MAX_TAG

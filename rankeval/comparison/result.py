@@ -10,16 +10,16 @@ import pandas as pd
 
 from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.choosing import best_system
+from rankeval.comparison.derived.choosing import best_system
+from rankeval.comparison.derived.effects import effects_of
+from rankeval.comparison.derived.posteriors import posteriors_of
+from rankeval.comparison.derived.query_scores import has_scores
+from rankeval.comparison.derived.ranks import rank_table
 from rankeval.comparison.design import without_adjusted
-from rankeval.comparison.effects import effects_of
-from rankeval.comparison.headline import headline
-from rankeval.comparison.posteriors import posteriors_of
-from rankeval.comparison.query_scores import has_scores
-from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.tables import laid_out
-from rankeval.comparison.views import ComparisonViews
+from rankeval.comparison.views.forms import ComparisonViews
+from rankeval.comparison.views.headline import headline
+from rankeval.comparison.views.tables import laid_out
 from rankeval.significance.declarations import Rng
 
 

@@ -18,8 +18,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.headline import named_system
-from rankeval.comparison.tables import laid_out
+from rankeval.comparison.views.headline import named_system
+from rankeval.comparison.views.tables import laid_out
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
 from rankeval.render import plots

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankeval._registry import chosen
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.query_scores import has_scores, held_scores, refuse_several_collections
+from rankeval.comparison.derived.query_scores import has_scores, held_scores, refuse_several_collections
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rankeval.comparison.query_scores import has_scores, held_scores, refuse_several_collections
+from rankeval.comparison.derived.query_scores import has_scores, held_scores, refuse_several_collections
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction

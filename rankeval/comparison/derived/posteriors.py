@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rankeval._registry import chosen
-from rankeval.comparison.effects import RowScores, scores_by_row
+from rankeval.comparison.derived.effects import RowScores, scores_by_row
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.significance.bayes import Posterior, correlated_t, signed_rank

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import chosen
-from rankeval.comparison.query_scores import has_scores, held_scores
+from rankeval.comparison.derived.query_scores import has_scores, held_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction

@@ -8,11 +8,11 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval._registry import chosen, unknown
-from rankeval.comparison import reading
+from rankeval.comparison.derived.query_scores import held_scores, refuse_several_collections
+from rankeval.comparison.derived.ranks import rank_table
 from rankeval.comparison.design import TOGETHER
-from rankeval.comparison.query_scores import held_scores, refuse_several_collections
-from rankeval.comparison.ranks import rank_table
 from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.views import reading
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greater_is_better
 from rankeval.render import intervals, matrix, plots, rankings

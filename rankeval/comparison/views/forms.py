@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rankeval.comparison.figures import drawn
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.tables import laid_out
+from rankeval.comparison.views.figures import drawn
+from rankeval.comparison.views.tables import laid_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

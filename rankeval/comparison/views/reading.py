@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rankeval.comparison.query_scores import held_scores
+from rankeval.comparison.derived.query_scores import held_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better

@@ -10,8 +10,8 @@ import pandas as pd
 
 from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
-from rankeval.comparison import reading
 from rankeval.comparison.record import PARTED, ComparisonRecord
+from rankeval.comparison.views import reading
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, marks
 from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
