@@ -88,8 +88,8 @@ def test_the_quantile_is_that_of_all_patterns():
     for signs in product([-1, 1], repeat=8):
         flipped = centred * np.array(signs)[:, None]
         largest.append((flipped.mean(axis=0) / flipped.std(axis=0, ddof=1) * np.sqrt(8)).max())
-    # 6 of the 256 are at most a share of .025, and 7 are more.
-    assert largest_quantile(gains, Settings()) == pytest.approx(sorted(largest)[-6], rel=1e-9)
+    # 6 of the 256 are at most a share of .025, and may exceed it; 7 are more.
+    assert largest_quantile(gains, Settings()) == pytest.approx(sorted(largest)[-7], rel=1e-9)
 
 
 def test_the_quantile_lies_between_students_and_bonferronis_for_normal_gains():
