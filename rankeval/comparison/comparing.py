@@ -81,8 +81,9 @@ def compare(
     claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
         What to show. "better": the gain is above the margin. "not_worse": a loss is smaller than the margin
         (non-inferiority). "equivalent": neither gain nor loss reaches the margin (two one-sided tests at alpha each;
-        the intervals are then 1 - 2 alpha ones). A gain is a difference turned so that positive is better. Tests of
-        claims other than "difference" are one-sided, at alpha.
+        the interval of each pair alone is then a 1 - 2 alpha one, and the caption has the level of the adjusted ones).
+        A gain is a difference turned so that positive is better. Tests of claims other than "difference" are
+        one-sided, at alpha.
     margin : float, default 0
         Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
     by : Series or mapping by query id, DataFrame, array or str, optional

@@ -5,8 +5,8 @@ expected *share* of false claims among those made: where half of ten systems are
 through far more often than in 5 % of the experiments. Tukey's test must be blocked by query: the unpaired one found
 none of the true differences in our simulation.
 
-The first four take a list of p-values. `max_t` and `tukey` resample the data of the whole family, because the largest
-of many statistics depends on how the systems' scores go together over queries.
+`max_t` and `tukey` resample the data of the whole family, because the largest of many statistics depends on how the
+systems' scores go together over queries. The others take a list of p-values.
 """
 
 from __future__ import annotations
