@@ -226,7 +226,9 @@ def compare(
     baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
     test: Annotated[str, typer.Option(help="Significance test, by its name below.")] = "t",
     correction: Annotated[str, typer.Option(help="Correction for many comparisons, by its name below.")] = "holm",
-    claim: Annotated[str, typer.Option(help="What to show, by its name below.")] = "difference",
+    claim: Annotated[
+        str, typer.Option(help="What to show, by its name below; better and not_worse need --baseline.")
+    ] = "difference",
     margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
     limit: LimitOptions = None,
     output: OutputFormat = Format.table,

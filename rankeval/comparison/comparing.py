@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from rankeval._registry import chosen
 from rankeval.comparison.collections import PooledScores, collection_notes, pooled_scores
 from rankeval.comparison.concluding import conclude
-from rankeval.comparison.design import COLLECTION, Design
+from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
 from rankeval.comparison.grouping import with_parts
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, Systems, shared_scores
@@ -83,7 +83,7 @@ def compare(
         (non-inferiority). "equivalent": neither gain nor loss reaches the margin (two one-sided tests at alpha each;
         the interval of each pair alone is then a 1 - 2 alpha one, and the caption has the level of the adjusted ones).
         A gain is a difference turned so that positive is better. Tests of claims other than "difference" are
-        one-sided, at alpha.
+        one-sided, at alpha. "better" and "not_worse" have a direction, so they need a baseline.
     margin : float, default 0
         Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
     by : Series or mapping by query id, DataFrame, array or str, optional
@@ -112,7 +112,8 @@ def compare(
     QueryIdError
         If query ids are repeated, missing, or not the same in all systems.
     InvalidInput
-        If there are fewer than two systems or queries, a score is not finite, or evaluations are weighted.
+        If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, or a claim that
+        has a direction has no baseline.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -136,6 +137,7 @@ def compare(
     chosen("test", test, TESTS)
     chosen("weights", weights, WEIGHTS)
     _check_correction(correction, baseline, settings)
+    refuse_undirected(claim, baseline)
     declared = _Declared(test, correction, settings)
     if pooled := pooled_scores(systems, measures, baseline=baseline, missing=missing):
         if by is not None:

@@ -20,8 +20,10 @@ import numpy as np
 import pandas as pd
 
 from rankeval._registry import chosen
+from rankeval.errors import InvalidInput
 from rankeval.measures import direction
 from rankeval.significance import PairedResult
+from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats
 from rankeval.significance.effects import outcomes, standardised_effect
@@ -136,6 +138,23 @@ class Design:
                 "detectable_difference": detectable,
             },
             columns=COLUMNS,
+        )
+
+
+def refuse_undirected(claim: str, baseline: str | None) -> None:
+    """Raise `InvalidInput` for a claim that has a direction, if all pairs are compared.
+
+    Parameters
+    ----------
+    claim : str
+        A key of ``CLAIMS``.
+    baseline : str or None
+        As in `rankeval.compare`.
+    """
+    if baseline is None and CLAIMS[claim].sides == 1:
+        raise InvalidInput(
+            f'claim="{claim}" has a direction, and a pair without a baseline has none: name the system that the others '
+            "are held against by baseline= (--baseline on the command line)"
         )
 
 

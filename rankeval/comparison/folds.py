@@ -19,7 +19,7 @@ import pandas as pd
 from rankeval._registry import unknown
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.concluding import conclude
-from rankeval.comparison.design import Design
+from rankeval.comparison.design import Design, refuse_undirected
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import refuse_other_conventions
@@ -99,7 +99,8 @@ def compare_algorithms(
     Raises
     ------
     InvalidInput
-        Fewer than two folds or systems, a measure that is no mean over queries, or a test over queries.
+        Fewer than two folds or systems, a measure that is no mean over queries, a test over queries, or a
+        claim that has a direction without a baseline.
     ConventionMismatch
         Evaluations whose conventions or judgments differ.
     UnknownName
@@ -107,6 +108,7 @@ def compare_algorithms(
     """
     settings = Settings(alternative, confidence_level, rng=0, claim=claim, margin=margin)
     _check(list(folds), sizes, test, correction)
+    refuse_undirected(claim, baseline)
     refuse_other_conventions(evaluations)
     design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)

@@ -112,7 +112,7 @@ class CrossValidation:
             is paired, over the held-out queries: exact for one hold-out, approximate for pooled folds.
         **options
             ``measures``, ``correction``, ``family``, ``confidence_level``, ``alternative``, ``claim``, ``margin``
-            as in `rankeval.compare`; for "models" also its other options.
+            as in `rankeval.compare`; for "models" also its other options. Claims are of ``other`` against this one.
 
         Returns
         -------
@@ -213,7 +213,8 @@ class CrossValidations(Mapping[str, CrossValidation]):
         question : {"algorithms", "models"}
             As in `CrossValidation.compare`.
         baseline : str, optional
-            The name of the estimator that the others are compared with. By default all pairs are compared.
+            The name of the estimator that the others are compared with. By default all pairs are compared. The claims
+            "better" and "not_worse" need one.
         **options
             As in `CrossValidation.compare`.
 

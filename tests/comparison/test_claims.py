@@ -95,6 +95,18 @@ def test_ends_that_share_alpha_are_said_to():
     np.testing.assert_allclose(wide["ci_high_adjusted"], high, rtol=1e-9)
 
 
+@pytest.mark.parametrize("claim", ["better", "not_worse"])
+def test_a_claim_with_a_direction_needs_a_baseline(claim):
+    """The order of the systems must not choose the direction; equivalence has none."""
+    parts = {name: {"x": frame, "y": frame} for name, frame in systems().items()}
+    for given in (systems(), parts):
+        with pytest.raises(InvalidInput, match=f'claim="{claim}" has a direction.*baseline= .--baseline'):
+            rk.compare(given, claim=claim, margin=0.05)
+    turned = dict(reversed(systems().items()))
+    one, other = (rk.compare(each, claim="equivalent", margin=0.05).table for each in (systems(), turned))
+    assert sorted(one["p_value"]) == pytest.approx(sorted(other["p_value"]))
+
+
 def test_what_cannot_be_claimed_is_refused():
     with pytest.raises(InvalidInput, match="two-sided test for a difference, found claim='better'; use correction"):
         rk.compare(systems(), correction="tukey", claim="better")

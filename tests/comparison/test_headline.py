@@ -272,11 +272,12 @@ def random_comparison(seed):
         names = list(systems) if generator.random() < 0.3 else ["s1"]
         systems |= {name: systems["s0"].copy() for name in names}
     claim = str(generator.choice(["difference"] * 4 + ["better", "not_worse", "equivalent"]))
+    baseline = generator.choice(["s0", "s1", None, None]) if claim in ("difference", "equivalent") else "s0"
     margin = 0.0 if claim == "difference" else float(generator.choice([0.01, 0.05]))
     sides = ["two-sided"] * 4 + ["greater", "less"] if claim == "difference" else ["two-sided"]
     compared = compare(
         systems,
-        baseline=generator.choice(["s0", "s1", None, None]),
+        baseline=baseline,
         test=str(generator.choice(["t", "t", "randomization", "wilcoxon", "sign"])),
         correction=str(generator.choice(["holm", "holm", "max_t", "bonferroni", "bh", "none"])),
         family=str(generator.choice(["all", "measure"])),

@@ -168,6 +168,7 @@ def test_what_differs_is_not_compared(rivals, ltr):
         ({"correction": "max_t"}, "holm"),
         ({"family": "none"}, "measure"),
         ({"confidence_level": 5}, "confidence_level"),
+        ({"claim": "better"}, "baseline="),
     ):
         with pytest.raises(InvalidInput, match=words):
             rivals.compare(question="algorithms", **options)
