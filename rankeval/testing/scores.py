@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,22 @@ N_WORST = 10
 
 
 def scores_of(given: Given) -> Scores:
-    """Return scores as they are, or those of the Evaluation that was saved at a path."""
-    return Evaluation.load(os.fspath(given)) if isinstance(given, str | os.PathLike) else given
+    """Return scores as they are, or those of the Evaluation that was saved at a path.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, or it is another one, such as a run.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return given
+    path = Path(given)
+    try:
+        return Evaluation.load(path)
+    except InvalidInput as error:
+        if not path.is_file():
+            raise
+        raise InvalidInput(f"{error}; score a run first: rk.evaluate(qrels, run)") from error
 
 
 def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:

@@ -266,3 +266,16 @@ def test_a_check_is_shown_in_a_notebook():
     check = assert_no_regression(*frames())
     assert "<table" in check._repr_html_()
     assert "loss found" in check._repr_html_()
+
+
+@pytest.mark.parametrize("check", [assert_no_regression, assert_not_worse])
+def test_the_path_of_a_run_is_answered_with_the_call_that_scores_it(check, tmp_path):
+    """A file that is missing is another matter."""
+    path, saved = tmp_path / "v2.run.gz", tmp_path / "v1.parquet"
+    rk.Run.from_any({"q1": {"a": 2.0, "b": 1.0}}).write(path)
+    rk.evaluate([1, 0], [0.5, 0.1], qid=["q1", "q1"], measures="RR").save(saved)
+    with pytest.raises(InvalidInput, match=r"v2\.run\.gz: expected .*; score a run first: rk\.evaluate\(qrels, run\)"):
+        check(path, saved, margin=0.1)
+    with pytest.raises(InvalidInput) as failed:
+        check(tmp_path / "v3.run", saved, margin=0.1)
+    assert "evaluate" not in str(failed.value)
