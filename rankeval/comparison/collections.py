@@ -21,7 +21,7 @@ import pandas as pd
 
 from rankeval._checks import count, few
 from rankeval._registry import chosen
-from rankeval.comparison.design import COLLECTION, TOGETHER
+from rankeval.comparison.design import COLLECTION, LEAST_QUERIES, TOGETHER
 from rankeval.comparison.scores import (
     Scores,
     SharedScores,
@@ -180,7 +180,7 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
 
 
 def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -> list[str]:
-    """Return notes on what rows over all collections speak of, and on weights that follow the data.
+    """Return notes on what rows over all collections speak of, and on the share of each in them.
 
     Parameters
     ----------
@@ -191,12 +191,21 @@ def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -
     weights : str
         How the shares were chosen.
     """
+    if len(places) == 1:
+        return [f"rows over all and rows of {next(iter(places))} are of the same queries: it is the only collection"]
     said = f"rows over all {len(places)} collections speak of these collections only: their queries are a sample"
     notes = [f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"]
-    if weights != "collections":
-        said = ", ".join(f"{name} {share:.2f}" for name, share in zip(places, shares, strict=True))
-        notes.append(f"shares of the collections in rows over all: {said}")
-    return notes
+    parts = [
+        (name, count(len(rows), "query"), share) for (name, rows), share in zip(places.items(), shares, strict=True)
+    ]
+    said = ", ".join(f"{name} {share:.2f} ({queries})" for name, queries, share in parts)
+    notes.append(f"shares of the collections in rows over all: {said}")
+    remedy = "" if weights == "queries" else '; weights="queries" gives each query the same weight'
+    return notes + [
+        f"{name} has only {queries}, and carries {share:.2f} of the rows over all{remedy}"
+        for name, queries, share in parts
+        if len(places[name]) < LEAST_QUERIES
+    ]
 
 
 def refuse_unlike_collections(given: ByCollection) -> None:

@@ -44,6 +44,9 @@ COLLECTION = "collection"
 TOGETHER = "all"
 """Stands in that column, or in that of an attribute, in the rows over all queries."""
 
+LEAST_QUERIES = 5
+"""Collections and slices with fewer queries are listed, and not tested by themselves."""
+
 
 @dataclass(frozen=True)
 class Design:

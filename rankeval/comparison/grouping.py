@@ -22,7 +22,7 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.concluding import gain_signs, turned
-from rankeval.comparison.design import COLUMNS, CROSSED, TOGETHER, Design
+from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, TOGETHER, Design
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.join.flat import Ints
@@ -33,9 +33,6 @@ from rankeval.significance.multiple import holm
 from rankeval.significance.registry import CORRECTIONS, all_tests
 from rankeval.significance.running import run
 from rankeval.significance.strata import Strata, apart, stratified
-
-LEAST_QUERIES = 5
-"""Parts with fewer queries are listed, and not tested."""
 
 
 def with_parts(

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.design import COLUMNS, CROSSED
-from rankeval.comparison.grouping import LEAST_QUERIES
+from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
 from rankeval.significance import Settings, adjust
 from rankeval.significance.interaction import interaction

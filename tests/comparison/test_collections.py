@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval.comparison.design import COLUMNS
-from rankeval.comparison.grouping import LEAST_QUERIES
+from rankeval.comparison.design import COLUMNS, LEAST_QUERIES
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import TESTS, Settings, adjust, paired_test
 from rankeval.significance.multiple import max_t, tukey
@@ -242,7 +241,7 @@ def test_what_is_said():
     )
     said = " | ".join(found.notes)
     assert "rows over all 2 collections speak of these collections only" in said
-    assert "shares of the collections in rows over all: c1 0.71, c2 0.29" in said
+    assert "shares of the collections in rows over all: c1 0.71 (30 queries), c2 0.29 (12 queries)" in said
     assert "by collection: the Wilcoxon test is one of symmetry" in said
     assert "by collection: adjusted p-values come from the randomisation test" in said
     assert "that a difference depends on the collection is shown for" in said
@@ -339,3 +338,19 @@ def test_runs_of_cranfield_and_cisi(shared):
     assert found.shown.tolist() == [False, True, True, True, False, False]
     figure = found.plot("forest")
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] != []
+
+
+@pytest.mark.parametrize("weights", ["collections", "queries"])
+def test_the_share_of_each_collection_is_said_beside_its_queries(weights):
+    """Also with equal weights, where a collection of three queries carries half of the mean."""
+    said = " ".join(rk.compare(systems([57, 3]), baseline="bm25", weights=weights).notes)
+    share = {"collections": (".50", ".50"), "queries": (".95", ".05")}[weights]
+    assert f"rows over all: c1 0{share[0]} (57 queries), c2 0{share[1]} (3 queries)" in said
+    assert "c2 has only 3 queries, and carries 0" + share[1] + " of the rows over all" in said
+    assert ('weights="queries"' in said) == (weights != "queries")
+
+
+def test_a_collection_with_enough_queries_is_not_warned_of():
+    said = " ".join(rk.compare(systems([57, LEAST_QUERIES]), baseline="bm25").notes)
+    assert f"c2 0.50 ({LEAST_QUERIES} queries)" in said
+    assert "carries" not in said
