@@ -1,4 +1,14 @@
-"""Compare systems: paired by query, tested, corrected."""
+"""Compare systems: paired by query, tested, corrected.
+
+A comparison is made in these steps; a record of its numbers is all that the other files read::
+
+    comparing    scores -> design -> concluding -> (grouping, for collections and slices) -> Comparison
+    record       the fields of a Comparison
+    derived/     what follows from it when asked: best, effects, posteriors, ranks
+    views/       how it is read: headline, tables, figures
+
+Beside it: folds (algorithms over cross-validation), ordering and agreement (orders of systems), variance (anova).
+"""
 
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.comparing import compare

@@ -15,10 +15,13 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
+from rankeval.comparison.views import reading
+from rankeval.measures import direction
 from rankeval.render.tables import number, p_value, signed
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import TIE_TOLERANCE
@@ -190,12 +193,10 @@ def _pairs_shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
     return [lead, *_parting(row), pairs]
 
 
-def _means(record: ComparisonRecord) -> dict[str, float]:
+def _means(record: ComparisonRecord) -> pd.Series[float]:
     """Return the mean of every system by the main measure, larger for better."""
-    rows = record.table[_spoken_of(record)]
-    direction = float(record.directions[_spoken_of(record)][0])
-    means = dict(zip(rows["baseline"], direction * rows["mean_baseline"], strict=True))
-    return means | dict(zip(rows["system"], direction * rows["mean_system"], strict=True))
+    name = record.main_measure
+    return direction(name) * reading.means(record.overall)[name]
 
 
 def _others(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
