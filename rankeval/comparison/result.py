@@ -192,8 +192,8 @@ class Comparison(ComparisonViews):
         (its interval at ``confidence_level``, exact for normal differences; nan if all gains are the same number);
         hedges_g (cohens_d without its bias on few queries; nan on two); cliffs_delta (over all pairs of a score of the
         system and one of the baseline, -1 to 1: paired or not makes no difference to it); superiority (share of queries
-        won, ties counting half, 0 to 1). Over folds, all are those of fold means, and the interval is that of the
-        corrected t.
+        won, ties counting half, 0 to 1). In both, scores within a relative 1e-12 of each other are ties, so that
+        rounding wins nothing. Over folds, all are those of fold means, and the interval is that of the corrected t.
 
         Returns
         -------

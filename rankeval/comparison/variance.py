@@ -202,7 +202,6 @@ def anova(
     found = two_way(block, queries=queries)
     epsilon = sphericity(block)
     corrected = _corrected(found, epsilon)
-    absent = max(paired.absent.values(), default=0)
     return Anova(
         table=pd.DataFrame([asdict(row) for row in found.sources]),
         components=_components(found),
@@ -216,7 +215,7 @@ def anova(
         notes=(
             *_design_notes(block, queries),
             *_value_notes(found, epsilon, corrected),
-            *_absent_notes(absent),
+            *_absent_notes(paired.n_left_out),
             *fold_notes(cells),
         ),
     )
@@ -315,5 +314,5 @@ def _value_notes(found: TwoWay, epsilon: float, corrected: float) -> list[str]:
     return notes
 
 
-def _absent_notes(absent: int) -> list[str]:
-    return [f"queries that some scores lack were left out: {absent}"] if absent else []
+def _absent_notes(n_left_out: int) -> list[str]:
+    return [f"queries that some scores lack were left out: {n_left_out}"] if n_left_out else []

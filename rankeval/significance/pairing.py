@@ -28,11 +28,14 @@ class PairedScores:
         Scores.
     absent : mapping of str to int
         System -> number of queries that it lacked and that were left out for all.
+    n_left_out : int
+        Number of queries that some system lacked.
     """
 
     queries: pd.Index[Any]
     scores: Floats
     absent: Mapping[str, int]
+    n_left_out: int
 
 
 def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, missing: str) -> PairedScores:
@@ -72,7 +75,8 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
     for place, frame in enumerate(frames.values()):
         rows = frame.index.get_indexer(queries)
         scores[:, place] = frame[list(labels)].to_numpy(dtype=np.float64)[rows]
-    return PairedScores(queries, scores, {name: count for name, count in absent.items() if count})
+    lacking = {name: count for name, count in absent.items() if count}
+    return PairedScores(queries, scores, lacking, len(union) - len(common))
 
 
 def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:

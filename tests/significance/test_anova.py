@@ -342,6 +342,15 @@ def test_designs_that_are_not_balanced_are_refused(replicated):
     assert "queries that some scores lack were left out: 2" in found.notes
 
 
+def test_each_query_left_out_is_counted():
+    """Nine of 20, though no scores lack more than four."""
+    scores = frame(np.random.default_rng(0).random(20))
+    shards = {"s1": scores[2:], "s2": scores[:17], "s3": scores.drop(scores.index[10:14])}
+    found = rk.anova({"a": shards, "b": shards}, missing="skip")
+    assert found.n_queries == 11
+    assert "queries that some scores lack were left out: 9" in found.notes
+
+
 def test_what_cannot_be_analysed_is_refused():
     with pytest.raises(InvalidInput, match="at least two names"):
         rk.anova({"bm25": frame([0.1, 0.2])})
