@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -116,6 +117,58 @@ def test_compare_takes_a_claim_with_its_margin(rankeval):
     code, _, err = rankeval(*arguments, "--claim", "not_worse")
     assert code == 2
     assert "margin above 0" in err
+
+
+@pytest.mark.usefixtures("files")
+def test_compare_takes_the_settings_of_rk_compare(rankeval):
+    """Level, family, resamples and seed: the numbers are those of the call in Python, and each option changes them."""
+    Path("qrels").write_text("".join(f"q{q} 0 d{d} {(q + d) % 3}\n" for q in range(30) for d in range(5)))
+    runs = {"one": 1, "two": 3, "three": 7}
+    for run, step in runs.items():
+        lines = (f"q{q} Q0 d{d} 1 {(d * step + q * q) % 5} {run}\n" for q in range(30) for d in range(5))
+        Path(run).write_text("".join(lines))
+    systems = {run: rk.evaluate("qrels", run, measures=["RR", "AP"]) for run in runs}
+    given = ("compare", "qrels", *runs, "-m", "RR", "-m", "AP", "--test", "randomization", "--format", "csv")
+    asked = {
+        "--confidence-level": ("confidence_level", 0.9),
+        "--family": ("family", "measure"),
+        "--resamples": ("n_resamples", 199),
+        "--seed": ("rng", 7),
+    }
+    usual = rankeval(*given)[1]
+    for option, (name, value) in asked.items():
+        code, out, _ = rankeval(*given, option, value)
+        expected = rk.compare(systems, test="randomization", **{name: value}).table
+        found = pd.read_csv(StringIO(out), float_precision="round_trip")
+        assert code == 0
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+        assert out != usual
+    everything = [str(each) for option, (_, value) in asked.items() for each in (option, value)]
+    code, out, _ = rankeval(*given[:-2], *everything)
+    assert "3 comparisons per measure; 90 % intervals" in out
+    assert "199 resamples, seed 7" in out
+
+
+def test_the_options_of_compare_have_the_defaults_of_rk_compare():
+    names = {"n_resamples": "resamples", "rng": "seed", "confidence_level": "confidence_level", "family": "family"}
+    ours, theirs = (inspect.signature(each).parameters for each in (cli.compare, rk.compare))
+    for keyword, option in names.items():
+        assert ours[option].default == theirs[keyword].default
+
+
+@pytest.mark.usefixtures("files")
+def test_hints_of_compare_name_its_options(rankeval):
+    given = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--test", "bootstrap")
+    assert "--resamples is 0; ask for at least 1" in rankeval(*given, "--resamples", "0")[2]
+    assert "--confidence-level" in rankeval(*given, "--confidence-level", "1.5")[2]
+    assert "--seed is -1" in rankeval(*given, "--seed", "-1")[2]
+    assert "unknown family 'each'" in rankeval(*given, "--family", "each")[2]
+    assert "ask for --resamples 1" in rankeval(*given, "--resamples", "9")[1]
+
+
+def test_the_help_of_compare_says_that_its_exit_code_is_no_gate(rankeval):
+    said = " ".join(rankeval("compare", "--help")[1].split())
+    assert "The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test." in said
 
 
 @pytest.mark.usefixtures("without_formula")

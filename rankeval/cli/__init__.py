@@ -18,7 +18,7 @@ from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval.cli.experiment import run
 from rankeval.cli.net import OwnAnswers, caught
-from rankeval.cli.options import FormatsInHelp, sized
+from rankeval.cli.options import FormatsInHelp, as_options, sized
 from rankeval.cli.output import (
     EvaluationFormat,
     Format,
@@ -230,10 +230,21 @@ def compare(
         str, typer.Option(help="What to show, by its name below; better and not_worse need --baseline.")
     ] = "difference",
     margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
+    family: Annotated[
+        str, typer.Option(help="The comparisons to correct for together: all, or those within one measure (measure).")
+    ] = "all",
+    confidence_level: Annotated[float, typer.Option(help="Level of the intervals; alpha is 1 less this.")] = 0.95,
+    resamples: Annotated[
+        int, typer.Option(help="Number of resamples, for tests and corrections that resample.")
+    ] = 9999,
+    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
     limit: LimitOptions = None,
     output: OutputFormat = Format.table,
 ) -> None:
-    """Compare rankings query by query: intervals, p-values, effect sizes."""
+    """Compare rankings query by query: intervals, p-values, effect sizes.
+
+    The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test.
+    """
     from rankeval.collection.convention import get_convention
     from rankeval.comparison import compare as compare_systems
     from rankeval.io.limits import limits_of
@@ -243,9 +254,10 @@ def compare(
     rules = get_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
     evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
     asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
+    asked |= {"family": family, "confidence_level": confidence_level, "n_resamples": resamples, "rng": seed}
     result = compare_systems(evaluations, baseline=baseline, **asked)
     if output is Format.table:
-        tell("\n".join([*result.findings, "", str(result)]))
+        tell(as_options("\n".join([*result.findings, "", str(result)])))
     else:
         print_frame(result.table, output)
 

@@ -11,6 +11,8 @@ from typer.core import TyperCommand, TyperOption
 _RULES = re.compile(r"\b(ties|missing|no_relevant|score_dtype)='([^']+)'")
 _LIMIT = re.compile(r"limits=Limits\((\w+)=\.\.\.\)")
 _COMMANDS = {"evaluate", "compare"}
+_SETTINGS = {"n_resamples": "--resamples", "confidence_level": "--confidence-level", "rng is": "--seed is"}
+_SETTING = re.compile(rf"\b({'|'.join(_SETTINGS)})(=?)")
 
 
 class FormatsInHelp(TyperCommand):
@@ -32,13 +34,14 @@ def as_options(message: str) -> str:
     Parameters
     ----------
     message : str
-        The message of an error.
+        The message of an error, or notes on a result.
     """
     if sys.argv[1:2] == ["run"]:
         return _LIMIT.sub(r"data.limits.\1 in the experiment file", message)
     if not _COMMANDS & set(sys.argv[1:2]):
         return message
     message = _LIMIT.sub(r"--limit \1=...", message)
+    message = _SETTING.sub(lambda found: _SETTINGS[found[1]] + " " * len(found[2]), message)
     message = _RULES.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", message)
     return f"{message}; or give the size by -N" if "needs collection_size" in message else message
 
