@@ -75,7 +75,7 @@ class ComparisonRecord:
         side += f", {claim.caption.format(margin=self.margin)}," if claim.caption else ""
         corrected = f"{self.correction_words} over"
         weighted = f", {WEIGHTED[self.weights]}" if self.weights else ""
-        parts = f"; by {self.grouped}: {own} over {self._parts}; {corrected} {self._family(self.n_parts)}"
+        parts = f"; by {self.grouped}: {own} over {self._parts}; {corrected} {self.family_words(self.n_parts)}"
         tests = (TESTS["randomization"] if self.weights else test, test, correction)
         random = any(declared.is_random(n) for declared in tests if declared)
         resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
@@ -83,7 +83,7 @@ class ComparisonRecord:
         adjusted = f", {100 * self.shown_level:g} % adjusted ones" if other else ""
         return (
             f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}{weighted}; "
-            f"{corrected} {self._family(1)}{parts if self.n_parts else ''}; "
+            f"{corrected} {self.family_words(1)}{parts if self.n_parts else ''}; "
             f"{100 * self.interval_level:g} % intervals{adjusted}{resampled}"
         )
 
@@ -127,7 +127,8 @@ class ComparisonRecord:
             return f"{sizes.min():,} to {sizes.max():,} queries in each of {len(sizes)}"
         return ", ".join(f"{count(size, 'query')} ({part})" for part, size in sizes.items())
 
-    def _family(self, n_parts: int) -> str:
+    def family_words(self, n_parts: int) -> str:
+        """Return the size of a family in words: that of the rows over all, or of those of so many parts."""
         family = count(self.n_comparisons * n_parts, "comparison")
         return f"{family} per measure" if self.family == "measure" else family
 

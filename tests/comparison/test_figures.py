@@ -112,7 +112,7 @@ def test_several_collections_are_drawn_as_a_forest():
     assert names[:5] == ["rm3", "cranfield  n = 60", "cisi  n = 40", "all  n = 100", "ltr"]
     assert len(axes.patches) == 3
     assert found.plot("intervals", system="ltr").axes[0].get_yticklabels()[0].get_text() == "ltr, all"
-    assert found.plot("intervals", system="ltr").axes[-1].get_xlabel().splitlines()[1].endswith("thin: adjusted")
+    assert found.plot("intervals", system="ltr").axes[-1].get_xlabel().splitlines()[2].startswith("thin: adjusted")
 
 
 def test_the_matrix_of_several_collections_is_that_of_all_of_them():
@@ -165,3 +165,29 @@ def test_matrix_ranks_and_intervals_of_many_systems(n):
     found = rk.compare(systems, correction="max_t", n_resamples=199)
     for kind in ("matrix", "ranks", "intervals"):
         assert found.plot(kind)._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("family", ["all", "measure"])
+def test_the_size_of_each_family_is_said(family):
+    """Rows over all are one family, and those of the two collections another one, twice as large."""
+    each = {name: {"x": part, "y": part + 0.01} for name, part in frames().items()}
+    found = rk.compare(each, baseline="bm25", family=family, correction="bonferroni", n_resamples=999)
+    words = "thin: adjusted for 3 comparisons per measure (all), 6 comparisons per measure (by collection)"
+    label = " ".join(found.plot("intervals").axes[-1].get_xlabel().split())
+    assert (words if family == "measure" else "for 6 comparisons (all), 12 comparisons (by collection)") in label
+    per_row = (found.table["p_adjusted"] / found.table["p_value"])[found.table["p_adjusted"] < 1].round(9)
+    assert set(per_row) <= ({3, 6} if family == "measure" else {6, 12})
+
+
+@pytest.mark.parametrize("kind", ["matrix", "ranks"])
+def test_figures_of_the_rows_over_all_say_so(kind):
+    each = {name: {"x": part, "y": part + 0.01} for name, part in frames().items()}
+    slices = pd.Series(np.repeat(["short", "long"], 30), index=frames()["bm25"].index, name="length")
+    for found, title in (
+        (rk.compare(each), "AP, all collections"),
+        (rk.compare(frames(), by=slices), "AP, all queries"),
+        (rk.compare(frames()), "AP"),
+    ):
+        figure = found.plot(kind)
+        texts = [axes.get_title(loc="left") for axes in figure.axes] + [text.get_text() for text in figure.texts]
+        assert title in texts

@@ -10,7 +10,7 @@ from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.comparison.derived.query_scores import held_scores, refuse_several_collections
 from rankeval.comparison.derived.ranks import rank_table
-from rankeval.comparison.design import TOGETHER
+from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.views import reading
 from rankeval.errors import InvalidInput
@@ -81,9 +81,11 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     level = f"{100 * record.interval_level:g} % interval"
     adjusted = shown_interval(record.table)[2] == " (adjusted)"
     if adjusted:
-        family = "" if group else f" for {count(record.n_comparisons, 'comparison')}"
+        by_part = f" (all), {record.family_words(record.n_parts)} (by {group})" if record.n_parts else ""
+        gap = "\n" if by_part else " "  # one line would be wider than the figure
+        family = f" for {record.family_words(1)}{by_part}"
         wide = "" if record.shown_level == record.interval_level else f", {100 * record.shown_level:g} %"
-        lines = f"thick: {level} of each pair alone; thin: adjusted{family}{wide}"
+        lines = f"thick: {level} of each pair alone;{gap}thin: adjusted{family}{wide}"
     else:
         rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
@@ -124,16 +126,17 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 
 
-def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str]:
-    """Return the rows over all collections, and the measure to draw."""
-    whole = record.overall
-    return whole, measure or record.main_measure
+def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, str]:
+    """Return the rows over all queries, the measure to draw, and the title, which says both."""
+    chosen_one = measure or record.main_measure
+    over = {"": "", COLLECTION: ", all collections"}.get(record.grouped, ", all queries")
+    return record.overall, chosen_one, chosen_one + over
 
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     if record.baseline is not None:
         raise InvalidInput('kind="matrix" needs all pairs of systems; compare without baseline=')
-    whole, measure = _one_measure(record, measure)
+    whole, measure, title = _one_measure(record, measure)
     means = reading.means(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
     claims, claim = reading.ordered_claims(whole), CLAIMS[record.claim]
     errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
@@ -143,19 +146,19 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
         levels=levels_within(record.alpha),
         words=[claim.adjective] if claim.hypotheses else [claim.adjective, "worse"],
         digits=digits_for(errors),
-        title=measure,
+        title=title,
         caption=record.caption,
     )
 
 
 def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
-    whole, measure = _one_measure(record, measure)
+    whole, measure, title = _one_measure(record, measure)
     ranks = rank_table(whole)
     errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
     return rankings.rank_intervals(
         ranks[ranks["measure"] == measure],
         xlabel="rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse",
-        title=measure,
+        title=title,
         caption=record.caption,
         digits=digits_for(errors),
     )
