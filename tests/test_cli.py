@@ -102,7 +102,7 @@ def test_compare_holds_runs_against_a_baseline(rankeval):
     Path("third.run").write_text(BAD)
     code, out, _ = rankeval(*arguments, "third.run")
     assert code == 0
-    assert "chosen as the best of 2: about" in out.splitlines()[1]
+    assert "Choosing the largest mean of 2 candidates, here good.run, gains about" in out.splitlines()[1]
 
 
 @pytest.mark.usefixtures("files")

@@ -106,16 +106,19 @@ class Comparison(ComparisonViews):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The headline, and the value of the `best` beside it if it is one of several and known."""
+        """The headline, and beside it the value of choosing the `best`, if it is one of several and known."""
         known = has_scores(self) or self.choice is not None
         return (self.headline, str(self.best)) if known and self.best.n_candidates > 1 else (self.headline,)
 
     @cached_property
     def best(self) -> Choice:
-        """The system with the best mean by the primary or first measure, and its value corrected for the choosing.
+        """The system with the best mean by the primary or first measure, and the value of choosing by the best mean.
 
         The largest of several means is too large, because luck helped to choose it. The estimate credits each system
-        only with queries that did not choose it, and the interval holds for the system chosen; see
+        only with queries that did not choose it, so it is the value of the procedure, which chooses other systems on
+        other queries. With systems of very unlike variance it differs from the named system's own gain: it is lower if
+        noisy systems are worse in truth, since they would often be chosen. The interval holds for the system chosen;
+        its end on the worse side is stretched where necessary to hold the estimate. See
         ``rankeval.significance.selection``. With one candidate it is the plain difference with Student's interval.
 
         Computed when it is first asked for, from the scores of every query; `to_json` keeps it.

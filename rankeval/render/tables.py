@@ -45,6 +45,19 @@ def signed(value: float) -> str:
     return number(value, sign=True)
 
 
+def telling(value: float, *, sign: bool = False, least: float = 0.0) -> str:
+    """Write a number with four decimals, or with two significant digits if it would seem to be 0; below least it is 0.
+
+    Examples
+    --------
+    >>> telling(0.0312), telling(-3e-7, sign=True), telling(3e-17, least=1e-12)
+    ('0.0312', '-3e-07', '0.0000')
+    """
+    text = number(value, sign=sign)
+    seems_zero = math.isfinite(value) and text.strip("0.") == ""
+    return f"{value:{'+' if sign else ''}.2g}" if seems_zero and abs(value) > least else text
+
+
 def p_value(value: float) -> str:
     """Write a p-value with four digits, never as 0; nan (no p-value is given) as a dash."""
     return "< 0.0001" if value < 0.0001 else number(value)

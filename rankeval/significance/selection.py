@@ -67,7 +67,9 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     Notes
     -----
     Estimate: 50 times the queries are split into 5 folds; each fold gives the mean gain of the column that leads on
-    the other folds, and of several that lead together their average. It never exceeds the largest mean.
+    the other folds, and of several that lead together their average. It never exceeds the largest mean. It is the value
+    of the procedure: where columns vary very unlike each other, it is below the leader's own mean if noisy columns with
+    lower means would often lead. The lower end of the interval is stretched, if necessary, to hold the estimate.
 
     Interval: from ``mean - q * se`` to Student's upper end. ``q`` is the .975 quantile (at 95 %) of the largest
     studentised mean over all columns when signs of their centred values are flipped by query, and at least Student's.

@@ -61,6 +61,7 @@ def test_where_less_is_better_the_lowest_mean_is_chosen():
     more, less = compared.best, compared.best_by("ARP")
     assert less.system == more.system
     assert parts(less) == pytest.approx((-more.estimate, -more.ci_high, -more.ci_low), rel=1e-9)
+    assert f"smallest mean of 5 candidates, here {less.system}, changes ARP (less is better) by about " in str(less)
 
 
 def test_without_a_baseline_the_value_is_the_mean():
@@ -71,7 +72,7 @@ def test_without_a_baseline_the_value_is_the_mean():
     assert best.system == max(means, key=means.get)
     assert (best.baseline, best.n_candidates) == (None, 6)
     assert best.ci_low < best.estimate <= means[best.system] < best.ci_high
-    assert str(best).startswith(f"{best.system}, chosen as the best of 6: about 0.3")
+    assert str(best).startswith(f"Choosing the largest mean of 6 candidates, here {best.system}, leads to ")
 
 
 def test_one_candidate_has_its_difference_and_students_interval():
@@ -155,4 +156,6 @@ def test_names_are_escaped_in_a_notebook():
     systems = frames()
     compared = compare({**systems, "<b>": systems["s1"] + 1}, baseline="base", measures=["AP"])
     assert compared.best.system == "<b>"
-    assert compared.best._repr_html_().startswith("<p>&lt;b&gt; against base, chosen as the best of 6: about +0.9")
+    assert compared.best._repr_html_().startswith(
+        "<p>Choosing the largest mean of 6 candidates, here &lt;b&gt;, gains about"
+    )

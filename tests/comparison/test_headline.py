@@ -388,7 +388,7 @@ def test_a_difference_without_variance_has_no_detectable_difference():
 def test_a_single_candidate_has_no_counts_and_several_have_the_value_of_the_choice():
     systems = noisy_and_steady(0)
     several = compare(systems, baseline="base").findings
-    assert several[1].startswith("noisy against base, chosen as the best of 2: about +0.0")
+    assert several[1].startswith("Choosing the largest mean of 2 candidates, here noisy, gains about +0.0")
     del systems["noisy"]
     assert len(compare(systems, baseline="base").findings) == 1
 
@@ -410,6 +410,20 @@ def test_collections_and_slices_are_spoken_of_together():
         assert Comparison.from_json(compared.to_json()).findings == compared.findings
 
 
+def test_the_choice_and_not_the_named_system_is_the_subject_of_its_value():
+    """Noisy and worse systems would often be chosen: the choice loses although the system chosen is shown better."""
+    generator = np.random.default_rng(9)
+    base = generator.normal(0.5, 0.1, 50)
+    scores = {"base": base, "rule": base + 0.01 + generator.normal(0, 0.005, 50)}
+    scores |= {f"n{i}": base - 0.02 + generator.normal(0, 0.2, 50) for i in range(4)}
+    compared = compare({name: pd.DataFrame({"AP": one}) for name, one in scores.items()}, baseline="base")
+    assert compared.best.system == "rule"
+    assert compared.best.estimate < 0
+    lead, choice = compared.findings
+    assert lead.startswith("rule beats base by +0.01")
+    assert choice.startswith("Choosing the largest mean of 5 candidates, here rule, gains about -0.0")
+
+
 def test_a_saved_comparison_says_the_same():
     compared = compare(noisy_and_steady(0), baseline="base")
     assert Comparison.from_json(compared.to_json()).findings == compared.findings
@@ -422,5 +436,5 @@ def test_a_notebook_shows_the_findings_escaped():
     systems["<i>"] = systems.pop("steady")
     html = compare(systems, baseline="base")._repr_html_()
     assert html.startswith("<p>&lt;i&gt; beats base by +0.0310 AP")
-    assert "<p>noisy against base, chosen as the best of 2: about" in html
+    assert "<p>Choosing the largest mean of 2 candidates, here noisy, gains about" in html
     assert "<i>" not in html

@@ -155,7 +155,7 @@ def test_page_and_terminal_say_the_headline_and_the_value_of_the_choice():
     page, text = report_for_experiment(said), experiment_text(said)
     headline, choice = several.findings
     assert headline.startswith("strong beats weak by +")
-    assert "chosen as the best of 2: about +" in choice
+    assert "Choosing the largest mean of 2 candidates, here " in choice
     for finding in several.findings:
         assert escape(finding) in page
         assert finding in text
