@@ -40,6 +40,12 @@ MOST_ROWS = 60
 MOST_PAIRS = 20
 """Pairs of systems in one panel of a forest; if there are more, those with the largest differences are drawn."""
 
+FLAT = 1e-9
+"""If no number is further from zero, all are taken as zero."""
+
+NARROWEST = 0.1
+"""How far the axis then reaches to either side."""
+
 ROW = 0.27
 """Height of a row of a forest in inches."""
 
@@ -203,7 +209,8 @@ def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
     shades = numbers[1:2]
     every = np.concatenate([each.ravel() for each in (*numbers, *(-shade for shade in shades), np.zeros(1))])
     finite = every[np.isfinite(every)]
-    room = 0.06 * max(float(np.ptp(finite)), 1e-9)
+    span = float(np.ptp(finite))
+    room = 0.06 * span if span > FLAT else NARROWEST  # an axis of rounding errors would show differences where none are
     left, right = float(finite.min()) - room, float(finite.max()) + room
     axes.set_xlim(left, right)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=1)

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankeval.render.marks import best_and_second
+from rankeval.render.marks import PARTED, best_and_second
 from rankeval.render.tables import Table, number, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PARTED = "†"
-"""Behind an adjusted p that parts from the adjusted interval; a note of the comparison explains it."""
 
 
 def by_comparison(

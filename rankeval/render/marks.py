@@ -8,8 +8,8 @@ is worse. If all pairs were compared, each system has a letter, and a mean carri
     tf   c   .398          tf     .398 ↓**
 
 Both take claims: a frame with a row per system and the one that it is measured against, with the columns "system",
-"other", "column" (of the table), "p" (adjusted), "sign" (1 if better, -1 if worse) and "shown". If all pairs were
-compared, both directions of a pair have a row.
+"other", "column" (of the table), "p" (adjusted), "sign" (1 if better, -1 if worse), "shown" and "parted" (p and
+interval disagree). If all pairs were compared, both directions of a pair have a row.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PARTED = "†"
+"""At a claim whose adjusted p parts from the adjusted interval; a note of the comparison explains it."""
 
 LEVELS = (0.05, 0.01, 0.001)
 WORSE = "↓"
@@ -91,7 +94,7 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float],
 
 
 def letters(claims: pd.DataFrame, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the letters of the systems against which a claim is shown.
+    """Return the letters of the systems against which a claim is shown, with a dagger where p and interval disagree.
 
     Parameters
     ----------
@@ -106,8 +109,11 @@ def letters(claims: pd.DataFrame, frame: pd.DataFrame, names: Mapping[str, str])
     between = "," if any(len(letter) > 1 for letter in names.values()) else ""
     counted = claims[claims["shown"] & (claims["sign"] > 0) & claims["other"].isin(list(names))]
     for (system, column), part in counted.groupby(["system", "column"]):
-        beaten = set(part["other"])
-        marks.loc[system, column] = between.join(letter for name, letter in names.items() if name in beaten)
+        daggers = {
+            other: PARTED * bool(is_parted) for other, is_parted in zip(part["other"], part["parted"], strict=True)
+        }
+        found = [letter + daggers[name] for name, letter in names.items() if name in daggers]
+        marks.loc[system, column] = between.join(found)
     return marks
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -191,3 +192,35 @@ def test_figures_of_the_rows_over_all_say_so(kind):
         figure = found.plot(kind)
         texts = [axes.get_title(loc="left") for axes in figure.axes] + [text.get_text() for text in figure.texts]
         assert title in texts
+
+
+def parting(compared, system, p):
+    """Return a comparison whose rows of a system have this adjusted p, which its intervals do not follow."""
+    own = compared.table["system"] == system
+    return replace(compared, table=compared.table.assign(p_adjusted=compared.table["p_adjusted"].where(~own, p)))
+
+
+def test_rows_whose_p_and_interval_disagree_have_a_dagger_that_is_explained(against_bm25):
+    found = parting(against_bm25, "ltr", 0.06)
+    axes = found.plot().axes
+    assert [text.get_text() for text in axes[0].get_yticklabels()] == ["rm3", "ltr\u2020", "broken"]
+    said = "\u2020: adjusted p and interval disagree; the colour goes by p"
+    assert axes[-1].get_xlabel().endswith(said)
+    assert "\u2020" not in found.plot("intervals", system="rm3").axes[-1].get_xlabel()
+    assert "\u2020" not in against_bm25.plot().axes[-1].get_xlabel()
+    forest = parting(on_two_collections(), "ltr", 0.06)
+    drawn = forest.plot(measure="AP").axes[0]
+    names = [text.get_text() for text in drawn.get_yticklabels()]
+    marked = forest.table[forest.parted & (forest.table["measure"] == "AP")]["collection"]
+    assert len(marked) > 0
+    daggered = [name.partition("\u2020")[0] for name in names if "\u2020" in name]
+    assert sorted(daggered) == sorted(marked)
+    assert drawn.get_xlabel().endswith(said)
+
+
+def test_equal_systems_are_drawn_on_an_axis_that_shows_no_difference():
+    """Nothing is shaded, so no shading is spoken of."""
+    same = frames()["bm25"][["AP"]]
+    axes = rk.compare({"a": same, "b": same.copy(), "c": same.copy()}, baseline="a").plot().axes[0]
+    assert axes.get_xlim() == (-0.1, 0.1)
+    assert "shaded" not in axes.get_xlabel()

@@ -203,6 +203,21 @@ def test_a_table_without_a_dagger_has_no_note_on_daggers():
         assert ("\u2020" in text, "dagger" in text) == (has_dagger, has_dagger)
 
 
+def test_a_letter_has_a_dagger_where_p_and_interval_disagree():
+    """The claim is shown by p, and the interval holds 0."""
+    pairs = rk.compare(frames(), measures="AP")
+    one = pairs.table[["baseline", "system"]].isin({"bm25", "rm3"}).all(axis=1)
+    assert not pairs.shown[one].any()
+    parted = replace(pairs, table=pairs.table.assign(p_adjusted=pairs.table["p_adjusted"].where(~one, 0.04)))
+    assert parted.parted.tolist() == one.tolist()
+    parted = parted.with_notes(PARTED)
+    text, names = parted.to_markdown(layout="systems"), {name: k for k, name in enumerate(frames())}
+    assert text.count("\u2020") == 1
+    assert f"<sup>{'abcd'[names['bm25']]}\u2020" in text
+    assert "dagger" in text
+    assert "$\\dagger$" in parted.to_latex(layout="systems")
+
+
 def test_a_comparison_read_from_json_prints_but_has_no_spread(against_bm25):
     """It has no scores by query; decimals and marks follow from the table."""
     read = rk.Comparison.from_json(against_bm25.to_json())

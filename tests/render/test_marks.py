@@ -13,7 +13,7 @@ MEANS = pd.DataFrame({"AP": [0.3, 0.4, 0.5]}, index=["a", "b", "c"])
 
 
 def claims(*rows):
-    return pd.DataFrame(rows, columns=["system", "other", "column", "p", "sign", "shown"])
+    return pd.DataFrame(rows, columns=["system", "other", "column", "p", "sign", "shown"]).assign(parted=False)
 
 
 def test_of_some_measures_less_is_better():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
@@ -17,7 +18,7 @@ from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greater_is_better
 from rankeval.render import intervals, matrix, plots, rankings
 from rankeval.render.layouts import shown_interval
-from rankeval.render.marks import levels_within
+from rankeval.render.marks import PARTED, levels_within
 from rankeval.render.tables import digits_for
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import differences
@@ -61,7 +62,8 @@ def _chosen_rows(
     table = record.table
     low, high, _ = shown_interval(table)
     ends = {"outer_low": table[low], "outer_high": table[high]}
-    rows = table.assign(pair=_pair_names(record), clear=record.shown, better=record.gains >= 0, **ends)
+    dagger = np.where(record.parted, PARTED, "")
+    rows = table.assign(pair=_pair_names(record), clear=record.shown, better=record.gains >= 0, dagger=dagger, **ends)
     for column, value in (("system", system), ("baseline", baseline), ("measure", measure)):
         if value is not None:
             chosen(f"{column} of the comparison", value, list(rows[column].unique()))
@@ -77,7 +79,7 @@ def _pair_names(record: ComparisonRecord) -> pd.Series[str]:
 def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     group = record.grouped
     label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
-    rows = rows.assign(label=label, group=rows["measure"], band=rows["detectable_difference"])
+    rows = rows.assign(label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"])
     level = f"{100 * record.interval_level:g} % interval"
     adjusted = shown_interval(record.table)[2] == " (adjusted)"
     if adjusted:
@@ -91,14 +93,23 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
     sizes = rows["n_queries"].unique()
     queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
-    shaded = f"shaded: too small for {queries} to detect reliably"
+    has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
+    shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     return intervals.intervals(
-        rows, xlabel="\n".join([_against(record), lines, shaded]), caption=record.caption, edges=_edges(record)
+        rows,
+        xlabel="\n".join([_against(record), lines, *shaded, *_on_daggers(rows)]),
+        caption=record.caption,
+        edges=_edges(record),
     )
 
 
 def _against(record: ComparisonRecord) -> str:
     return "difference of means" if record.baseline is None else f"difference from {record.baseline}"
+
+
+def _on_daggers(rows: pd.DataFrame) -> list[str]:
+    """Explain the daggers, if rows have any."""
+    return [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"] if rows["dagger"].any() else []
 
 
 def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
@@ -116,12 +127,13 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
         raise InvalidInput('kind="forest" needs several collections or slices; give compare() collections or by=')
     _, _, kind = shown_interval(record.table)
     ordered = rows.assign(
-        group=rows["measure"], label=rows[group].astype(str), n=rows["n_queries"], together=rows[group] == TOGETHER,
-        ci_low=rows["outer_low"], ci_high=rows["outer_high"],
+        group=rows["measure"], label=rows[group].astype(str) + rows["dagger"], n=rows["n_queries"],
+        together=rows[group] == TOGETHER, ci_low=rows["outer_low"], ci_high=rows["outer_high"],
     )  # fmt: skip
     place = {pair: k for k, pair in enumerate(rows["pair"].unique())}
     ordered = ordered.assign(place=ordered["pair"].map(place)).sort_values(["place", "together"], kind="stable")
-    xlabel = f"{_against(record)}, {100 * record.shown_level:g} % intervals{kind}"
+    intervals_shown = f"{_against(record)}, {100 * record.shown_level:g} % intervals{kind}"
+    xlabel = "\n".join([intervals_shown, *_on_daggers(rows)])
     errors = reading.difference_errors(record.table)
     return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 

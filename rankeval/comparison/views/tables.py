@@ -95,7 +95,7 @@ def _systems(
     notes = [_legend(record, others, set_marks, letters), *_spread_notes(record, spread)]
     notes += [GAIN_NOTE] if gain else []
     # A dagger may be at a pair that this table leaves out: then the note on daggers is left out too.
-    has_dagger = letters is None and bool(claims.loc[claims["other"] == others[0], "parted"].any())
+    has_dagger = set_marks.apply(lambda column: column.str.contains(marks.PARTED)).to_numpy().any()
     notes += [note for note in record.notes if note != PARTED or has_dagger]
     return replace(shown, caption=record.caption, notes=tuple(notes))
 
@@ -121,7 +121,7 @@ def _stars(record: ComparisonRecord, claims: pd.DataFrame, means: pd.DataFrame) 
     """Return stars by level, and daggers where p and interval disagree."""
     stars = marks.stars(claims, means, levels=marks.levels_within(record.alpha))
     for row in claims[claims["parted"]].to_dict("records"):
-        stars.loc[row["system"], row["column"]] += layouts.PARTED
+        stars.loc[row["system"], row["column"]] += marks.PARTED
     return stars
 
 
