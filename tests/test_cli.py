@@ -92,7 +92,7 @@ def test_runs_of_one_name_in_two_folders_are_told_apart(rankeval):
 def test_compare_holds_runs_against_a_baseline(rankeval):
     arguments = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--baseline", "bad.run")
     code, out, _ = rankeval(*arguments, "--format", "json")
-    (row,) = json.loads(out)
+    row = rk.Comparison.from_json(out).table.iloc[0]
     assert code == 0
     assert (row["baseline"], row["system"], row["difference"], row["wins"]) == ("bad.run", "good.run", 0.25, 1)
     code, out, _ = rankeval(*arguments)
@@ -109,9 +109,10 @@ def test_compare_holds_runs_against_a_baseline(rankeval):
 def test_compare_takes_a_claim_with_its_margin(rankeval):
     arguments = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--baseline", "bad.run")
     code, out, _ = rankeval(*arguments, "--claim", "not_worse", "--margin", "0.05", "--format", "json")
-    (row,) = json.loads(out)
+    found = rk.Comparison.from_json(out)
     assert code == 0
-    assert row["p_value"] < 0.25
+    assert (found.claim, found.margin) == ("not_worse", 0.05)
+    assert found.table["p_value"].iloc[0] < 0.25
     code, out, _ = rankeval(*arguments, "--claim", "not_worse", "--margin", "0.05")
     assert "to show that no loss reaches 0.05" in out
     code, _, err = rankeval(*arguments, "--claim", "not_worse")
@@ -147,6 +148,37 @@ def test_compare_takes_the_settings_of_rk_compare(rankeval):
     code, out, _ = rankeval(*given[:-2], *everything)
     assert "3 comparisons per measure; 90 % intervals" in out
     assert "199 resamples, seed 7" in out
+
+
+@pytest.mark.usefixtures("files")
+def test_compare_prints_json_that_reads_back_whole(rankeval):
+    """With what a table says beside its numbers; one-sided ends are infinite, and not unknown."""
+    systems = {run: rk.evaluate("qrels", run, measures=["RR"]) for run in ("bad.run", "good.run")}
+    asked = {"baseline": "bad.run", "claim": "better", "test": "randomization"}
+    expected = rk.compare(systems, **asked)
+    options = [text for name, value in asked.items() for text in (f"--{name}", value)]
+    code, out, err = rankeval("compare", "qrels", *systems, "-m", "RR", *options, "--format", "json")
+    found = rk.Comparison.from_json(out)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["headline"] == expected.headline == found.headline
+    assert (found.notes, str(found), found.findings) == (expected.notes, str(expected), expected.findings)
+    assert found.notes
+    pd.testing.assert_frame_equal(found.table, expected.table, check_exact=True)
+    assert found.table["ci_high"].tolist() == [float("inf")]
+
+
+@pytest.mark.usefixtures("files")
+def test_compare_prints_csv_with_infinite_ends_and_says_the_rest_on_stderr(rankeval):
+    given = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--baseline", "bad.run", "--claim", "better")
+    code, out, err = rankeval(*given, "--format", "csv")
+    systems = {run: rk.evaluate("qrels", run, measures=["RR"]) for run in ("good.run", "bad.run")}
+    expected = rk.compare(systems, baseline="bad.run", claim="better")
+    header, row = (line.split(",") for line in out.splitlines())
+    assert (code, header) == (0, list(expected.table))
+    assert dict(zip(header, row, strict=True))["ci_high"] == "inf"
+    assert err.splitlines() == [f"note: {each}" for each in (*expected.findings, expected.caption, *expected.notes)]
+    unadjusted = rankeval(*given, "--correction", "bh", "--format", "csv")[1].splitlines()[1].split(",")
+    assert dict(zip(header, unadjusted, strict=True))["ci_high_adjusted"] == ""
 
 
 def test_the_options_of_compare_have_the_defaults_of_rk_compare():

@@ -18,11 +18,12 @@ from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval.cli.experiment import run
 from rankeval.cli.net import OwnAnswers, caught
-from rankeval.cli.options import FormatsInHelp, as_options, sized
+from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
     EvaluationFormat,
     Format,
     ListFormat,
+    print_comparison,
     print_frame,
     print_scores,
     print_trec,
@@ -243,7 +244,8 @@ def compare(
 ) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
-    The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test.
+    The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test. --format json prints all
+    that rk.Comparison.from_json reads, and the headline; csv prints the table, with headline and notes on stderr.
     """
     from rankeval.collection.convention import get_convention
     from rankeval.comparison import compare as compare_systems
@@ -256,10 +258,7 @@ def compare(
     asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
     asked |= {"family": family, "confidence_level": confidence_level, "n_resamples": resamples, "rng": seed}
     result = compare_systems(evaluations, baseline=baseline, **asked)
-    if output is Format.table:
-        tell(as_options("\n".join([*result.findings, "", str(result)])))
-    else:
-        print_frame(result.table, output)
+    print_comparison(result, output)
 
 
 @app.command("measures")

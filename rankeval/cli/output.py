@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from rankeval.cli.options import as_options
 from rankeval.cli.terminal import tell, visible
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rankeval.collection.convention import Convention
     from rankeval.collection.qrels import Qrels
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
     from rankeval.experiment import ExperimentResult
     from rankeval.io.limits import Limits
@@ -149,19 +151,35 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     return notes + [f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes]
 
 
+def print_comparison(compared: Comparison, output: Format) -> None:
+    """Print the table for readers, all that `Comparison.from_json` reads, or the numbers of the table as csv."""
+    if output is Format.table:
+        tell(as_options("\n".join([*compared.findings, "", str(compared)])))
+    elif output is Format.json:
+        typer.echo(compared.to_json())
+    else:
+        print_frame(compared.table, output)
+        for sentence in (*compared.findings, compared.caption, *compared.notes):
+            say(as_options(f"note: {sentence}"))
+
+
 def print_frame(frame: pd.DataFrame, output: Format) -> None:
     """Print a frame by `print_rows`."""
     print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
-    """Print a table: json and csv with every digit, the table rounded for readers."""
+    """Print a table: json and csv with every digit, the table rounded for readers.
+
+    Nan is null in json and empty in csv; infinity is null in json and a word, inf or -inf, in csv.
+    """
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
         tell(rows_to_text([visible(name) for name in header], [[_shown(value) for value in row] for row in rows]))
         return
-    plain = [[_plain(value) for value in row] for row in rows]
+    unknown = math.isnan if output is Format.csv else _is_not_finite
+    plain = [[_plain(value, unknown) for value in row] for row in rows]
     if output is Format.json:
         import json
 
@@ -177,10 +195,14 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) else value
 
 
-def _plain(value: Any) -> Any:
-    """Return a value for JSON, which has no nan: null instead."""
+def _is_not_finite(value: float) -> bool:
+    return not math.isfinite(value)
+
+
+def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:
+    """Return a value as plain Python, None for floats that are unknown in the form printed."""
     value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float) and unknown(value):
         return None
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 

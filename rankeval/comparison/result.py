@@ -304,16 +304,17 @@ class Comparison(ComparisonViews):
         return rank_table(self)
 
     def to_json(self) -> str:
-        """Return table, settings and `best` as JSON, from which `from_json` reads every number to the last bit.
+        """Return headline, table, settings and `best` as JSON, from which `from_json` reads numbers to the last bit.
 
         Returns
         -------
         str
-            Without the evaluations.
+            Without the evaluations. `rankeval compare --format json` prints it. The columns of the table are lists;
+            numbers that are not finite are the words "nan", "inf" and "-inf".
         """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evaluations"}
         fields["choice"] = self.best if has_scores(self) else self.choice
-        return saving.to_json(fields)
+        return saving.to_json({"headline": self.headline, **fields})
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
@@ -322,7 +323,7 @@ class Comparison(ComparisonViews):
         Parameters
         ----------
         text : str
-            The output of `to_json`.
+            The output of `to_json`. Its headline is not read, since it follows from the numbers.
 
         Raises
         ------

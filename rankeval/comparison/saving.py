@@ -30,7 +30,8 @@ def to_json(fields: Mapping[str, Any]) -> str:
     Parameters
     ----------
     fields : mapping of str to value
-        All but the evaluations. Frames have the columns of `COLUMNS`, after that of ``grouped``, and of `CROSSED`.
+        All but the evaluations, and the headline for other readers. Frames have the columns of `COLUMNS`, after that of
+        ``grouped``, and of `CROSSED`.
     """
     fields = {"format": JSON_FORMAT, **fields}
     return json.dumps(fields, indent=1, allow_nan=False, default=_fields_of)
@@ -58,6 +59,8 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
     found = fields.pop("format", None) if isinstance(fields, dict) else None
     if found != JSON_FORMAT:
         raise InvalidInput(f"this is no comparison of this version: {_other_format(found)}")
+    # The headline follows from the numbers.
+    fields.pop("headline", None)
     try:
         grouped = [fields["grouped"]] if fields["grouped"] else []
         table = _frame(fields["table"], [*grouped, *COLUMNS], grouped)

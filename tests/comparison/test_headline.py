@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -427,6 +428,11 @@ def test_the_choice_and_not_the_named_system_is_the_subject_of_its_value():
 def test_a_saved_comparison_says_the_same():
     compared = compare(noisy_and_steady(0), baseline="base")
     assert Comparison.from_json(compared.to_json()).findings == compared.findings
+    written = json.loads(compared.to_json())
+    assert written.pop("headline") == compared.headline
+    # It follows from the numbers: it is not read, so that an edited one cannot speak for them.
+    for other in (written, {**written, "headline": "base beats all"}):
+        assert Comparison.from_json(json.dumps(other)).headline == compared.headline
     stripped = replace(compared, evaluations={})
     assert stripped.findings == (compared.headline,)
 
