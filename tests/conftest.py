@@ -108,7 +108,9 @@ def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder for the path that offers our pytest plugin, as an installation of this checkout does."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "rankeval_plugin-0.dist-info").mkdir()
-    (folder / "rankeval_plugin-0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: rankeval-plugin\n")
+    (folder / "rankeval_plugin-0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: rankeval-plugin\nVersion: 0\n"
+    )
     declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"][
         "pytest11"
     ]

@@ -84,9 +84,10 @@ def topics_needed(
     distance = _distance(difference, claim, margin)
     effect = distance / sd if sd else math.inf
     if effect < _LEAST_EFFECT:
+        place = " from the margin" if margin else ""
         raise InvalidInput(
-            f"difference is {difference}, {effect:.3g} of the standard deviation {sd} from the margin: hundreds of "
-            "millions of queries would be needed to show it"
+            f"difference is {difference}, {effect:.3g} of the standard deviation {sd}{place}: hundreds of millions of "
+            "queries would be needed to show it"
         )
     if effect > _GREATEST_EFFECT:
         return 2

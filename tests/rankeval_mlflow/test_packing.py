@@ -111,9 +111,12 @@ def test_a_comparison_is_one_node(systems):
         "n_resamples": comparison.n_resamples,
         "rng": comparison.rng,
         "primary": None,
+        "grouped": "",
+        "weights": "",
         "notes": list(comparison.notes),
     }
-    assert set(node.tags) == {"rankeval.final.settings", "rankeval.version"}
+    assert set(node.tags) == {"rankeval.final.headline", "rankeval.final.settings", "rankeval.version"}
+    assert node.tags["rankeval.final.headline"] == comparison.headline
 
 
 @pytest.mark.parametrize(("n_systems", "logged"), [(10, 45 * 2), (11, 0)])
