@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import few
-from rankeval.comparison.design import COLUMNS, TOGETHER
+from rankeval._checks import count, few
+from rankeval.comparison.design import COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.comparison.scores import Scores
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
@@ -39,7 +39,8 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     Raises
     ------
     InvalidInput
-        If the attribute does not fit, or its name or a value is taken by a column or row of the table.
+        If the attribute does not fit, no slice has enough queries to be tested, or its name or a value is taken by a
+        column or row of the table.
     """
     evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
     ids = np.empty(len(queries), dtype=object)
@@ -49,6 +50,12 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     else:
         _refuse_position(by, evaluations, queries)
         values, places = slices_of(by, ids, {})
+    if max(map(len, places)) < LEAST_QUERIES:
+        raise InvalidInput(
+            f"by: no slice has {LEAST_QUERIES} queries or more, so none could be tested: found {len(places)} slices of "
+            f"{count(len(queries), 'query')}; give an attribute with fewer values, such as ranges of a number "
+            "(pandas.qcut)"
+        )
     name = " x ".join(map(str, values.names))
     if name in COLUMNS:
         raise InvalidInput(f"by: the attribute is named {name!r}, as a column of the table is; give it another name")
@@ -75,13 +82,13 @@ def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.I
     counts: dict[str, Ints] = {}
     for name, each in evaluations.items():
         rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
-        for count, numbers in each.query_counts.items():
-            if count == by and not np.array_equal(counts.get(count, numbers[rows]), numbers[rows]):
+        for key, numbers in each.query_counts.items():
+            if key == by and not np.array_equal(counts.get(key, numbers[rows]), numbers[rows]):
                 raise InvalidInput(
                     f"by={by!r} differs between {next(iter(evaluations))!r} and {name!r}; a slice is an attribute of "
                     "the queries, the same for all systems"
                 )
-            counts.setdefault(count, numbers[rows])
+            counts.setdefault(key, numbers[rows])
     return counts
 
 

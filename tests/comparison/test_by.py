@@ -209,3 +209,11 @@ def test_a_slice_of_the_least_size_is_tested_and_its_limits_are_said():
     assert "more queries are needed" in said[0]
     less = rk.compare(frames(), by=part.mask(part.index == QUERIES[0], "many"), **options)
     assert rows(less, "few")["p_value"].isna().all()
+
+
+def test_slices_of_which_none_can_be_tested_are_refused():
+    """A number of its own for each query is no attribute that slices queries."""
+    own = pd.Series(np.arange(N), index=QUERIES, name="place")
+    with pytest.raises(InvalidInput, match=f"no slice has {LEAST_QUERIES} queries or more.*found {N} slices.*qcut"):
+        rk.compare(frames(), by=own)
+    assert rk.compare(frames(), by=own.clip(upper=N - LEAST_QUERIES)).n_parts == 1
