@@ -401,7 +401,10 @@ def test_collections_and_slices_are_spoken_of_together():
     lengths = pd.Series(["short", "long"] * 25, index=systems["base"].index, name="length")
     together = "is over all 2 collections together."
     sliced = "is over all queries; the table has the slices by length."
+    alone = {name: {"news": frame} for name, frame in systems.items()}
     for compared, scope in (
+        (compare(alone, baseline="base"), "is over the only collection, news."),
+        (compare(systems, baseline="base", by=lengths.rename(None)), "is over all queries; the table has the slices."),
         (compare(parted, baseline="base"), together),
         (compare(systems, baseline="base", by=lengths), sliced),
     ):

@@ -21,6 +21,7 @@ from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.views import reading
+from rankeval.evaluation.slicing import UNNAMED
 from rankeval.measures import direction
 from rankeval.render.tables import number, p_value, signed
 from rankeval.significance.claims import CLAIMS
@@ -264,9 +265,12 @@ def _scope(record: ComparisonRecord) -> list[str]:
     if measures > 1 and record.primary is None:
         said.append(f"{record.main_measure} is the first of {measures} measures.")
     if part == COLLECTION:
-        said.append(f"This is over all {record.table[part].nunique() - 1} collections together.")
+        names = [name for name in record.table[part].unique() if name != TOGETHER]
+        several = f"This is over all {len(names)} collections together."
+        said.append(several if len(names) > 1 else f"This is over the only collection, {names[0]}.")
     elif part:
-        said.append(f"This is over all queries; the table has the slices by {part}.")
+        by = "" if part == UNNAMED else f" by {part}"
+        said.append(f"This is over all queries; the table has the slices{by}.")
     return said
 
 
