@@ -90,8 +90,8 @@ CALLS = {
             "measures",
         )
     },
-    **{f"anova, {name}": partial(anova, name) for name in ("systems", "measure", "queries", "missing")},
-    "anova, replicates": lambda value: rk.anova({"a": {"one": value}, "b": {"one": SYSTEMS["b"]}}),
+    **{f"anova, {name}": partial(anova, name) for name in ("systems", "measure", "queries", "replicates", "missing")},
+    "anova, scores of a replicate": lambda value: rk.anova({"a": {"one": value}, "b": {"one": SYSTEMS["b"]}}),
     **{f"bayes, {name}": partial(bayes, name) for name in ("rope", "method", "n_samples", "rng")},
     **{
         f"evaluate, {name}": partial(evaluate, name)

@@ -1,4 +1,4 @@
-"""Analysis of variance of the scores of systems: by query, by system, by their interaction, and the rest."""
+"""Analysis of variance of the scores of systems: by query, by system, by replicate, by pairs of these, and the rest."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rankeval.comparison.scores import (
     refuse_other_conventions,
     refuse_weighted,
 )
+from rankeval.comparison.variance_notes import absent_notes, design_notes, nested_notes, value_notes
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
 from rankeval.significance.anova import TwoWay, p_of_f, sphericity, two_way
-from rankeval.significance.declarations import Floats
 from rankeval.significance.pairing import pair_scores
 
 Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
@@ -36,13 +36,15 @@ class Anova:
     Attributes
     ----------
     table : DataFrame
-        A row per source: query, system, interaction (if there are replicates), error. Columns: source, df, sum_sq,
-        mean_sq, F, p_value, against (the source whose mean square F divides by), eta_squared and omega_squared
-        (partial: the share of the source in the sum of its own and of ``against``; eta squared of sums of squares,
-        which is too large on few queries, omega squared of estimated variances). Nan where there is no F.
+        A row per source: query, system, error; with replicates also query x system; if they are crossed, also
+        replicate, query x replicate and system x replicate. Columns: source, df, sum_sq, mean_sq, F, p_value, against
+        (the source whose mean square F divides by), eta_squared and omega_squared (partial: the share of the source in
+        the sum of its own and of ``against``; eta squared of sums of squares, which is too large on few queries, omega
+        squared of estimated variances). Nan where there is no F.
     components : DataFrame
         A row per source: source, variance (estimated; a negative estimate is set to 0, and a note says so), share (of
-        their sum). For systems, which are those given, it is the variance of their means around the mean of all.
+        their sum). For systems and replicates, which are those given, it is the variance of their means around the
+        mean of all.
     measure : str
         The measure of the scores.
     systems : tuple of str
@@ -51,6 +53,8 @@ class Anova:
         Their numbers.
     queries : {"random", "fixed"}
         Whether the claims are about queries like these, or about these only.
+    replicates : {"crossed", "nested"}
+        Whether replicates are a source of their own, or error.
     epsilon : float
         Greenhouse-Geisser's: 1 if the differences of all pairs of systems vary alike, as the F of system assumes; at
         least 1 / (n_systems - 1). Nan if no difference varies.
@@ -81,6 +85,7 @@ class Anova:
     n_queries: int
     n_replicates: int
     queries: str
+    replicates: str
     epsilon: float
     p_corrected: float
     notes: tuple[str, ...] = ()
@@ -90,7 +95,7 @@ class Anova:
         """What was analysed, in one line."""
         sizes = f"{count(self.n_queries, 'query')}, {count(len(self.systems), 'system')}"
         if self.n_replicates > 1:
-            sizes += f", {count(self.n_replicates, 'replicate')}; queries {self.queries}"
+            sizes += f", {self.n_replicates} {self.replicates} replicates; queries {self.queries}"
         return f"Analysis of variance of {self.measure}: {sizes}"
 
     def to_markdown(self) -> str:
@@ -128,9 +133,10 @@ def anova(
     *,
     measure: str | Measure | None = None,
     queries: str = "random",
+    replicates: str = "crossed",
     missing: str = "error",
 ) -> Anova:
-    """Analyse the variance of scores by query and system, and by their interaction if scores are replicated.
+    """Analyse the variance of scores by query and system, and by replicate if scores are replicated.
 
     The F of system asks whether any two systems differ; `rankeval.compare` says which. The components say how much of
     the variance is due to queries, which only more queries reduce, and how much to systems.
@@ -139,14 +145,19 @@ def anova(
     ----------
     systems : mapping of str to Evaluation or DataFrame, or to a mapping of these
         Name -> scores, as in `rankeval.compare`; or name -> {replicate: scores}. Replicates are shards of the
-        collection, seeds, or repeats of a cross-validation, each with the scores of all queries, and are the same for
-        all systems. They are taken as interchangeable: whatever differs between them is error.
+        collection, seeds, or repeats of a cross-validation, each with the scores of all queries, and have the same
+        names in all systems.
     measure : str or Measure, optional
         The measure to analyse. It may be left out if the systems share one only.
     queries : {"random", "fixed"}, default "random"
-        "random": with replicates, query and system are tested against their interaction, since the mean difference of
-        two systems varies with the queries drawn. "fixed": everything is tested against error, as many studies of TREC
-        runs do. It finds more, and speaks of these queries only. Without replicates both are the same.
+        "random": with replicates, system is tested against query x system, since the mean difference of two systems
+        varies with the queries drawn, and replicate against query x replicate. "fixed": everything is tested against
+        error, as many studies of TREC runs do. This speaks of these queries only. Without replicates both are the same.
+    replicates : {"crossed", "nested"}, default "crossed"
+        "crossed": a replicate is the same shard, or the same folds, for all systems. Then replicate, query x replicate
+        and system x replicate are sources of their own, and error is what is left. "nested": replicates are
+        interchangeable, as seeds are that systems do not share, and whatever differs between them is error. F of system
+        is the same in both, unless queries are fixed.
     missing : {"error", "skip"}, default "error"
         If some scores lack a query, "error" refuses and "skip" analyses the queries common to all.
 
@@ -166,14 +177,14 @@ def anova(
     QueryIdError
         If query ids are repeated, missing, or not the same everywhere.
     UnknownName
-        If there is no such measure or value of ``queries``.
+        If there is no such measure or value of ``queries`` or ``replicates``.
 
     References
     ----------
-    Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36, 2 (2017); Ferro and
-    Silvello, A general linear mixed models approach to study system component effects, SIGIR 2016; Faggioli and Ferro,
-    System effect estimation by sharding: a comparison between ANOVA approaches to detect significant differences,
-    ECIR 2021.
+    Nested: Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36, 2 (2017).
+    Crossed: Ferro, Kim and Sanderson, Using collection shards to study retrieval performance effect sizes, TOIS 37, 3
+    (2019); Faggioli and Ferro, System effect estimation by sharding: a comparison between ANOVA approaches to detect
+    significant differences, ECIR 2021.
 
     Examples
     --------
@@ -181,25 +192,28 @@ def anova(
     >>> bm25 = {"shard 1": pd.DataFrame({"AP": [0.1, 0.5]}), "shard 2": pd.DataFrame({"AP": [0.3, 0.5]})}
     >>> ltr = {"shard 1": pd.DataFrame({"AP": [0.3, 0.9]}), "shard 2": pd.DataFrame({"AP": [0.5, 0.9]})}
     >>> found = anova({"bm25": bm25, "ltr": ltr})
-    >>> print(found.components[["source", "variance"]].round(3).to_string(index=False))  # error: .02, .02, 0, 0
-         source  variance
-          query     0.075
-         system     0.040
-    interaction     0.005
-          error     0.010
+    >>> print(found.components[["source", "variance"]].round(3).to_string(index=False))
+                source  variance
+                 query      0.07
+                system      0.04
+             replicate      0.00
+        query x system      0.01
+     query x replicate      0.01
+    system x replicate      0.00
+                 error      0.00
     """
     given = _by_replicate(systems)
-    names, replicates = list(given), list(next(iter(given.values())))
+    names, keys = list(given), list(next(iter(given.values())))
     cells = {_name(one, other): scores for one in names for other, scores in given[one].items()}
     refuse_weighted(cells)
-    for replicate in replicates:
+    for replicate in keys:
         refuse_other_conventions({_name(system, replicate): given[system][replicate] for system in names})
     refuse_other_conventions(cells, judgments=False)  # each shard has judgments of its own
     frames = {name: per_query_frame(scores) for name, scores in cells.items()}
     label = _label(measure, frames)
     paired = pair_scores(frames, [label], missing=missing)
-    block = paired.scores.reshape(len(paired.queries), len(names), len(replicates))
-    found = two_way(block, queries=queries)
+    block = paired.scores.reshape(len(paired.queries), len(names), len(keys))
+    found = two_way(block, queries=queries, replicates=replicates)
     epsilon = sphericity(block)
     corrected = _corrected(found, epsilon)
     return Anova(
@@ -208,14 +222,16 @@ def anova(
         measure=label,
         systems=tuple(names),
         n_queries=len(block),
-        n_replicates=len(replicates),
+        n_replicates=len(keys),
         queries=queries,
+        replicates=replicates,
         epsilon=epsilon,
         p_corrected=corrected,
         notes=(
-            *_design_notes(block, queries),
-            *_value_notes(found, epsilon, corrected),
-            *_absent_notes(paired.n_left_out),
+            *design_notes(block, queries, replicates),
+            *nested_notes(found, replicates),
+            *value_notes(found, epsilon, corrected),
+            *absent_notes(paired.n_left_out),
             *fold_notes(cells),
         ),
     )
@@ -274,45 +290,9 @@ def _components(found: TwoWay) -> pd.DataFrame:
     return pd.DataFrame({"source": list(variance), "variance": list(variance.values()), "share": shares})
 
 
-def _design_notes(block: Floats, queries: str) -> list[str]:
-    if block.shape[2] == 1:
-        note = (
-            "one score for each query and system, so their interaction is part of the error; replicates tell them apart"
-        )
-        return [note]
-    if queries == "random":
-        note = (
-            "query and system are tested against their interaction: the claims are about queries like these; "
-            'queries="fixed" tests against error, for claims about these queries'
-        )
-        return [note]
-    return [f"all is tested against error: the claims are about these {count(len(block), 'query')} only"]
-
-
 def _corrected(found: TwoWay, epsilon: float) -> float:
     rows = {row.source: row for row in found.sources}
     system = rows["system"]
-    if "interaction" in rows and system.against == "error":
+    if "query x system" in rows and system.against == "error":
         return np.nan
     return p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
-
-
-def _value_notes(found: TwoWay, epsilon: float, corrected: float) -> list[str]:
-    notes = [
-        f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
-        for name, value in found.components.items()
-        if value < 0
-    ]
-    system = next(row for row in found.sources if row.source == "system")
-    if np.isnan(system.F):
-        notes.append(f"no F is given against a mean square of 0, that of {system.against}")
-    elif system.df > 1 and not np.isnan(corrected):
-        notes.append(
-            "the F of system assumes that the differences of all pairs of systems vary alike; corrected for how they "
-            f"do vary (Greenhouse-Geisser epsilon {epsilon:.2f}), its p is {p_value(corrected)}"
-        )
-    return notes
-
-
-def _absent_notes(n_left_out: int) -> list[str]:
-    return [f"queries that some scores lack were left out: {n_left_out}"] if n_left_out else []

@@ -1,17 +1,25 @@
-"""Two-way analysis of variance: the variance of scores by query, by system, by their interaction, and the rest.
+"""Analysis of variance: the variance of scores by query, by system, by replicate, by pairs of these, and the rest.
 
 Scores are a block of shape ``(n_queries, n_systems, n_replicates)``. A replicate is one more score of the same system
 on the same query: on another shard of the collection, with another seed, in another repeat of a cross-validation.
-Without replicates there is one score in each cell, and the interaction of query and system cannot be told from error::
+Without replicates there is one score in each cell, and query x system cannot be told from error::
 
-    source        tested against           without replicates
-    query         interaction              error
-    system        interaction              error
-    interaction   error                    (part of error)
+    source               crossed               nested           no replicates
+    query                (none)                query x system   error
+    system               query x system        query x system   error
+    replicate            query x replicate
+    query x system       error                 error            (part of error)
+    query x replicate    error                 (part of error)
+    system x replicate   error                 (part of error)
 
-This holds for queries drawn at random. Some systems suit some queries, so the mean difference of two systems varies
-with the draw of the queries, and the interaction is the measure of this variance. Studies of TREC runs often take the
-queries as fixed and test everything against error: then the claim is about these queries only.
+Each column says what a source is tested against, for queries drawn at random. Some systems suit some queries, so the
+mean difference of two systems varies with the draw of the queries, and query x system is the measure of this variance.
+Studies of TREC runs often take the queries as fixed and test everything against error: then the claim is about these
+queries only.
+
+Crossed replicates are the same for all systems: shards, folds. A query finds more in one shard than in another, for
+every system. This is query x replicate, and is no error of a comparison of systems. Nested replicates are
+interchangeable within a cell, as independent seeds are; whatever differs between them is error.
 """
 
 from __future__ import annotations
@@ -30,6 +38,17 @@ from rankeval.significance.columns import TIE_TOLERANCE
 from rankeval.significance.declarations import Floats
 
 QUERIES = ("random", "fixed")
+REPLICATES = ("crossed", "nested")
+# Axes of the block along which the effects of a source vary.
+AXES = {
+    "query": (0,),
+    "system": (1,),
+    "replicate": (2,),
+    "query x system": (0, 1),
+    "query x replicate": (0, 2),
+    "system x replicate": (1, 2),
+    "error": (0, 1, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +58,7 @@ class Source:
     Attributes
     ----------
     source : str
-        "query", "system", "interaction" or "error".
+        "query", "system", "replicate", "query x system", "query x replicate", "system x replicate" or "error".
     df : int
         Degrees of freedom.
     sum_sq, mean_sq : float
@@ -49,7 +68,7 @@ class Source:
     p_value : float
         Chance of so large an F if the source has no effect; never 0, nan with F.
     against : str
-        The source whose mean square F divides by.
+        The source whose mean square F divides by; empty if there is none.
     eta_squared : float
         Partial eta squared, ``SS / (SS + SS_against)``: in [0, 1], too large on few queries.
     omega_squared : float
@@ -69,12 +88,12 @@ class Source:
 
 @dataclass(frozen=True)
 class TwoWay:
-    """A two-way analysis of variance.
+    """An analysis of variance by query and system, and by replicate if replicates are crossed.
 
     Attributes
     ----------
     sources : tuple of Source
-        Query, system, interaction (if there are replicates), error.
+        In the order of `AXES`; error last.
     components : mapping of str to float
         Source -> estimated variance; below 0 if a mean square is smaller than the one it is tested against.
     """
@@ -83,38 +102,44 @@ class TwoWay:
     components: Mapping[str, float]
 
 
-def two_way(scores: ArrayLike, *, queries: str = "random") -> TwoWay:
-    """Analyse the variance of scores by query and system.
+def two_way(scores: ArrayLike, *, queries: str = "random", replicates: str = "crossed") -> TwoWay:
+    """Analyse the variance of scores by query and system, and by replicate.
 
     Parameters
     ----------
     scores : array_like of shape (n_queries, n_systems) or (n_queries, n_systems, n_replicates)
         Scores by one measure, the same number in every cell.
     queries : {"random", "fixed"}, default "random"
-        "random": the claim is about queries like these, and with replicates, query and system are tested against their
-        interaction. "fixed": the claim is about these queries, and everything is tested against error. Without
-        replicates both are the same.
+        "random": the claim is about queries like these, and with replicates, system is tested against query x system
+        and replicate against query x replicate. "fixed": the claim is about these queries, and everything is tested
+        against error. Without replicates both are the same.
+    replicates : {"crossed", "nested"}, default "crossed"
+        "crossed": the k-th replicate is the same for all systems, and a source of its own. "nested": replicates are
+        interchangeable within a cell, and error.
 
     Returns
     -------
     TwoWay
-        With ``y_ijk = mean + query_i + system_j + interaction_ij + error_ijk``. The component of a source is
-        ``(MS - MS_against) / m``, m being the number of scores at one of its levels. For two systems and no replicates
-        the F of system is the square of the paired t.
+        Nested: ``y_ijk = mean + query_i + system_j + (query x system)_ij + error_ijk``. Crossed: also
+        ``replicate_k + (query x replicate)_ik + (system x replicate)_jk``, systems and replicates being these.
+        The component of a source is ``(MS - MS_against) / m``, m being the number of scores at one of its levels. For
+        random queries and crossed replicates no mean square is the one that query is tested against; it has no F, and
+        its component is ``(MS - MS_query x system - MS_query x replicate + MS_error) / m``. F of system against query x
+        system is the same in both. For two systems it is the square of the paired t of means over replicates.
 
     Raises
     ------
     InvalidInput
         Fewer than two queries or systems, another shape, or a score that is not finite.
     UnknownName
-        Another value of ``queries``.
+        Another value of ``queries`` or ``replicates``.
 
     References
     ----------
-    Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36, 2 (2017); Ferro and
-    Silvello, A general linear mixed models approach to study system component effects, SIGIR 2016; Faggioli and Ferro,
-    System effect estimation by sharding: a comparison between ANOVA approaches to detect significant differences,
-    ECIR 2021.
+    Nested: Voorhees, Samarov and Soboroff, Using replicates in information retrieval evaluation, TOIS 36, 2 (2017).
+    Crossed: Ferro, Kim and Sanderson, Using collection shards to study retrieval performance effect sizes, TOIS 37, 3
+    (2019); Faggioli and Ferro, System effect estimation by sharding: a comparison between ANOVA approaches to detect
+    significant differences, ECIR 2021.
 
     Examples
     --------
@@ -123,22 +148,13 @@ def two_way(scores: ArrayLike, *, queries: str = "random") -> TwoWay:
     1, 2: F = 9.00, p = 0.0955
     """
     chosen("value of queries", queries, QUERIES)
+    chosen("value of replicates", replicates, REPLICATES)
     block = _checked(scores)
-    n, a, r = block.shape
-    squares = _sums_of_squares(block)
-    df = {"query": n - 1, "system": a - 1, "interaction": (n - 1) * (a - 1), "error": n * a * (r - 1)}
-    if r == 1:
-        squares["error"], df["error"] = squares.pop("interaction"), df.pop("interaction")
-    rival = "interaction" if r > 1 and queries == "random" else "error"
-    against = {"query": rival, "system": rival, "interaction": "error"}
-    rows = {name: Source(name, df[name], squares[name], squares[name] / df[name]) for name in squares}
-    per_level = {"query": a * r, "system": n * r, "interaction": r}
-    tested = {name: _tested(row, rows[against[name]], block.size) for name, row in rows.items() if name != "error"}
-    return TwoWay(
-        (*tested.values(), rows["error"]),
-        {name: (row.mean_sq - rows[row.against].mean_sq) / per_level[name] for name, row in tested.items()}
-        | {"error": rows["error"].mean_sq},
-    )
+    rows = _rows(block, crossed=replicates == "crossed")
+    against = _against(list(rows), queries)
+    tested = {name: _tested(row, rows.get(against[name]), block.size) for name, row in rows.items() if name != "error"}
+    components = {name: _component(row, rows, block.shape) for name, row in tested.items()}
+    return TwoWay((*tested.values(), rows["error"]), components | {"error": rows["error"].mean_sq})
 
 
 def sphericity(scores: ArrayLike) -> float:
@@ -172,7 +188,7 @@ def sphericity(scores: ArrayLike) -> float:
     1.0
     """
     cells = _checked(scores).mean(axis=2)
-    if _sums_of_squares(cells[:, :, None])["interaction"] == 0:
+    if _sums_of_squares(cells[:, :, None])["query x system"] == 0:
         return math.nan
     residual = cells - cells.mean(axis=0) - (cells - cells.mean(axis=0)).mean(axis=1, keepdims=True)
     covariance = residual.T @ residual
@@ -201,26 +217,59 @@ def _checked(scores: ArrayLike) -> Floats:
     return block
 
 
+def _rows(block: Floats, *, crossed: bool) -> dict[str, Source]:
+    """Return each source with its sum of squares; what the model does not tell apart is error."""
+    squares = _sums_of_squares(block)
+    if block.shape[2] == 1:
+        kept: tuple[str, ...] = ("query", "system")
+    else:
+        kept = tuple(AXES)[:-1] if crossed else ("query", "system", "query x system")
+    rest = [name for name in AXES if name not in kept]
+    sums = {name: squares[name] for name in kept} | {"error": sum(squares[name] for name in rest)}
+    df = {name: _df(name, block.shape) for name in kept} | {"error": sum(_df(name, block.shape) for name in rest)}
+    return {name: Source(name, df[name], sums[name], sums[name] / df[name]) for name in sums}
+
+
+def _df(name: str, shape: tuple[int, ...]) -> int:
+    return math.prod(shape[axis] - 1 for axis in AXES[name])
+
+
+def _against(names: list[str], queries: str) -> dict[str, str]:
+    """Return source -> the one whose mean square is expected to be the same if the source has no effect."""
+    against = dict.fromkeys(names, "error")
+    if queries == "random" and "query x system" in names:
+        against |= {"query": "query x system", "system": "query x system"}
+        if "replicate" in names:
+            against |= {"query": "", "replicate": "query x replicate"}
+    return against
+
+
+def _component(row: Source, rows: Mapping[str, Source], shape: tuple[int, ...]) -> float:
+    per_level = math.prod(size for axis, size in enumerate(shape) if axis not in AXES[row.source])
+    if row.against:
+        expected = rows[row.against].mean_sq
+    else:
+        expected = rows["query x system"].mean_sq + rows["query x replicate"].mean_sq - rows["error"].mean_sq
+    return (row.mean_sq - expected) / per_level
+
+
 def _sums_of_squares(block: Floats) -> dict[str, float]:
-    """Return the sums of squares of query, system, interaction and error, each from its own deviations."""
-    n, a, r = block.shape
+    """Return the sum of squares of each source of the full model, each from its own deviations."""
     noise = block.size * (TIE_TOLERANCE * np.abs(block).max()) ** 2
-    cells = block.mean(axis=2, keepdims=True)
-    mean = cells.mean()
-    by_query = cells.mean(axis=1, keepdims=True) - mean
-    by_system = cells.mean(axis=0, keepdims=True) - mean
-    deviations = {
-        "query": (a * r, by_query),
-        "system": (n * r, by_system),
-        "interaction": (r, cells - mean - by_query - by_system),
-        "error": (1, block - cells),
-    }
-    squares = {name: times * float((part**2).sum()) for name, (times, part) in deviations.items()}
+    effects: dict[tuple[int, ...], Floats] = {(): block.mean(keepdims=True)}
+    squares = {}
+    for name, axes in AXES.items():
+        means = block.mean(axis=tuple(axis for axis in range(3) if axis not in axes), keepdims=True)
+        within = [effect for of, effect in effects.items() if set(of) < set(axes)]
+        effects[axes] = means - sum(within)
+        squares[name] = block.size / means.size * float((effects[axes] ** 2).sum())
     # Rounding leaves an effect that is 0 about 1e-32, of which F would make any number.
     return {name: value if value > noise else 0.0 for name, value in squares.items()}
 
 
-def _tested(row: Source, against: Source, n_scores: int) -> Source:
+def _tested(row: Source, against: Source | None, n_scores: int) -> Source:
+    if against is None:
+        return row
     f = row.mean_sq / against.mean_sq if against.mean_sq > 0 else math.nan
     excess = row.df * max(f - 1, 0.0)
     both = row.sum_sq + against.sum_sq

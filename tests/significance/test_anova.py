@@ -6,6 +6,7 @@ import gzip
 import json
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -19,10 +20,14 @@ from statsmodels.formula.api import ols
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
-from rankeval.significance.anova import p_of_f, sphericity, two_way
+from rankeval.significance.anova import AXES, p_of_f, sphericity, two_way
 
-MODELS = {False: "y ~ C(query) + C(system)", True: "y ~ C(query) * C(system)"}
-NAMES = {"C(query)": "query", "C(system)": "system", "C(query):C(system)": "interaction", "Residual": "error"}
+CELLS = "C(query) + C(system)"
+MODELS = {
+    "single": f"y ~ {CELLS}",
+    "nested": f"y ~ {CELLS} + C(query):C(system)",
+    "crossed": f"y ~ ({CELLS} + C(replicate)) ** 2",
+}
 
 
 def long(block):
@@ -30,15 +35,17 @@ def long(block):
     return pd.DataFrame({"y": block.ravel(), "query": query, "system": system, "replicate": replicate})
 
 
-def by_statsmodels(block):
+def by_statsmodels(block, replicates):
     """Return the table of statsmodels, which tests everything against error."""
-    table = sm.stats.anova_lm(ols(MODELS[block.shape[2] > 1], long(block)).fit(), typ=2)
-    return table.rename(index=NAMES)
+    model = MODELS[replicates if block.shape[2] > 1 else "single"]
+    table = sm.stats.anova_lm(ols(model, long(block)).fit(), typ=2)
+    names = table.index.str.replace(r"C\((\w+)\)", r"\1", regex=True).str.replace(":", " x ")
+    return table.set_axis(names.str.replace("Residual", "error"))
 
 
-def agrees(block):
-    expected = by_statsmodels(block)
-    found = {row.source: row for row in two_way(block, queries="fixed").sources}
+def agrees(block, replicates):
+    expected = by_statsmodels(block, replicates)
+    found = {row.source: row for row in two_way(block, queries="fixed", replicates=replicates).sources}
     assert list(found) == list(expected.index)
     for source, row in expected.iterrows():
         one = found[source]
@@ -47,35 +54,115 @@ def agrees(block):
         assert one.mean_sq == pytest.approx(one.sum_sq / one.df, rel=1e-15)
 
 
+@pytest.mark.parametrize("replicates", ["crossed", "nested"])
 @pytest.mark.parametrize("part", range(8))
-def test_equals_statsmodels_on_random_tables(part):
-    """200 tables in all: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
+def test_equals_statsmodels_on_random_tables(part, replicates):
+    """200 tables for each model: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
     generator = np.random.default_rng([1, part])
     for _ in range(25):
         n, a, r = generator.integers([2, 2, 1], [13, 6, 5])
-        if r == 1 and (n - 1) * (a - 1) < 2:
+        if (n - 1) * (a - 1) < 2:
             n += 2
         block = np.clip(
-            generator.random((n, 1, 1)) + generator.normal(0, 0.1, (1, a, 1)) + generator.normal(0, 0.2, (n, a, r)),
+            generator.random((n, 1, 1))
+            + generator.normal(0, 0.1, (1, a, 1))
+            + generator.normal(0, 0.1, (n, 1, r))
+            + generator.normal(0, 0.2, (n, a, r)),
             0,
             1,
         )
-        agrees(block)
+        agrees(block, replicates)
 
 
-def test_random_queries_are_tested_against_the_interaction():
+@pytest.mark.parametrize("replicates", ["crossed", "nested"])
+def test_random_queries_are_tested_against_their_interaction(replicates):
     """By the mean squares of statsmodels, and by SciPy for two systems: the paired t of the means of replicates."""
+    rivals = {"query": "query x system", "system": "query x system"}
+    if replicates == "crossed":
+        rivals = {"system": "query x system", "replicate": "query x replicate"}
     generator = np.random.default_rng(2)
     for _ in range(20):
         block = generator.random((9, 2, 3))
-        mean_sq = (by_statsmodels(block)["sum_sq"] / by_statsmodels(block)["df"]).to_dict()
-        found = {row.source: row for row in two_way(block).sources}
-        assert pytest.approx(mean_sq["query"] / mean_sq["interaction"], rel=1e-11) == found["query"].F
-        assert pytest.approx(mean_sq["interaction"] / mean_sq["error"], rel=1e-11) == found["interaction"].F
+        table = by_statsmodels(block, replicates)
+        mean_sq = (table["sum_sq"] / table["df"]).to_dict()
+        found = {row.source: row for row in two_way(block, replicates=replicates).sources}
+        for name, row in found.items():
+            if name == "error" or (name == "query" and replicates == "crossed"):
+                assert row.against == ""
+                assert np.isnan([row.F, row.p_value, row.eta_squared, row.omega_squared]).all()
+                continue
+            rival = rivals.get(name, "error")
+            assert row.against == rival
+            assert pytest.approx(mean_sq[name] / mean_sq[rival], rel=1e-11) == row.F
+            assert row.p_value == pytest.approx(stats.f.sf(row.F, row.df, table["df"][rival]), rel=1e-11)
         t = stats.ttest_rel(*block.mean(axis=2).T)
         assert pytest.approx(t.statistic**2, rel=1e-11) == found["system"].F
         assert found["system"].p_value == pytest.approx(t.pvalue, rel=1e-11)
-        assert [found[name].against for name in found] == ["interaction", "interaction", "error", ""]
+
+
+def test_two_shards_by_hand():
+    """Cells .1 .3 / .3 .5 and .5 .5 / .9 .9: each contrast is a sum of eight signed scores, SS its square by 8."""
+    block = np.array([[[0.1, 0.3], [0.3, 0.5]], [[0.5, 0.5], [0.9, 0.9]]])
+    found = two_way(block)
+    expected = {
+        "query": 1.6**2 / 8,
+        "system": 1.2**2 / 8,
+        "replicate": 0.4**2 / 8,
+        "query x system": 0.4**2 / 8,
+        "query x replicate": 0.4**2 / 8,
+        "system x replicate": 0,
+        "error": 0,
+    }
+    assert {row.source: row.sum_sq for row in found.sources} == pytest.approx(expected, abs=1e-15)
+    assert {row.df for row in found.sources} == {1}
+    assert pytest.approx(9) == found.sources[1].F
+    assert pytest.approx(1) == found.sources[2].F
+    assert found.components["query"] == pytest.approx((0.32 - 0.02 - 0.02 + 0) / 4)
+    assert found.components["query x replicate"] == pytest.approx(0.02 / 2)
+
+
+def test_what_shards_share_is_no_error():
+    """Queries differ by shard for all systems alike: nested replicates hide query x system, crossed ones show it."""
+    generator = np.random.default_rng(7)
+    cells = generator.normal(0, 0.2, (60, 1, 1)) + generator.normal(0, 0.05, (60, 4, 1))
+    block = cells + generator.normal(0, 0.3, (60, 1, 3)) + generator.normal(0, 0.05, (60, 4, 3))
+    systems = {
+        name: {shard: frame(block[:, i, k]) for k, shard in enumerate("xyz")}
+        for i, name in enumerate(["a", "b", "c", "d"])
+    }
+    crossed, nested = (rk.anova(systems, replicates=one) for one in ("crossed", "nested"))
+    by_source = [one.table.set_index("source") for one in (crossed, nested)]
+    assert by_source[0]["F"]["query x system"] > 3
+    assert by_source[1]["F"]["query x system"] < 0.5
+    assert by_source[0]["F"]["system"] == pytest.approx(by_source[1]["F"]["system"], rel=1e-12)
+    assert crossed.p_corrected == pytest.approx(nested.p_corrected, rel=1e-12)
+    assert any("not interchangeable" in note for note in nested.notes)
+    assert not any("not interchangeable" in note for note in crossed.notes)
+    assert (crossed.replicates, nested.replicates) == ("crossed", "nested")
+
+
+def test_interchangeable_replicates_get_no_note():
+    block = np.random.default_rng(9).normal(size=(30, 2, 3)) * 0.1
+    systems = {name: {seed: frame(block[:, i, seed]) for seed in range(3)} for i, name in enumerate("ab")}
+    assert not any("not interchangeable" in note for note in rk.anova(systems, replicates="nested").notes)
+    with pytest.raises(UnknownName, match="crossed, nested"):
+        rk.anova(systems, replicates="shared")
+
+
+@pytest.mark.parametrize("replicates", ["crossed", "nested"])
+def test_f_keeps_its_rate_on_equal_systems(replicates):
+    """Random queries, with both interactions of queries present: p of system is at most .05 in 5 % of worlds."""
+    generator = np.random.default_rng(11)
+    found = 0
+    for _ in range(1000):
+        block = (
+            generator.normal(0, 0.2, (20, 1, 1))
+            + generator.normal(0, 0.1, (20, 4, 1))
+            + generator.normal(0, 0.2, (20, 1, 3))
+            + generator.normal(0, 0.1, (20, 4, 3))
+        )
+        found += two_way(block, replicates=replicates).sources[1].p_value <= 0.05
+    assert 30 <= found <= 70
 
 
 def test_without_replicates_two_systems_are_the_paired_t():
@@ -110,15 +197,15 @@ blocks = st.tuples(st.integers(2, 6), st.integers(2, 4), st.integers(1, 3)).flat
 @given(blocks)
 @settings(max_examples=60)
 def test_sums_of_squares_add_up_and_effects_stay_in_range(block):
-    for queries in ("random", "fixed"):
-        found = two_way(block, queries=queries)
+    for queries, replicates in product(("random", "fixed"), ("crossed", "nested")):
+        found = two_way(block, queries=queries, replicates=replicates)
         total = ((block - block.mean()) ** 2).sum()
         assert sum(row.sum_sq for row in found.sources) == pytest.approx(total, rel=1e-12, abs=1e-14)
         assert sum(row.df for row in found.sources) == block.size - 1
         for row in found.sources[:-1]:
             for value in (row.eta_squared, row.omega_squared):
                 assert np.isnan(value) or 0 <= value <= 1
-            assert np.isnan(row.F) == (against(found, row).mean_sq == 0)
+            assert np.isnan(row.F) == (not row.against or against(found, row).mean_sq == 0)
             assert np.isnan(row.p_value) or 0 < row.p_value <= 1
 
 
@@ -157,42 +244,63 @@ def test_effects_follow_from_f():
     assert two_way([[0.1, 0.3], [0.4, 0.2], [0.3, 0.31]]).sources[1].omega_squared == 0
 
 
-def test_components_are_those_of_the_world():
-    """Queries .04, interaction .01, error .0025; systems apart by a variance of their means of .0064."""
+@pytest.mark.parametrize("replicates", ["crossed", "nested"])
+def test_components_are_those_of_the_world(replicates):
+    """Variances as drawn; systems apart by a variance of their means of .0064, crossed replicates by one of .0025."""
     generator = np.random.default_rng(8)
     n, r, means = 400, 4, np.array([-0.08, 0.0, 0.08])
+    expected = {"query": 0.04, "system": means.var(ddof=1), "query x system": 0.01, "error": 0.0025}
+    shifts, shared = np.zeros(r), 0.0
+    if replicates == "crossed":
+        shifts, shared = np.array([-0.05, 0.05, -0.05, 0.05]), 0.15
+        expected |= {"replicate": shifts.var(ddof=1), "query x replicate": shared**2}
     found = []
     for _ in range(20):
         block = (
             generator.normal(0, 0.2, (n, 1, 1))
             + means[None, :, None]
+            + shifts[None, None, :]
             + generator.normal(0, 0.1, (n, 3, 1))
+            + generator.normal(0, shared, (n, 1, r))
             + generator.normal(0, 0.05, (n, 3, r))
         )
-        found.append(two_way(block).components)
+        found.append(two_way(block, replicates=replicates).components)
     mean = pd.DataFrame(found).mean()
-    expected = {"query": 0.04, "system": means.var(ddof=1), "interaction": 0.01, "error": 0.0025}
     for source, value in expected.items():
         assert mean[source] == pytest.approx(value, rel=0.05), source
 
 
+def by_restricted_maximum_likelihood(block, systems, terms):
+    """Return the components of statsmodels' MixedLM: queries random, and the terms within a query."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = sm.MixedLM.from_formula(
+            f"y ~ {systems}", long(block), groups="query", re_formula="1", vc_formula=terms
+        ).fit(reml=True, method=["lbfgs", "powell"])
+    named = dict(zip(fitted.model.exog_vc.names, fitted.vcomp, strict=True))
+    return {"query": float(fitted.cov_re.iloc[0, 0]), **named, "error": float(fitted.scale)}
+
+
 def test_components_equal_restricted_maximum_likelihood():
-    """In balanced data with no negative estimate, both are the same: statsmodels' MixedLM, queries and cells random."""
+    """In balanced data with no negative estimate, both are the same, nested and crossed."""
     generator = np.random.default_rng(5)
     block = (
         generator.normal(0, 0.3, (14, 1, 1))
         + generator.normal(0, 0.2, (14, 3, 1))
         + generator.normal(0, 0.1, (14, 3, 4))
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = sm.MixedLM.from_formula(
-            "y ~ C(system)", long(block), groups="query", re_formula="1", vc_formula={"cell": "0 + C(system)"}
-        ).fit(reml=True, method=["lbfgs", "powell"])
+    terms = {"query x system": "0 + C(system)"}
+    fitted = by_restricted_maximum_likelihood(block, "C(system)", terms)
+    components = two_way(block, replicates="nested").components
+    for source, value in fitted.items():
+        assert components[source] == pytest.approx(value, rel=1e-2), source
+    block += generator.normal(0, 0.2, (14, 1, 4))
+    fitted = by_restricted_maximum_likelihood(
+        block, "C(system) * C(replicate)", {**terms, "query x replicate": "0 + C(replicate)"}
+    )
     components = two_way(block).components
-    assert components["query"] == pytest.approx(float(fitted.cov_re.iloc[0, 0]), rel=1e-2)
-    assert components["interaction"] == pytest.approx(float(fitted.vcomp[0]), rel=1e-2)
-    assert components["error"] == pytest.approx(float(fitted.scale), rel=1e-3)
+    for source, value in fitted.items():
+        assert components[source] == pytest.approx(value, rel=1e-2), source
 
 
 def test_sphericity_is_that_of_the_covariance():
@@ -284,7 +392,7 @@ def test_scores_are_paired_by_query_system_and_replicate(replicated):
         for system, each in replicated.items()
     }
     found = rk.anova(shuffled)
-    assert found.table["source"].tolist() == ["query", "system", "interaction", "error"]
+    assert found.table["source"].tolist() == list(AXES)
     for row, one in zip(found.table.itertuples(), expected.sources, strict=True):
         assert (row.df, row.sum_sq) == (one.df, pytest.approx(one.sum_sq))
     assert (found.n_queries, found.n_replicates, found.systems) == (12, 3, ("bm25", "ltr", "bert"))
@@ -320,10 +428,10 @@ def test_what_is_tested_against_what_is_said(replicated):
 
 def test_the_table_is_drawn_everywhere(replicated):
     found = rk.anova(replicated)
-    caption = "Analysis of variance of AP: 12 queries, 3 systems, 3 replicates; queries random"
+    caption = "Analysis of variance of AP: 12 queries, 3 systems, 3 crossed replicates; queries random"
     for text in (str(found), found.to_markdown(), found._repr_html_(), found.to_latex(label="tab:anova")):
         assert caption in text
-        assert "interaction" in text
+        assert "query x replicate" in text
     assert r"\label{tab:anova}" in found.to_latex(label="tab:anova")
 
 
