@@ -11,6 +11,7 @@ Columns are compared as gains, so that for ARP, where less is better, the lowest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,12 +22,18 @@ from rankeval._registry import chosen
 from rankeval.comparison.agreement import OrderAgreement, compared_orders
 from rankeval.comparison.collections import parts_of, refuse_unlike_collections
 from rankeval.comparison.comparing import compare
+from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, check_number_of_systems, shared_scores
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, warn
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Rng
+from rankeval.significance.families import NOTHING_POSSIBLE
 from rankeval.significance.pairing import MISSING
+from rankeval.significance.registry import CORRECTIONS, TESTS
+
+UNSTEADY = 0.2
+"""Resamples are too few if a p-value at alpha has a standard error above this share of alpha."""
 
 Measures = str | Measure | Sequence[str | Measure]
 
@@ -58,7 +65,8 @@ def rank_intervals(
     missing : {"error", "skip"}, default "error"
         For queries that some systems lack, as in `rankeval.compare`.
     n_resamples : int, default 9999
-        Number of resamples, of the test and for ``share_first``.
+        Number of resamples, of the test and for ``share_first``. If they are so few that the seed decides, there is a
+        `RankevalWarning`.
     rng : int, Generator or None, default 0
         Seed.
 
@@ -101,7 +109,27 @@ def rank_intervals(
     measures = compared.table["measure"].unique().tolist()
     if len(measures) > 1:
         raise InvalidInput(f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure=")
-    return compared.ranks
+    ranks = compared.ranks
+    _warn_of_few_resamples(compared)
+    return ranks
+
+
+def _warn_of_few_resamples(compared: Comparison) -> None:
+    """Warn if the table would be another one with another seed, or if no range could be narrower than all ranks."""
+    n, alpha, drawn = int(compared.table["n_queries"].max()), compared.alpha, compared.n_resamples
+    for note in compared.notes:
+        if note.startswith(NOTHING_POSSIBLE):
+            warn(note)
+    needed = math.ceil(alpha * (1 - alpha) / (alpha * UNSTEADY) ** 2)
+    if drawn >= needed:
+        return
+    error = math.sqrt(alpha * (1 - alpha) / drawn)
+    by_chance = TESTS[compared.test].is_random(n) or CORRECTIONS[compared.correction].is_random(n)
+    ranges = f"a p-value near {alpha:g} has a standard error of {error:.2g}, so ranges change with the seed, and "
+    warn(
+        f"n_resamples={drawn}: {ranges if by_chance else ''}share_first has a standard error of up to "
+        f"{0.5 / math.sqrt(drawn):.2g}; ask for n_resamples={needed} or more"
+    )
 
 
 def order_agreement(

@@ -16,6 +16,9 @@ from rankeval.significance.power import detectable_difference
 from rankeval.significance.registry import TESTS
 from rankeval.significance.running import opened
 
+NOTHING_POSSIBLE = "nothing can be significant here"
+"""Begin of the note on smallest p-values above alpha."""
+
 
 def adjust_by_family(
     correction: Correction,
@@ -235,7 +238,7 @@ def resolution_notes(
     needed = math.ceil(settings.n_resamples * floor / level)
     remedy = f"ask for n_resamples={needed} or more" if at_random else "more queries are needed"
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
-    return [f"nothing can be significant here: {possible}; {remedy}"]
+    return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
 
 
 def _resolution(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.comparison.derived.ranks import RANK_COLUMNS
-from rankeval.errors import InvalidInput, UnknownName
+from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
 from rankeval.significance import CORRECTIONS
 
 
@@ -82,7 +84,7 @@ def test_rank_intervals_equal_brute_force(seed, n, k):
 def test_the_rank_of_the_mean_is_in_the_range(seed, test, correction, family):
     """Whatever the test says of medians: a system counts as better by its mean."""
     systems = {name: frame.round(1) for name, frame in drawn(seed, labels=("AP", "ARP")).items()}
-    ranks = rk.compare(systems, test=test, correction=correction, family=family, n_resamples=99).ranks
+    ranks = rk.compare(systems, test=test, correction=correction, family=family, n_resamples=499).ranks
     assert tuple(ranks.columns) == RANK_COLUMNS
     assert (ranks["rank_low"] <= ranks["rank"]).all()
     assert (ranks["rank"] <= ranks["rank_high"]).all()
@@ -103,7 +105,7 @@ def test_less_is_better_for_arp():
 
 def test_ranks_of_equal_systems_are_open_and_shared():
     one = pd.DataFrame({"AP": np.linspace(0, 1, 20)})
-    ranks = rk.rank_intervals({"a": one, "b": one, "c": one}, n_resamples=99)
+    ranks = rk.rank_intervals({"a": one, "b": one, "c": one}, n_resamples=499)
     assert ranks["rank"].tolist() == [1, 1, 1]
     assert ranks["rank_low"].tolist() == [1, 1, 1]
     assert ranks["rank_high"].tolist() == [3, 3, 3]
@@ -123,7 +125,7 @@ def test_clear_systems_have_one_rank_each():
 def test_the_order_of_systems_and_of_rows_is_none():
     systems = drawn(7)
     shuffled = {name: systems[name].sample(frac=1, random_state=0) for name in reversed(systems)}
-    one, other = rk.rank_intervals(systems, n_resamples=199), rk.rank_intervals(shuffled, n_resamples=199)
+    one, other = rk.rank_intervals(systems, n_resamples=499), rk.rank_intervals(shuffled, n_resamples=499)
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -143,12 +145,12 @@ def test_ranks_are_read_from_pairs_on_common_queries():
     systems = drawn(2)
     systems["b"] = systems["b"].drop(["q3", "q4"])
     common = {name: frame.drop(["q3", "q4"], errors="ignore") for name, frame in systems.items()}
-    found = rk.rank_intervals(systems, missing="skip", n_resamples=99)
-    pd.testing.assert_frame_equal(found, rk.rank_intervals(common, n_resamples=99))
+    found = rk.rank_intervals(systems, missing="skip", n_resamples=499)
+    pd.testing.assert_frame_equal(found, rk.rank_intervals(common, n_resamples=499))
 
 
 def test_ranks_survive_json_but_for_the_shares():
-    compared = rk.compare(drawn(4), correction="max_t", n_resamples=199)
+    compared = rk.compare(drawn(4), correction="max_t", n_resamples=499)
     back = rk.Comparison.from_json(compared.to_json())
     shares = back.ranks.pop("share_first")
     assert shares.isna().all()
@@ -160,7 +162,7 @@ def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
     systems = drawn(1)
     with pytest.raises(InvalidInput, match=r"comparisons with 'a' only.*rank_intervals"):
         _ = rk.compare(systems, baseline="a").ranks
-    for options in ({"alternative": "greater"}, {"claim": "better"}, {"claim": "not_worse", "margin": 0.1}):
+    for options in ({"alternative": "greater"}, {"claim": "equivalent", "margin": 0.1}):
         with pytest.raises(InvalidInput, match="both directions of each pair, found claim="):
             _ = rk.compare(systems, **options).ranks
     for correction in ("bh", "none"):
@@ -221,3 +223,21 @@ def test_the_ranks_of_the_runs_of_trec_covid_are_sensible(shared):
     assert ranks.loc["uab.base", "rank_low"] >= 14
     widths = ranks["rank_high"] - ranks["rank_low"]
     assert 2 <= widths.median() <= 8
+
+
+def test_few_resamples_are_warned_of_at_the_callers_line():
+    """With 10, no p-value can reach .05; with 20 the seed decides; exact patterns leave share_first alone."""
+    systems = drawn(3, n=30, k=4)
+    with pytest.warns(RankevalWarning, match="nothing can be significant here.*n_resamples=") as caught:
+        ranks = rk.rank_intervals(systems, n_resamples=10)
+    assert (ranks["rank_low"].eq(1) & ranks["rank_high"].eq(4)).all()
+    assert {Path(each.filename).name for each in caught} == {Path(__file__).name}
+    said = "error of 0.049, so ranges change.*error of up to 0.11; ask for n_resamples=475"
+    with pytest.warns(RankevalWarning, match=said):
+        rk.rank_intervals(systems, n_resamples=20)
+    few = {name: frame[:8] for name, frame in systems.items()}
+    with pytest.warns(RankevalWarning, match="^n_resamples=20: share_first has"):
+        rk.rank_intervals(few, n_resamples=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rk.rank_intervals(systems, n_resamples=475)
