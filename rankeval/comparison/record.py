@@ -153,7 +153,7 @@ class ComparisonRecord:
 
     @property
     def parted(self) -> pd.Series[bool]:
-        """The rows in which adjusted p-value and adjusted interval disagree: only one of them shows the claim."""
+        """A mask of the rows: True where adjusted p-value and interval disagree, so that only one shows the claim."""
         sign = self.directions if CLAIMS[self.claim].hypotheses else np.ones(len(self.table))
         ends = self.table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
         within = CLAIMS[self.claim].is_within(ends.min(axis=1), ends.max(axis=1), self.margin)
@@ -174,7 +174,7 @@ class ComparisonRecord:
 
     @property
     def shown(self) -> pd.Series[bool]:
-        """The rows whose claim is shown: confirmatory, and with an adjusted p of at most alpha."""
+        """A mask of the rows: True where the claim is shown, confirmatory and with an adjusted p of at most alpha."""
         within = self.table["p_adjusted"] <= self.alpha
         return within if self.primary is None else within & (self.table["measure"] == self.primary)
 
