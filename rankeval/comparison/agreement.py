@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count
+from rankeval._checks import count, few
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction
@@ -86,7 +86,7 @@ class OrderAgreement:
         a, b : str
             Two orders, as in the table.
         measure : str, optional
-            If a and b are collections, the measure; by default the first one.
+            If a and b are collections, the measure; by default the only one.
 
         Returns
         -------
@@ -98,6 +98,8 @@ class OrderAgreement:
         ------
         UnknownName
             If there is no such order or measure.
+        InvalidInput
+            If a and b are collections with orders by several measures, and none is named.
 
         Examples
         --------
@@ -148,7 +150,9 @@ class OrderAgreement:
         chosen("order", order, [key[-1] for key in keys])
         if "measure" not in self.table:
             return (order,)
-        measures = [key[0] for key in keys]
+        measures = list(dict.fromkeys(key[0] for key in keys))
+        if measure is None and len(measures) > 1:
+            raise InvalidInput(f"the orders are by {len(measures)} measures; name one as measure=: {few(measures)}")
         return (measures[0] if measure is None else chosen("measure of the orders", measure, measures), order)
 
 

@@ -18,15 +18,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rankeval._checks import few
 from rankeval._registry import chosen
 from rankeval.comparison.agreement import OrderAgreement, compared_orders
 from rankeval.comparison.collections import parts_of, refuse_unlike_collections
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, check_number_of_systems, shared_scores
-from rankeval.errors import InvalidInput, warn
+from rankeval.errors import InvalidInput, UnknownName, warn
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
+from rankeval.measures.names import meanings
 from rankeval.significance.declarations import Rng
 from rankeval.significance.families import NOTHING_POSSIBLE
 from rankeval.significance.pairing import MISSING
@@ -208,14 +210,30 @@ def _means(systems: Any, measures: Measures | None, missing: str) -> tuple[pd.Da
     return pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures), shared.notes
 
 
+_FORM = "a frame of means has a row per system and a column per order, with one name each"
+
+
+def _is_measure(label: Any) -> bool:
+    """Say whether a label is that of a measure."""
+    try:
+        meanings(str(label))
+    except UnknownName:
+        return False
+    except InvalidInput:  # of several meanings, or without a parameter that it needs
+        return True
+    return True
+
+
 def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame:
     means = frame.set_index("system") if "system" in frame else frame
     for labels, what in ((means.index, "system"), (means.columns, "order")):
-        if not labels.is_unique or labels.nlevels > 1:
-            raise InvalidInput(
-                f"a frame of means has a row per system and a column per order, with one name each; found {what}s "
-                f"{labels[:4].tolist()}"
-            )
+        if labels.nlevels > 1:
+            raise InvalidInput(f"{_FORM}; found {what}s {labels[:4].tolist()}")
+        if not labels.is_unique:
+            name = labels[labels.duplicated()][0]
+            raise InvalidInput(f"{_FORM}; found the {what} {name!r} {(labels == name).sum()} times")
+    if len(means) and all(map(_is_measure, means.index)) and not any(map(_is_measure, means.columns)):
+        raise InvalidInput(f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T")
     means = means.rename(index=str, columns=str)
     if measures is not None:
         means = means[labels_of(measures, means.columns.tolist(), "order")]

@@ -85,7 +85,10 @@ def test_orders_on_collections_are_compared_measure_by_measure():
     swapped = found.swaps("news", "web", measure="ARP")
     row = found.table.set_index(["measure", "a", "b"]).loc[("ARP", "news", "web")]
     assert len(swapped) == row["swaps"]
-    pd.testing.assert_frame_equal(found.swaps("news", "web"), found.swaps("news", "web", measure="nDCG@10"))
+    with pytest.raises(InvalidInput, match=r"the orders are by . measures; name one as measure=: .*ARP"):
+        found.swaps("news", "web")
+    one = rk.order_agreement(systems, measures="ARP")
+    pd.testing.assert_frame_equal(one.swaps("news", "web"), swapped)
     with pytest.raises(UnknownName, match="measure of the orders"):
         found.swaps("news", "web", measure="RR")
 
@@ -190,7 +193,7 @@ def test_orders_that_cannot_be_compared_are_refused():
         rk.order_agreement(pd.DataFrame({"AP": [0.1, 0.2], "team": ["x", "y"]}))
     with pytest.raises(InvalidInput, match="found 1 that are NaN or infinite"):
         rk.order_agreement(pd.DataFrame({"x": [1.0, np.inf], "y": [1.0, 2.0]}))
-    with pytest.raises(InvalidInput, match="one name each; found systems"):
+    with pytest.raises(InvalidInput, match="one name each; found the system 'a' 2 times"):
         rk.order_agreement(pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}, index=["a", "a"]))
     with pytest.raises(InvalidInput, match="have 1 system in common"):
         rk.order_agreement(pd.DataFrame({"x": [1.0, 2, np.nan], "y": [np.nan, 2, 3.0]}), missing="skip")
@@ -207,3 +210,16 @@ def test_agreement_is_shown_in_each_form():
     assert found._repr_html_().startswith("<div>")
     assert r"\label{tab:tau}" in found.to_latex(label="tab:tau")
     assert "6 systems" in found.caption
+
+
+def test_a_repeated_name_is_named():
+    means = pd.DataFrame({"AP": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "RR": 0.5}, index=list("abcdee"))
+    with pytest.raises(InvalidInput, match="found the system 'e' 2 times"):
+        rk.order_agreement(means)
+
+
+def test_a_frame_of_means_the_wrong_way_round_is_refused():
+    means = pd.DataFrame({"AP": [0.3, 0.2], "RR": [0.5, 0.6]}, index=["bm25", "ltr"])
+    with pytest.raises(InvalidInput, match=r"rows are measures.*turn it by .T"):
+        rk.order_agreement(means.T)
+    assert len(rk.order_agreement(means).table) == 1
