@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rankeval.errors import InvalidInput
+
 if TYPE_CHECKING:
     from jinja2 import Template
 
@@ -91,6 +93,20 @@ def markdown_cell(text: str, emphasis: str, mark: str, tail: str) -> str:
 def latex(text: str) -> str:
     """Escape text for LaTeX."""
     return text.translate(LATEX_ESCAPES)
+
+
+def refuse_label(label: str) -> None:
+    r"""Raise if a name for ``\ref`` has characters that break ``\label{...}``: it cannot be escaped there.
+
+    Raises
+    ------
+    InvalidInput
+        If it has.
+    """
+    if found := sorted(set(label) & set("\\{}%#$&~^\n")):
+        raise InvalidInput(
+            f"label is {label!r}; LaTeX takes no {' '.join(map(repr, found))} in one: use letters, digits and -:._"
+        )
 
 
 def latex_cell(text: str, emphasis: str, mark: str, tail: str, *, widest: tuple[str, str] = ("", "")) -> str:

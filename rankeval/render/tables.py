@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rankeval.render.markup import html, latex, latex_cell, markdown, markdown_cell
+from rankeval.render.markup import html, latex, latex_cell, markdown, markdown_cell, refuse_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,9 +168,15 @@ class Table:
         -------
         str
             A ``table`` environment if there is a caption, notes or a label, else the ``tabular`` alone.
+
+        Raises
+        ------
+        InvalidInput
+            If the label has characters that LaTeX does not take in one.
         """
         import pandas as pd
 
+        refuse_label(label)
         rows = self._rows()
         columns, widest = self._columns(rows), _widest(rows)
         body = [

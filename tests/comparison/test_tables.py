@@ -299,3 +299,18 @@ def test_slices_that_are_too_small_to_test_are_printed_without_an_interval():
     assert laid_out(found, "systems").marks["few"].tolist() == [""] * 4
     assert found.plot("forest")._repr_png_().startswith(b"\x89PNG")
     assert found.plot("intervals")._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("label", ["a%b", "a}b", "a{b", "a\\b", "a#b", "a$b", "a&b"])
+def test_labels_that_break_latex_are_refused(against_bm25, label):
+    assert r"\label{tab:a_b.c-1}" in against_bm25.to_latex(label="tab:a_b.c-1")
+    with pytest.raises(InvalidInput, match=r"LaTeX takes no .* in one: use letters, digits"):
+        against_bm25.to_latex(label=label)
+
+
+def test_letters_of_many_systems_point_to_the_matrix():
+    generator = np.random.default_rng(0)
+    many = {f"s{k}": pd.DataFrame({"AP": generator.random(12)}) for k in range(27)}
+    assert 'plot("matrix")' in rk.compare(many).to_html(layout="systems").replace("&#34;", '"')
+    del many["s26"]
+    assert "matrix" not in rk.compare(many).to_html(layout="systems")

@@ -59,8 +59,8 @@ class ComparisonViews(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If an argument does not fit the layout, there is no single baseline for a gain, or there are no scores by
-            query for a spread.
+            If an argument does not fit the layout, there is no single baseline for a gain, there are no scores by query
+            for a spread, or LaTeX cannot take the label.
         UnknownName
             If there is no such layout, spread or system.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
@@ -191,7 +192,8 @@ def _legend(
     only = record.primary if record.primary is not None and len(set(record.table["measure"])) > 1 else None
     confirmatory = "" if only is None else f"; marks only for {only}, the confirmatory measure"
     if letters is not None:
-        return f"letters: the system {verb} those with these letters, adjusted p ≤ {levels[0]:g}{confirmatory}"
+        many = "" if len(letters) <= len(ascii_lowercase) else '; of so many systems, plot("matrix") is easier to read'
+        return f"letters: the system {verb} those with these letters, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
     stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
     has_worse = set_marks.apply(lambda column: column.str.startswith(marks.WORSE)).to_numpy().any()
     worse = f" ({marks.WORSE}: is worse)" if has_worse else ""
