@@ -25,6 +25,13 @@ Systems = Mapping[str, Scores] | Mapping[str, Scores | Mapping[str, Scores]]
 """Name -> scores of each system, on one collection or by collection."""
 
 
+POOLED_FOLDS = (
+    "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training parts "
+    "overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
+)
+"""Note on a test over such queries."""
+
+
 @dataclass(frozen=True)
 class SharedScores:
     """The scores of all systems by the same measures on the same queries.
@@ -118,10 +125,12 @@ def refuse_other_conventions(systems: Mapping[str, Scores], *, judgments: bool =
 
 
 def check_number_of_systems(systems: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` unless there is a mapping of two systems or more."""
+    """Raise `InvalidInput` unless there is a mapping of two systems or more, none without a name."""
     if not isinstance(systems, Mapping) or len(systems) < 2:
         found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
         raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
+    if any(not str(name).strip() for name in systems):
+        raise InvalidInput("systems has an empty name; results name the systems, so give each a name")
 
 
 def refuse_weighted(systems: Mapping[str, Scores]) -> None:
@@ -144,11 +153,7 @@ def fold_notes(systems: Mapping[str, Scores]) -> list[str]:
     """Return a note if queries of several folds are pooled, which a test over queries takes for a sample."""
     if not any(isinstance(each, Evaluation) and each.n_folds > 1 for each in systems.values()):
         return []
-    note = (
-        "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training "
-        "parts overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
-    )
-    return [note]
+    return [POOLED_FOLDS]
 
 
 def chosen_measures(

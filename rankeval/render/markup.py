@@ -91,8 +91,8 @@ def markdown_cell(text: str, emphasis: str, mark: str, tail: str) -> str:
 
 
 def latex(text: str) -> str:
-    """Escape text for LaTeX."""
-    return text.translate(LATEX_ESCAPES)
+    """Escape text for LaTeX; line breaks become spaces, since an empty line would end a paragraph."""
+    return " ".join(text.splitlines()).translate(LATEX_ESCAPES)
 
 
 def refuse_label(label: str) -> None:

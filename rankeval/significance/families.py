@@ -241,6 +241,11 @@ def resolution_notes(
     return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
 
 
+def limited_by_resamples(test: SignificanceTest, correction: Correction, n: int, settings: Settings) -> bool:
+    """Tell whether resamples, and not the number of queries, set the smallest p-value possible."""
+    return _resolution(test, correction, 1, n, settings)[1]
+
+
 def _resolution(
     test: SignificanceTest, correction: Correction, size: int, n: int, settings: Settings
 ) -> tuple[float, bool, float]:

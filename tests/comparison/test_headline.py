@@ -12,22 +12,24 @@ import pytest
 
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.views.headline import named_system
+from rankeval.errors import InvalidInput
 
-NUMBER = r"[+-]?(?:\d+\.\d{4}|∞)"
+NUMBER = r"[+-]?(?:\d+\.\d{4}|\d(?:\.\d)?e-\d\d|∞)"
 EVIDENCE = (
-    rf"(?P<difference>{NUMBER}) (?P<measure>\S+) \[(?P<level>[\d.]+)% interval(?P<alone> of this pair alone)? "
+    rf"(?P<difference>{NUMBER}) (?P<measure>\S+)(?P<lower> \(less is better\))? "
+    r"\[(?P<level>[\d.]+)% interval(?P<alone> of this pair alone)? "
     rf"(?P<low>{NUMBER}) to (?P<high>{NUMBER})(?:; none belongs to (?P<correction>[^\]]+))?\], on (?P<n>[\d,]+) quer\w+"
     r"(?:, p (?P<p>< 0\.0001|= \d\.\d{4})(?:, not corrected for the (?P<uncorrected>\d+) comparisons)?)?"
 )
-MARGIN = r"(?: \(margin (?P<margin>\d\.\d{4})\))?"
+MARGIN = r"(?: \(margin (?P<margin>[\d.]+)\))?"
 SENTENCES = {
     "gain": rf"(?P<system>\w+) beats (?P<baseline>\w+){MARGIN} by {EVIDENCE}\.",
-    "loss": rf"(?P<system>\w+) is worse than (?P<baseline>\w+) by {EVIDENCE}\.",
+    "loss": rf"(?P<system>\w+) is worse than (?P<baseline>\w+): {EVIDENCE}\.",
     "equal means": rf"(?P<system>\w+) differs from (?P<baseline>\w+): {EVIDENCE}\.",
     "claim": rf"(?P<system>\w+) (?P<verb>is not worse than|is equivalent to) (?P<baseline>\w+){MARGIN}: {EVIDENCE}\.",
     "of pairs": r"(?P<system>\w+) beats (?:all (?P<all>\d+)|(?P<some>\d+) of the (?P<of>\d+)) other systems: "
     rf"(?:the nearest of them, )?(?P<baseline>\w+),? by {EVIDENCE}\.",
-    "pairs": r"(?P<shown>\d+) of (?P<pairs>\d+) pairs were shown to differ\.",
+    "pairs": r"(?P<shown>\d+) of (?P<pairs>\d+) pairs (?P<number>was|were) shown to differ\.",
     "nothing": r"(?P<lead>No difference was shown|No gain was shown|Non-inferiority was not shown|"
     r"Equivalence was not shown|Nothing was shown by \S+)(?: in the direction tested \((?P<side>\w+)\))?"
     rf"{MARGIN}: (?P<system>\w+) against (?P<baseline>\w+)(?:, the (?P<extreme>best|largest|smallest) of "
@@ -41,9 +43,12 @@ SENTENCES = {
     "others": r"Of the other (?P<many>\d+) (?:systems|pairs) (?P<states>[^.]+)\.",
     "elsewhere": r"In (?P<rows>\d+) rows? of other measures or parts something was shown\.",
     "detectable": rf"With this many queries a difference of (?P<size>{NUMBER}) would be found four times in five\.",
-    "never": r"With so few queries no difference can be shown\.",
+    "never": r"With so few (?:queries|resamples \((?P<drawn>[\d,]+)\)) no difference can be shown\.",
     "equal": r"(?P<system>\w+) and (?P<baseline>\w+) are equal on every query\.",
-    "parted": r"Adjusted p and interval disagree here, and the claim goes by p\.",
+    "parted": r"The (?:adjusted p is at most 0\.05, but the interval (?:includes 0|does not show the claim)|"
+    r"interval (?:excludes 0|shows the claim), but the adjusted p is above 0\.05): p steps down over the family or "
+    r"comes from another test, and the claim goes by p\.",
+    "farthest": r"Of the (?P<many>\d+) pairs shown equivalent, these two are the farthest apart\.",
     "first": r"(?P<measure>\S+) is the first of (?P<many>\d+) measures\.",
 }
 VERBS = {"not_worse": "is not worse than", "equivalent": "is equivalent to"}
@@ -63,7 +68,9 @@ class Oracle:
         self.measure = compared.primary or compared.table["measure"].iloc[0]
         self.sign = -1 if self.measure == "ARP" else 1
         self.rows = [row for row in compared.table.to_dict("records") if row["measure"] == self.measure]
-        self.directed = compared.claim in ("better", "not_worse")
+        self.turns = (
+            compared.baseline is None and compared.claim == "difference" and compared.alternative == "two-sided"
+        )
         self.all_pairs = compared.baseline is None
         elsewhere = [row for row in compared.table.to_dict("records") if row["measure"] != self.measure]
         self.elsewhere = 0 if compared.primary else sum(self.is_shown(row) for row in elsewhere)
@@ -98,7 +105,7 @@ class Oracle:
         for row in self.rows:
             if (row["system"], row["baseline"]) == (said["system"], said["baseline"]):
                 return row, 1
-            if self.all_pairs and (row["baseline"], row["system"]) == (said["system"], said["baseline"]):
+            if self.turns and (row["baseline"], row["system"]) == (said["system"], said["baseline"]):
                 return row, -1
         raise AssertionError(said)
 
@@ -107,6 +114,7 @@ class Oracle:
         one, other = (self.systems[said[name]][self.measure] for name in ("system", "baseline"))
         assert float(said["difference"]) == pytest.approx((one - other).mean(), abs=5.1e-5)
         assert said["measure"] == self.measure
+        assert bool(said["lower"]) == (self.measure == "ARP")
         assert int(said["n"]) == len(one)
         adjusted = not np.isnan(row["ci_low_adjusted"])
         ends = [row[f"ci_{end}{'_adjusted' if adjusted else ''}"] for end in ("low", "high")]
@@ -136,7 +144,7 @@ class Oracle:
 
     def check_gain(self, said):
         gains = self.shown_gains()
-        largest = max(map(abs, gains)) if self.all_pairs and not self.directed else max(gains)
+        largest = max(map(abs, gains)) if self.turns else max(gains)
         self.check_named(said, largest)
         assert largest > 0
         assert self.compared.claim in ("difference", "better")
@@ -151,11 +159,16 @@ class Oracle:
 
     def check_claim(self, said):
         assert said["verb"] == VERBS[self.compared.claim]
-        self.check_named(said, max(self.shown_gains()))
+        gains = self.shown_gains()
+        self.check_named(said, max(gains, key=abs) if self.compared.claim == "equivalent" else max(gains))
+
+    def check_farthest(self, said):
+        assert self.compared.claim == "equivalent"
+        assert int(said["many"]) == len(self.shown_gains()) > 1
 
     def check_of_pairs(self, said):
         """Nobody beats more; the one named is the best of those that are beaten."""
-        assert self.all_pairs
+        assert self.turns
         wins = {name: set() for name in self.systems}
         for row in filter(self.is_shown, self.rows):
             pair = (row["system"], row["baseline"]) if self.gain(row) > 0 else (row["baseline"], row["system"])
@@ -171,6 +184,7 @@ class Oracle:
         assert means[said["system"]] == pytest.approx(max(means[name] for name in rivals), abs=1e-12)
 
     def check_pairs(self, said):
+        assert said["number"] == ("was" if said["shown"] == "1" else "were")
         assert (int(said["shown"]), int(said["pairs"])) == (len(self.shown_gains()), len(self.rows))
 
     def check_nothing(self, said):
@@ -190,7 +204,7 @@ class Oracle:
         gains = [self.gain(row) for row in self.rows]
         if self.compared.claim == "equivalent":
             word, expected = "smallest", min(gains, key=abs)
-        elif self.all_pairs and not self.directed:
+        elif self.turns:
             word, expected = "largest", max(map(abs, gains))
         else:
             word, expected = "best", max(gains)
@@ -237,6 +251,7 @@ class Oracle:
 
     def check_never(self, said):
         assert np.isinf(self.row_named()["detectable_difference"])
+        assert said["drawn"] in (None, str(self.compared.n_resamples))
 
     def check_equal(self, said):
         pd.testing.assert_series_equal(
@@ -342,10 +357,10 @@ def test_the_interval_is_the_simultaneous_one():
 def test_where_less_is_better_the_lower_mean_beats_the_higher():
     systems = {name: frame.rename(columns={"AP": "ARP"}) for name, frame in noisy_and_steady(0).items()}
     assert compare(systems, baseline="steady", measures=["ARP"]).headline.startswith(
-        "base beats steady by -0.0310 ARP ["
+        "base beats steady by -0.0310 ARP (less is better) ["
     )
     assert compare(systems, baseline="base", measures=["ARP"]).headline.startswith(
-        "No system was shown better than base. steady is worse than base by +0.0310 ARP ["
+        "No system was shown better than base. steady is worse than base: +0.0310 ARP (less is better) ["
     )
 
 
@@ -426,6 +441,50 @@ def test_the_choice_and_not_the_named_system_is_the_subject_of_its_value():
     lead, choice = compared.findings
     assert lead.startswith("rule beats base by +0.01")
     assert choice.startswith("Choosing the largest mean of 5 candidates, here rule, gains about -0.0")
+
+
+def pair(first, second, **options):
+    return compare({"a": pd.DataFrame({"AP": first}), "b": pd.DataFrame({"AP": second})}, **options)
+
+
+def test_a_one_sided_test_without_a_baseline_keeps_the_pair_of_the_table():
+    generator = np.random.default_rng(1)
+    q = generator.normal(0.5, 0.1, 50)
+    headline = pair(q + 0.2 + generator.normal(0, 0.05, 50), q, alternative="greater").headline
+    assert headline.startswith("No difference was shown in the direction tested (greater): b against a: -0.")
+
+
+def test_too_few_resamples_are_not_said_to_be_too_few_queries():
+    q = np.random.default_rng(1).normal(0.5, 0.1, (2, 50))
+    headline = pair(*q, test="randomization", n_resamples=10).headline
+    assert "With so few resamples (10) no difference can be shown." in headline
+    assert "With so few queries no" in pair(*q[:, :4], test="randomization").headline
+
+
+def test_small_numbers_are_not_written_as_zero_and_margins_are_plain():
+    generator = np.random.default_rng(1)
+    q = generator.normal(0.5, 0.1, 50) * 1e-6
+    headline = pair(q, q + 1e-7 + generator.normal(0, 1e-8, 50), baseline="a").headline
+    assert headline.startswith("b beats a by +9.9e-08 AP [95% interval +9.7e-08 to +1e-07]")
+    large = pair(q, q + 1e-7, baseline="a", claim="equivalent", margin=1e9).headline
+    assert "(margin 1e+09)" in large
+
+
+def test_a_line_break_in_a_name_does_not_break_the_headline():
+    q = np.random.default_rng(1).normal(0.5, 0.1, 50)
+    frames = {"a\nb": pd.DataFrame({"AP": q}), "base": pd.DataFrame({"AP": q[::-1]})}
+    compared = compare(frames, baseline="base")
+    assert "a b against base" in compared.headline
+    assert "a b &" in compared.to_latex(layout="systems")
+    with pytest.raises(InvalidInput, match="empty name"):
+        compare({"": frames["base"], "base": frames["base"]})
+
+
+def test_a_saved_comparison_draws_no_queries():
+    q = np.random.default_rng(1).normal(0.5, 0.1, (2, 50))
+    saved = Comparison.from_json(pair(*q, baseline="a").to_json())
+    with pytest.raises(InvalidInput, match="read from a file or lost its evaluations"):
+        saved.plot("queries", system="b")
 
 
 def test_a_saved_comparison_says_the_same():

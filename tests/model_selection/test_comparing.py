@@ -213,3 +213,13 @@ def test_nested_cross_validation_tells_what_was_chosen(ltr):
     assert both["inside"].best_params.index.tolist() == [0, 1, 2]
     assert both["inside"].best_params["alpha"].tolist() == both["outside"].best_params["estimator__alpha"].tolist()
     assert rk.cross_validate(Ridge(), ltr.X, ltr.y, qid=ltr.qid, cv=3).best_params is None
+
+
+def test_headlines_of_cross_validation_say_what_was_sampled(rivals):
+    """Folds for algorithms; for models the queries of all folds, whose test is approximate."""
+    result = next(iter(rivals.values()))
+    size = f"{len(result.splits)} folds of {result.evaluation.n_queries} queries"
+    headline = rivals.compare(question="algorithms", measures="AP", baseline="last").headline
+    assert f"], over {size}, p " in headline
+    assert "this many queries" not in headline
+    assert "(approximate: queries of several folds)" in rivals.compare(question="models", measures="AP").headline

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from rankeval.comparison.derived.query_scores import has_scores, held_scores, refuse_several_collections
+from rankeval.comparison.derived.query_scores import held_scores, refuse_without_scores
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.errors import InvalidInput
 from rankeval.measures import direction
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats
@@ -97,12 +96,7 @@ def _of_folds(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str, 
 
 
 def _of_queries(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str, str], Floats]:
-    refuse_several_collections(record)
-    if not has_scores(record):
-        raise InvalidInput(
-            "the scores of every query are needed, and this comparison was read from a file or lost its evaluations: "
-            "compare the evaluations again"
-        )
+    refuse_without_scores(record)
     shared = held_scores(record, measures)
     return {
         (name, one): shared.scores[:, place, column]

@@ -37,6 +37,16 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
     return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), missing="skip")
 
 
+def refuse_without_scores(record: ComparisonRecord) -> None:
+    """Raise `InvalidInput` for a comparison over several collections, or one that lost its evaluations."""
+    refuse_several_collections(record)
+    if not {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations):
+        raise InvalidInput(
+            "the scores of every query are needed, and this comparison was read from a file or lost its evaluations: "
+            "compare the evaluations again"
+        )
+
+
 def refuse_several_collections(record: ComparisonRecord) -> None:
     """Raise `InvalidInput` for a comparison over several collections, whose queries are no single sample."""
     if record.weights:

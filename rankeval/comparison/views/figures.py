@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
-from rankeval._registry import chosen, unknown
-from rankeval.comparison.derived.query_scores import held_scores, refuse_several_collections
+from rankeval._registry import chosen
+from rankeval.comparison.derived.query_scores import held_scores, refuse_without_scores
 from rankeval.comparison.derived.ranks import rank_table
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
@@ -182,10 +182,10 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
         lacking = "system=, the system to draw" if system is None else "baseline=, the system to draw differences from"
         raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
     measure = measure or record.main_measure
-    refuse_several_collections(record)
+    known = sorted({*record.table["system"], *record.table["baseline"]})
     for name in (system, baseline):
-        if name not in record.evaluations:
-            raise unknown("evaluation of the system", name, record.evaluations)
+        chosen("system of the comparison", name, known)
+    refuse_without_scores(record)
     shared = held_scores(record, [measure])
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)

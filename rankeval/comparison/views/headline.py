@@ -10,56 +10,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.views import reading
+from rankeval.comparison.views.evidence import Row, detectable, evidence, parting
 from rankeval.evaluation.slicing import UNNAMED
-from rankeval.measures import direction
-from rankeval.render.tables import number, p_value, signed
 from rankeval.significance.claims import CLAIMS
-from rankeval.significance.columns import TIE_TOLERANCE
 
 _gain = attrgetter("gain")
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A row of the table, as sentences need it. ``low, high`` is the adjusted interval, or else the row's own."""
-
-    system: str
-    baseline: str
-    measure: str
-    difference: float
-    gain: float
-    low: float
-    high: float
-    is_adjusted: bool
-    p: float
-    shown: bool
-    parted: bool
-    n_queries: int
-    n_decided: int
-    detectable: float
-
-    def turned(self) -> _Row:
-        """Return the row with system and baseline exchanged."""
-        return replace(
-            self,
-            system=self.baseline,
-            baseline=self.system,
-            difference=-self.difference,
-            gain=-self.gain,
-            low=-self.high,
-            high=-self.low,
-        )
 
 
 def headline(record: ComparisonRecord) -> str:
@@ -80,7 +43,8 @@ def headline(record: ComparisonRecord) -> str:
         said = _nothing_shown(record, rows)
     else:
         said = _pairs_shown(record, rows) if _of_pairs(record, rows) else _shown(record, rows)
-    return " ".join([*said, *_scope(record)])
+    # Names of systems may have line breaks, and a headline has none.
+    return " ".join(" ".join([*said, *_scope(record)]).split())
 
 
 def named_system(record: ComparisonRecord) -> str:
@@ -94,11 +58,13 @@ def named_system(record: ComparisonRecord) -> str:
     return _named(record, _rows(record)).system
 
 
-def _named(record: ComparisonRecord, rows: Sequence[_Row]) -> _Row:
+def _named(record: ComparisonRecord, rows: Sequence[Row]) -> Row:
     """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
     claim, shown = CLAIMS[record.claim], [row for row in rows if row.shown]
     if not shown and claim.sides == 2:
         return min(rows, key=lambda row: abs(row.gain))
+    if claim.sides == 2:
+        return max(shown, key=lambda row: abs(row.gain))
     best = max(shown or rows, key=_gain)
     if shown and best.gain > 0 and _of_pairs(record, rows):
         return _nearest_beaten(record, [row for row in shown if row.gain > 0])
@@ -106,20 +72,20 @@ def _named(record: ComparisonRecord, rows: Sequence[_Row]) -> _Row:
     return min(shown, key=_gain) if is_worse else best
 
 
-def _nearest_beaten(record: ComparisonRecord, won: Sequence[_Row]) -> _Row:
+def _nearest_beaten(record: ComparisonRecord, won: Sequence[Row]) -> Row:
     """Of the system that beats most others, return the win over the best of them."""
     wins, means = Counter(row.system for row in won), _means(record)
     best = max(wins, key=lambda name: (wins[name], means[name]))
     return min((row for row in won if row.system == best), key=_gain)
 
 
-def _rows(record: ComparisonRecord) -> list[_Row]:
+def _rows(record: ComparisonRecord) -> list[Row]:
     """Return the rows that the sentences speak of; all pairs are turned so that no gain is negative."""
     table = record.table
     facts = table.assign(gain=record.gains, shown=record.shown, parted=record.parted)[_spoken_of(record)]
     adjusted = ~facts[["ci_low_adjusted", "ci_high_adjusted"]].isna().any(axis=1)
     rows = [
-        _Row(
+        Row(
             system=row["system"],
             baseline=row["baseline"],
             measure=row["measure"],
@@ -137,7 +103,7 @@ def _rows(record: ComparisonRecord) -> list[_Row]:
         )
         for row, of_family in zip(facts.to_dict("records"), adjusted, strict=True)
     ]
-    if record.baseline is None and not CLAIMS[record.claim].hypotheses:
+    if _is_turned(record):
         return [row.turned() if row.gain < 0 else row for row in rows]
     return rows
 
@@ -148,41 +114,47 @@ def _spoken_of(record: ComparisonRecord) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return own & (record.table[record.grouped] == TOGETHER).to_numpy() if record.grouped else own
 
 
-def _not_confirmatory(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
+def _not_confirmatory(record: ComparisonRecord, rows: Sequence[Row]) -> str:
     row = _named(record, rows)
     pair = f"{_pair(row)}{_which(record, rows)}"
-    return f"Not confirmatory: {pair}: {_evidence(record, row)}. This difference has no adjusted p-value."
+    return f"Not confirmatory: {pair}: {evidence(record, row)}. This difference has no adjusted p-value."
 
 
-def _nothing_shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+def _nothing_shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
     row, elsewhere = _named(record, rows), int(record.shown.sum())
     # By another measure or in a slice something may have been shown: then it is not said that nothing was.
     lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[record.claim].nothing
     side = "" if record.alternative == "two-sided" else f" in the direction tested ({record.alternative})"
     pair = f"{_pair(row)}{_which(record, rows)}"
-    said = [f"{lead}{side}{_margin(record)}: {pair}: {_evidence(record, row)}.", *_parting(row)]
+    said = [f"{lead}{side}{_margin(record)}: {pair}: {evidence(record, row)}.", *parting(record, row)]
     if elsewhere:
         said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
-    return [*said, *_detectable(record, row)]
+    return [*said, *detectable(record, row)]
 
 
-def _shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+def _shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
     """Name one row, then count the others."""
     row, claim = _named(record, rows), CLAIMS[record.claim]
     # Equal means are shown to differ only by a test that is not of the mean.
     lost = "is worse than" if row.gain < 0 else "differs from"
     verb = claim.verb if row.gain > 0 or claim.hypotheses else lost
-    joint = " by " if verb in ("beats", "is worse than") else ": "
-    said = [f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{_evidence(record, row)}.", *_parting(row)]
-    if verb == "is worse than" and len(rows) > 1:
+    joint = " by " if verb == "beats" else ": "
+    said = [
+        f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{evidence(record, row)}.",
+        *parting(record, row),
+    ]
+    if verb == "is worse than" and len(rows) > 1 and record.baseline is not None:
         said.insert(0, f"No system was shown better than {row.baseline}.")
+    n_shown = sum(one.shown for one in rows)
+    if claim.sides == 2 and n_shown > 1:
+        said.append(f"Of the {n_shown} pairs shown {claim.adjective}, these two are the farthest apart.")
     return [*said, *_others(record, [one for one in rows if one is not row])]
 
 
-def _pairs_shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+def _pairs_shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
     """Name the system that beats most others, and the nearest of those it beats."""
     shown, row = [row for row in rows if row.shown], _named(record, rows)
-    pairs = f"{len(shown)} of {len(rows)} pairs were shown to differ."
+    pairs = f"{len(shown)} of {len(rows)} pairs {'was' if len(shown) == 1 else 'were'} shown to differ."
     if row.gain == 0:
         return [*_shown(record, [row]), pairs]
     n_beaten = sum(one.system == row.system and one.gain > 0 for one in shown)
@@ -190,17 +162,19 @@ def _pairs_shown(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
     verb = CLAIMS[record.claim].verb
-    lead = f"{row.system} {verb} {of_others} other systems: {which} by {_evidence(record, row)}."
-    return [lead, *_parting(row), pairs]
+    lead = f"{row.system} {verb} {of_others} other systems: {which} by {evidence(record, row)}."
+    return [lead, *parting(record, row), pairs]
 
 
-def _means(record: ComparisonRecord) -> pd.Series[float]:
+def _means(record: ComparisonRecord) -> dict[str, float]:
     """Return the mean of every system by the main measure, larger for better."""
-    name = record.main_measure
-    return direction(name) * reading.means(record.overall)[name]
+    rows = record.table[_spoken_of(record)]
+    direction = float(record.directions[_spoken_of(record)][0])
+    means = dict(zip(rows["baseline"], direction * rows["mean_baseline"], strict=True))
+    return means | dict(zip(rows["system"], direction * rows["mean_system"], strict=True))
 
 
-def _others(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
+def _others(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
     """Count the rows besides the one named: shown, shown worse, undecided."""
     if not rows:
         return []
@@ -224,41 +198,6 @@ def _others(record: ComparisonRecord, rows: Sequence[_Row]) -> list[str]:
     return [f"Of the other {len(rows)} {thing}s {', '.join(listed[:-1])} and {listed[-1]}."]
 
 
-def _evidence(record: ComparisonRecord, row: _Row) -> str:
-    """Write difference, interval, number of queries and p."""
-    ends = f"{signed(row.low)} to {signed(row.high)}"
-    interval = f"{100 * (record.adjusted_level if row.is_adjusted else record.interval_level):g}% interval"
-    if row.is_adjusted or record.n_comparisons == 1:
-        interval = f"{interval} {ends}"
-    elif math.isnan(row.p):
-        interval = f"{interval} of this pair alone {ends}"
-    else:
-        interval = f"{interval} of this pair alone {ends}; none belongs to {record.correction_words}"
-    said = f"{signed(row.difference)} {row.measure} [{interval}], on {count(row.n_queries, 'query')}"
-    if math.isnan(row.p):
-        return said
-    p = p_value(row.p)
-    uncorrected = record.correction == "none" and record.n_comparisons > 1
-    many = f", not corrected for the {record.n_comparisons} comparisons" if uncorrected else ""
-    return f"{said}, p {p if p.startswith('<') else f'= {p}'}{many}"
-
-
-def _parting(row: _Row) -> list[str]:
-    """Say so if the adjusted p and the adjusted interval do not agree."""
-    return ["Adjusted p and interval disagree here, and the claim goes by p."] if row.parted else []
-
-
-def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
-    if row.n_decided == 0:
-        return [f"{row.system} and {row.baseline} are equal on every query."]
-    # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.
-    if record.margin or not row.detectable > TIE_TOLERANCE * abs(row.difference):
-        return []
-    if math.isinf(row.detectable):
-        return ["With so few queries no difference can be shown."]
-    return [f"With this many queries a difference of {number(row.detectable)} would be found four times in five."]
-
-
 def _scope(record: ComparisonRecord) -> list[str]:
     """Say which of several measures, collections or slices the sentences speak of."""
     said, part, measures = [], record.grouped, record.table["measure"].nunique()
@@ -274,16 +213,22 @@ def _scope(record: ComparisonRecord) -> list[str]:
     return said
 
 
-def _of_pairs(record: ComparisonRecord, rows: Sequence[_Row]) -> bool:
+def _of_pairs(record: ComparisonRecord, rows: Sequence[Row]) -> bool:
     """Tell whether all pairs of three systems or more were compared for differences."""
-    return record.baseline is None and len(rows) > 1 and not CLAIMS[record.claim].hypotheses
+    return _is_turned(record) and len(rows) > 1
 
 
-def _pair(row: _Row) -> str:
+def _is_turned(record: ComparisonRecord) -> bool:
+    """Tell whether each pair is turned so that it shows a gain; a one-sided test has the side of the table."""
+    two_sided = record.alternative == "two-sided" and not CLAIMS[record.claim].hypotheses
+    return record.baseline is None and two_sided
+
+
+def _pair(row: Row) -> str:
     return f"{row.system} against {row.baseline}"
 
 
-def _which(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
+def _which(record: ComparisonRecord, rows: Sequence[Row]) -> str:
     """Say how a row that is not shown was picked among several."""
     if len(rows) == 1:
         return ""
@@ -293,4 +238,4 @@ def _which(record: ComparisonRecord, rows: Sequence[_Row]) -> str:
 
 
 def _margin(record: ComparisonRecord) -> str:
-    return f" (margin {number(record.margin)})" if record.margin else ""
+    return f" (margin {record.margin:g})" if record.margin else ""
