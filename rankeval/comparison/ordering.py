@@ -68,7 +68,7 @@ def rank_intervals(
         For queries that some systems lack, as in `rankeval.compare`.
     n_resamples : int, default 9999
         Number of resamples, of the test and for ``share_first``. If they are so few that the seed decides, there is a
-        `RankevalWarning`.
+        ``RankevalWarning``.
     rng : int, Generator or None, default 0
         Seed.
 

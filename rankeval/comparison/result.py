@@ -309,7 +309,7 @@ class Comparison(ComparisonViews):
         Returns
         -------
         str
-            Without the evaluations. `rankeval compare --format json` prints it. The columns of the table are lists;
+            Without the evaluations. ``rankeval compare --format json`` prints it. The columns of the table are lists;
             numbers that are not finite are the words "nan", "inf" and "-inf".
         """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evaluations"}
