@@ -23,6 +23,9 @@ _CHECKED = "rankeval"
 _RENEWED = "rankeval_baseline"
 _COLUMNS = ("test", "measure", "queries", "gain", "interval", "verdict")
 
+_MOST_ROWS = 10
+"""Rows of one test in the summary: of a test that checks in a loop, the last ones, among them the one that failed."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that renews baselines, and the name of their folder."""
@@ -71,13 +74,17 @@ class _Summary:
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
+        self.more: list[str] = []
         self.renewed: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the properties of a test once, when all of its phases are over."""
         if report.when == "teardown":
             found = [(name, str(value)) for name, value in report.user_properties]
-            self.rows += [{"test": report.nodeid, **json.loads(value)} for name, value in found if name == _CHECKED]
+            rows = [{"test": report.nodeid, **json.loads(value)} for name, value in found if name == _CHECKED]
+            self.rows += rows[-_MOST_ROWS:]
+            if len(rows) > _MOST_ROWS:
+                self.more.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
             self.renewed += [value for name, value in found if name == _RENEWED]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -85,7 +92,7 @@ class _Summary:
         if not (self.rows or self.renewed):
             return
         terminalreporter.section("rankeval")
-        for line in [*_drawn(self.rows), *self.renewed]:
+        for line in [*_drawn(self.rows), *self.more, *self.renewed]:
             terminalreporter.write_line(line)
 
 

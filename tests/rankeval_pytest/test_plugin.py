@@ -241,6 +241,25 @@ def test_nothing():
     assert (project.path / "found.xml").read_text().count('<property name="rankeval" value=') == 3
 
 
+def test_a_test_that_checks_in_a_loop_has_its_last_rows_in_the_summary(project):
+    """The failed check is the last one; the others are counted."""
+    write(
+        project,
+        """
+def test_many():
+    for _ in range(14):
+        rk.testing.assert_no_regression(ranked(1.0), ranked(1.0))
+    rk.testing.assert_not_worse(ranked(5.0), ranked(0.5), margin=0.01)
+""",
+    )
+    result = project.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    rows = [line for line in result.outlines if line.startswith("test_search.py::test_many  ")]
+    assert len(rows) == 10
+    assert "a loss of 0.01 is not ruled out" in rows[-1]
+    result.stdout.fnmatch_lines(["test_search.py::test_many: 5 earlier checks are not listed"])
+
+
 def test_it_can_be_switched_off_and_the_assertions_still_work(project):
     write(project, "def test_good():\n    rk.testing.assert_no_regression(ranked(1.0), ranked(1.0))\n")
     result = project.runpytest_inprocess("-p", "no:rankeval")
