@@ -89,8 +89,9 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
     from mlflow import MlflowClient  # the first import sets up the loggers, so import before hushing them
 
     with environment(_QUIET), environment(_PATIENCE), _hushed():
-        client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
         with _replaced(_KNOCK), _alone(uri):
+            # The client opens its store, and so makes the tables, when it is made.
+            client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
             client.search_experiments(max_results=1)
         yield client
 
