@@ -162,8 +162,8 @@ def compared_orders(means: pd.DataFrame, *, truth: str | None, notes: Sequence[s
     Parameters
     ----------
     means : DataFrame
-        A row per system and a column per order: labels are names, or (measure, collection), of which those of one
-        measure are compared. Missing if an order lacks a system.
+        A row per system and a column per order. A column is named by its order, or by (measure, collection): then
+        the orders of one measure are compared with each other. Missing if an order lacks a system.
     truth : str or None
         The name of an order, or of a collection.
     notes : sequence of str

@@ -135,7 +135,8 @@ def test_the_command_of_a_missing_baseline_works_from_a_folder_within(project):
     said = subprocess.run([sys.executable, "-m", "pytest"], capture_output=True, text=True, check=False).stdout
     command = re.search(r"`pytest (.*) --rankeval-update`", said)[1]
     assert command == "'test_search.py::test_ltr[a b]'"
-    done = subprocess.run(f"{sys.executable} -m pytest {command} --rankeval-update", shell=True, check=False)  # noqa: S602
+    line = f"{sys.executable} -m pytest {command} --rankeval-update"
+    done = subprocess.run(line, shell=True, check=False)  # noqa: S602 - the command is run as it was printed
     assert done.returncode == 0
     assert [path.name for path in (folder.parent / "rankeval_baselines").iterdir()] == [
         "test_search.test_ltr[a%20b].parquet"

@@ -18,7 +18,7 @@ from rankeval.significance.effects import cliffs_delta, effect_interval, hedges_
 
 @dataclass(frozen=True)
 class RowScores:
-    """What a row of a comparison is made of.
+    """The numbers that a row of a comparison is made of.
 
     Attributes
     ----------
