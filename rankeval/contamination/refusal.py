@@ -23,8 +23,8 @@ from rankeval.contamination.register import REGISTERS, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
-from rankeval.ledger.chain import GENESIS
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger.entry import GENESIS
+from rankeval.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,13 @@ from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.errors import LedgerError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
-from rankeval.ledger.arrays import decode_array, encode_array
-from rankeval.ledger.chain import GENESIS, Entry, Snapshot
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger.arrays import part_of
+from rankeval.ledger.entry import GENESIS
+from rankeval.ledger.graph import Snapshot
+from rankeval.ledger.ledger import Ledger
 
-KINDS = ("register", "retire", "open")
-"""The kinds of entry that describe registered collections."""
+_SIGNATURE, _TOLD = "signature.", "identifiable."
+"""The beginnings of the names of arrays that a registration keeps."""
 
 _REMOTE_PATIENCE = 2.0
 """Seconds for which the state of a ledger on a server is taken as known."""
@@ -42,6 +42,8 @@ class RegisteredContent:
     ----------
     project, name, digest : str
         The project that registered it, its name there, and the digest of its content.
+    id, who, time : str
+        The hash of its entry in the ledger, and who registered it when.
     signatures : mapping of str to ndarray of uint64 of shape (n_queries,)
         Kind of content -> signature of each query.
     identifiable : mapping of str to ndarray of bool of shape (n_queries,)
@@ -55,17 +57,13 @@ class RegisteredContent:
     project: str
     name: str
     digest: str
+    id: str
+    who: str
+    time: str
     signatures: Mapping[str, Hashes]
     identifiable: Mapping[str, NDArray[np.bool_]]
     opened: tuple[Mapping[str, Hashes], ...] = ()
     retired: str | None = None
-
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any], project: str, **later: Any) -> RegisteredContent:
-        """Read a collection from the body that `registration` made; ``later`` holds what later entries add."""
-        return cls(
-            project, body["name"], body["digest"], _arrays(body["signatures"]), _arrays(body["identifiable"]), **later
-        )
 
     @property
     def n_queries(self) -> int:
@@ -106,8 +104,8 @@ REGISTERS: dict[str, Register] = {}
 """URL -> the last register read. A scorer asks for every fold, so a ledger is read once per change."""
 
 
-def registration(data: Fingerprint, X: Any | None) -> dict[str, Any]:
-    """Return the body of a registration: signatures, and which of them identify a query.
+def registration(data: Fingerprint, X: Any | None) -> dict[str, NDArray[Any]]:
+    """Return what a registration keeps: signatures, and which of them identify a query.
 
     Queries are sorted by content, so that the ledger does not reveal their order in the data.
 
@@ -120,40 +118,51 @@ def registration(data: Fingerprint, X: Any | None) -> dict[str, Any]:
     """
     order = np.argsort(data.content, kind="stable")
     bits = evidence_bits(data, X)
-    return {
-        "digest": data.digest,
-        "n_queries": data.n_queries,
-        "n_rows": len(data.codes),
-        "signatures": {kind: encode_array(hashes[order]) for kind, hashes in data.queries.items()},
-        "identifiable": {kind: encode_array((bits[kind] >= IDENTIFIABLE_BITS)[order]) for kind in bits},
-    }
+    signatures = {f"{_SIGNATURE}{kind}": hashes[order] for kind, hashes in data.queries.items()}
+    return signatures | {f"{_TOLD}{kind}": (bits[kind] >= IDENTIFIABLE_BITS)[order] for kind in bits}
 
 
-def registered_contents(entries: Iterable[Entry]) -> tuple[RegisteredContent, ...]:
-    """Return all collections that entries describe, retired ones too.
+def content_of(arrays: Mapping[str, NDArray[Any]], **fields: Any) -> RegisteredContent:
+    """Return the collection that `registration` described; ``fields`` holds what its entry and later ones say."""
+    return RegisteredContent(signatures=part_of(arrays, _SIGNATURE), identifiable=part_of(arrays, _TOLD), **fields)
+
+
+def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredContent, ...]:
+    """Return all collections that a ledger describes, retired ones too.
 
     Parameters
     ----------
-    entries : iterable of Entry
-        Entries of the kinds in `KINDS`, oldest first; others are passed over.
+    ledger : Ledger
+        The ledger, whose files hold the signatures.
+    snapshot : Snapshot
+        Its entries.
     """
-    registered: dict[tuple[str, str], Mapping[str, Any]] = {}
+    registered: dict[tuple[str, str], Any] = {}
     retired: dict[tuple[str, str], str] = {}
     opened: dict[str, list[dict[str, Hashes]]] = {}
-    for entry in entries:
+    for entry in snapshot.entries:
         body = entry.body
         if entry.kind == "register":
-            registered[entry.project, body["digest"]] = body
+            registered[entry.project, body["digest"]] = entry
         elif entry.kind == "retire":
             retired[entry.project, body["digest"]] = body["reason"]
         elif entry.kind == "open":
-            outputs = [_arrays(system["outputs"]) for system in body["systems"].values()]
+            arrays = ledger.load(body["outputs"])
+            outputs = [part_of(arrays, f"{place}.outputs.") for place in range(len(body["systems"]))]
             opened.setdefault(body["digest"], []).extend(outputs)
     return tuple(
-        RegisteredContent.from_body(
-            body, project, opened=tuple(opened.get(digest, ())), retired=retired.get((project, digest))
+        content_of(
+            ledger.load(entry.body["signatures"]),
+            project=project,
+            name=entry.body["name"],
+            digest=digest,
+            id=entry.hash,
+            who=entry.who,
+            time=entry.time,
+            opened=tuple(opened.get(digest, ())),
+            retired=retired.get((project, digest)),
         )
-        for (project, digest), body in registered.items()
+        for (project, digest), entry in registered.items()
     )
 
 
@@ -196,21 +205,13 @@ def read_register(url: str, head: str = GENESIS) -> Register:
 def _read(url: str, stamp: Any) -> Register:
     if not discovery.may_exist(url):
         raise LedgerError(f"the ledger {Ledger(url).where} is gone: restore it from a copy")
-    snapshot = Ledger(url).read(KINDS)
-    return Register(stamp, snapshot, registered_contents(snapshot.entries))
+    ledger = Ledger(url)
+    snapshot = ledger.read()
+    return Register(stamp, snapshot, registered_contents(ledger, snapshot))
 
 
 def _stamp(url: str) -> Any:
-    """Return a value that changes when the ledger does: SQLite counts changes in bytes 24 to 27 of its file."""
-    path = discovery.sqlite_path(url)
-    if path is None:
+    """Return a value that changes when the ledger does; a server is asked every few seconds only."""
+    if discovery.folder_of(url) is None and discovery.sqlite_path(url) is None:
         return int(time.monotonic() / _REMOTE_PATIENCE)
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(28)[24:28], Path(path).stat().st_size
-    except OSError:
-        return None
-
-
-def _arrays(encoded: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    return {kind: decode_array(array) for kind, array in encoded.items()}
+    return Ledger(url).stamp()

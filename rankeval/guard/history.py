@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.guard.plan import Plan
-from rankeval.ledger.arrays import decode_array
-from rankeval.ledger.chain import Entry
+from rankeval.ledger.entry import Entry
+from rankeval.ledger.ledger import Ledger
 
 CONFIRMATORY = "confirmatory"
 """The plan was frozen before the first opening: its p-values hold, adjusted over all plans frozen by then."""
@@ -51,29 +51,37 @@ class History:
 
     Attributes
     ----------
+    ledger : Ledger
+        The ledger.
     project : str
         The project.
     frozen, opened : tuple of Entry
         Its entries.
     elsewhere : int
         Looks at the content by other projects.
+    order : mapping of str to int
+        Hash of an entry -> its place.
     """
 
+    ledger: Ledger
     project: str
     frozen: tuple[Entry, ...]
     opened: tuple[Entry, ...]
     elsewhere: int
+    order: Mapping[str, int]
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], project: str, digest: str) -> History:
+    def of(cls, ledger: Ledger, entries: Sequence[Entry], project: str, digest: str) -> History:
         """Pick the entries of one project about one content."""
         about = [entry for entry in entries if entry.kind in {"freeze", "open"} and entry.body.get("digest") == digest]
         own = [entry for entry in about if entry.project == project]
         return cls(
+            ledger,
             project,
             tuple(entry for entry in own if entry.kind == "freeze"),
             tuple(entry for entry in own if entry.kind == "open"),
             sum(len(entry.body["looks"]) for entry in about if entry.kind == "open" and entry.project != project),
+            {entry.hash: place for place, entry in enumerate(entries)},
         )
 
     @cached_property
@@ -105,8 +113,9 @@ class History:
             return OpeningStatus(body["status"], tuple(body["looks"]), body["n_looks"], tuple(body["family"]))
         looks = self._new_looks(plan)
         # Nobody had seen a new output when these plans were frozen, so one correction over all of them is honest.
-        first = next((entry.seq for entry in self.opened if entry.body["looks"]), math.inf)
-        family = tuple(dict.fromkeys(entry.body["plan"] for entry in self.frozen if entry.seq < first))
+        first = next((self.order[entry.hash] for entry in self.opened if entry.body["looks"]), math.inf)
+        frozen = (entry.body["plan"] for entry in self.frozen if self.order[entry.hash] < first)
+        family = tuple(dict.fromkeys(frozen))
         if plan.id in family:
             status = CONFIRMATORY
         else:
@@ -115,7 +124,7 @@ class History:
 
     def _new_looks(self, plan: Plan) -> tuple[str, ...]:
         """Return the systems with new outputs. The first declared baseline is free, and equal outputs count once."""
-        opened = (system["output"] for entry in self.opened for system in entry.body["systems"].values())
+        opened = (output for entry in self.opened for output in entry.body["systems"].values())
         # A baseline is what one starts from: its score is published, or was the reason for the work.
         seen = {self.first_baseline, *opened}
         new = []
@@ -139,10 +148,11 @@ class History:
         for entry in self.opened:
             if measure in entry.body["measures"]:
                 column = entry.body["measures"].index(measure)
-                for system in entry.body["systems"].values():
-                    scores = decode_array(system["scores"]).reshape(n_queries, -1)
+                arrays = self.ledger.load(entry.body["outputs"])
+                for place, output in enumerate(entry.body["systems"].values()):
+                    scores = arrays[f"{place}.scores"].reshape(n_queries, -1)
                     # Another measure order or a later opening gives the same scores of the same output.
-                    found.setdefault(system["output"], scores[:, column])
+                    found.setdefault(output, scores[:, column])
         return list(found.values())
 
     def table(self) -> Any:
@@ -155,7 +165,7 @@ class History:
             body = entry.body
             for name in body["looks"]:
                 about = (name, body["measures"][0], body["values"][name], body["status"], body["plan"])
-                rows.append((len(rows) + 1, entry.time, entry.who, *about, body["systems"][name]["output"]))
+                rows.append((len(rows) + 1, entry.time, entry.who, *about, body["systems"][name]))
         return pd.DataFrame(rows, columns=columns).astype({"look": "int64", "value": "float64"})
 
 

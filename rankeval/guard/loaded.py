@@ -8,10 +8,8 @@ other ids.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import inspect
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +28,6 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.io.columns import as_column, scores
 from rankeval.join.matching import Hashes
-from rankeval.ledger.arrays import decode_array, encode_array
 from rankeval.measures import measure
 
 if TYPE_CHECKING:
@@ -138,8 +135,8 @@ class LoadedCollection:
         asked = [(str(one), one) for one in map(measure, measures)]
         return score(Given(truth, ranking, self.qid, self.docid).join(convention), asked, name=name)
 
-    def stored(self, ranking: Ranking) -> dict[str, Any]:
-        """Return a ranking as JSON can hold it, in the order of the content.
+    def stored(self, ranking: Ranking) -> dict[str, NDArray[Any]]:
+        """Return a ranking as arrays, in the order of the content.
 
         Parameters
         ----------
@@ -147,17 +144,17 @@ class LoadedCollection:
             The ranking.
         """
         if not isinstance(ranking, Run):
-            return {"score": encode_array(ranking[self.prints.canonical_order()])}
+            return {"score": ranking[self.prints.canonical_order()]}
         place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
         query = np.array([place.get(name, -1) for name in ranking.qid.to_pylist()], dtype=np.int64)
         judged = query >= 0  # other queries of the run belong to other collections
         return {
-            "query": encode_array(query[judged]),
+            "query": query[judged],
             "docid": _encode_ids(ranking.docid.filter(judged)),
-            "score": encode_array(ranking.score[judged]),
+            "score": ranking.score[judged],
         }
 
-    def restored(self, stored: Mapping[str, Any], name: str) -> Ranking:
+    def restored(self, stored: Mapping[str, NDArray[Any]], name: str) -> Ranking:
         """Return a stored ranking for the rows or query ids at hand.
 
         Parameters
@@ -167,12 +164,12 @@ class LoadedCollection:
         name : str
             Name of the system.
         """
-        score = decode_array(stored["score"])
+        score = stored["score"]
         if "docid" not in stored:
             rows = np.empty_like(score)
             rows[self.prints.canonical_order()] = score
             return rows
-        qid = self.prints.names_by_content[decode_array(stored["query"])]
+        qid = self.prints.names_by_content[stored["query"]]
         return Run(qid, _decode_ids(stored["docid"]), score, name)
 
     def by_content(self, evaluation: Evaluation) -> NDArray[np.float64]:
@@ -217,19 +214,19 @@ def output_digest(outputs: Mapping[str, Hashes]) -> str:
     return hashlib.sha256(kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()).hexdigest()
 
 
-def _encode_ids(ids: Any) -> str:
-    """Return document ids, an Arrow array of strings or numbers, as text: a compressed Arrow stream in base64."""
+def _encode_ids(ids: Any) -> NDArray[np.uint8]:
+    """Return document ids, an Arrow array of strings or numbers, as the bytes of an Arrow stream."""
     import pyarrow as pa
 
     table = pa.table({"docid": ids})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return base64.b64encode(zlib.compress(sink.getvalue().to_pybytes(), 1)).decode()
+    return np.frombuffer(sink.getvalue(), dtype=np.uint8)
 
 
-def _decode_ids(encoded: str) -> Any:
+def _decode_ids(encoded: NDArray[np.uint8]) -> Any:
     import pyarrow as pa
 
-    with pa.ipc.open_stream(zlib.decompress(base64.b64decode(encoded))) as reader:
+    with pa.ipc.open_stream(encoded.tobytes()) as reader:
         return reader.read_all()["docid"].combine_chunks()

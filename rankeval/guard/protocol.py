@@ -16,7 +16,7 @@ from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.status import Status, status_of
 from rankeval.ledger import discovery
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger.ledger import Ledger
 from rankeval.measures import Measure
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Guard:
     project : str
         The name of the project. Looks are counted for each project.
     ledger : str or path, optional
-        A path or an SQLAlchemy URL. By default the file ``rankeval-ledger.db`` in the project's root, unless
+        A path or an SQLAlchemy URL. By default the folder ``rankeval-ledger`` in the project's root, unless
         ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger.
 
     Raises
@@ -51,7 +51,7 @@ class Guard:
     >>> import tempfile
     >>> from rankeval.datasets import make_ranking
     >>> data = make_ranking(60, 10, 4, rng=0)
-    >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger.db")
+    >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
     >>> test = guard.register("my-test", data)
     >>> plan = guard.freeze(test, systems={"v1": data.X[:, 0], "v2": data.X[:, 1]}, baseline="v1")
     >>> guard.open(plan).table[["baseline", "system", "n_queries"]].values.tolist()
@@ -84,7 +84,7 @@ class Guard:
     @property
     def head(self) -> str:
         """The hash of the ledger's last entry. Keep it elsewhere to find out later if entries were cut off."""
-        return self._journal.read(kinds=()).head
+        return self._journal.read().head
 
     def register(
         self,
@@ -359,7 +359,7 @@ class Guard:
         --------
         >>> import tempfile
         >>> from rankeval.datasets import make_ranking
-        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger.db")
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
         >>> test, other = make_ranking(60, rng=0), make_ranking(60, rng=1)
         >>> collection = guard.register("my-test", test)
         >>> guard.status(test).refused, guard.status(other).refused
@@ -391,7 +391,7 @@ class Guard:
         --------
         >>> import tempfile
         >>> from rankeval.datasets import make_ranking
-        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger.db")
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
         >>> test = guard.register("my-test", make_ranking(60, rng=0))
         >>> guard.retire(test, reason="replaced by a larger one")
         >>> guard.verify()

@@ -8,19 +8,20 @@ entries, and the step decides again on newer records. So no entry stands on reco
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from rankeval._checks import shown
-from rankeval.contamination.register import KINDS, RegisteredContent, registered_contents
+from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.history import History
 from rankeval.guard.plan import Plan
-from rankeval.ledger.chain import GENESIS, HeadMovedError, Snapshot
-from rankeval.ledger.sql import Ledger, Note
+from rankeval.ledger.entry import GENESIS
+from rankeval.ledger.graph import HeadMovedError, Snapshot
+from rankeval.ledger.ledger import Ledger, Note
 
 T = TypeVar("T")
 
@@ -36,15 +37,20 @@ class Records:
     ----------
     project : str
         The project.
-    where : str
-        The ledger, as reports name it.
+    ledger : Ledger
+        The ledger.
     snapshot : Snapshot
-        Its registrations, plans, openings and retirements, of all projects.
+        Its entries, of all projects.
     """
 
     project: str
-    where: str
+    ledger: Ledger
     snapshot: Snapshot
+
+    @property
+    def where(self) -> str:
+        """The ledger, as reports name it."""
+        return self.ledger.where
 
     @property
     def head(self) -> str:
@@ -54,7 +60,7 @@ class Records:
     @cached_property
     def contents(self) -> tuple[RegisteredContent, ...]:
         """The registered collections of all projects."""
-        return registered_contents(self.snapshot.entries)
+        return registered_contents(self.ledger, self.snapshot)
 
     @cached_property
     def plans(self) -> dict[str, Mapping[str, Any]]:
@@ -68,7 +74,7 @@ class Records:
 
     def history(self, digest: str) -> History:
         """Return the plans and openings of one content."""
-        return History.of(self.snapshot.entries, self.project, digest)
+        return History.of(self.ledger, self.snapshot.entries, self.project, digest)
 
     def same(self, name: str, digest: str) -> RegisteredContent | None:
         """Return the project's registration of a content; None if there is none yet.
@@ -177,13 +183,13 @@ class Journal:
         self.ledger = ledger
         self.seen = GENESIS  # the last head, against which a missing end is found
 
-    def read(self, kinds: Sequence[str] = (*KINDS, "freeze")) -> Records:
-        """Read the ledger; by default all but its rankings, which take megabytes for a large collection."""
-        snapshot = self.ledger.read(kinds)
+    def read(self) -> Records:
+        """Read the ledger."""
+        snapshot = self.ledger.read()
         # A ledger that lost the last head that was seen is cut off: keep that head, so that `Guard.verify` finds it.
         if snapshot.holds(self.seen):
             self.seen = snapshot.head
-        return Records(self.project, self.ledger.where, snapshot)
+        return Records(self.project, self.ledger, snapshot)
 
     def append(self, records: Records, *notes: Note) -> str:
         """Append entries that were decided on these records, and return the new head."""
@@ -213,8 +219,3 @@ class Journal:
                 if time.monotonic() > deadline:
                     raise
                 records = None
-
-    def rankings(self) -> dict[str, Mapping[str, Any]]:
-        """Return plan id -> system -> its stored ranking."""
-        entries = self.ledger.read(["rankings"], self.project).entries
-        return {entry.body["plan"]: entry.body["rankings"] for entry in entries}

@@ -7,13 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import LedgerError
 from rankeval.guard.history import CONFIRMATORY, EXPLORATORY, History, OpeningStatus, inflation_of
 from rankeval.guard.loaded import LoadedCollection, Ranking
 from rankeval.guard.plan import Plan
-from rankeval.ledger.arrays import decode_array, encode_array
+from rankeval.ledger.arrays import part_of
+from rankeval.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +49,7 @@ class ScoredPlan:
     evaluations: Mapping[str, Evaluation]
 
     @classmethod
-    def of(cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, Any]) -> ScoredPlan:
+    def of(cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, NDArray[Any]]) -> ScoredPlan:
         """Score the systems of a plan.
 
         Parameters
@@ -56,10 +58,10 @@ class ScoredPlan:
             The plan.
         loaded : LoadedCollection
             The collection.
-        stored : mapping of str to mapping
-            System -> its ranking, as the ledger stores it.
+        stored : mapping of str to ndarray
+            The rankings, as the ledger stores them.
         """
-        rankings = {name: loaded.restored(stored[name], name) for name in plan.names}
+        rankings = {name: loaded.restored(part_of(stored, f"{place}."), name) for place, name in enumerate(plan.names)}
         measures = [plan.measure, *plan.secondary]
         evaluations = {
             name: loaded.evaluate(name, ranking, measures, plan.convention) for name, ranking in rankings.items()
@@ -71,47 +73,49 @@ class ScoredPlan:
         """The names of the measures in the evaluations, the primary one first."""
         return self.evaluations[self.plan.names[0]].measure_names
 
-    def body(self, status: OpeningStatus) -> dict[str, Any]:
-        """Return the body of the opening's entry in the ledger.
+    def body(self, status: OpeningStatus, ledger: Ledger) -> dict[str, Any]:
+        """Return the body of the opening's entry, and keep its outputs and scores beside the ledger.
 
         Parameters
         ----------
         status : OpeningStatus
             Its standing.
+        ledger : Ledger
+            The ledger.
         """
         plan = self.plan
+        arrays: dict[str, NDArray[Any]] = {}
+        for place, name in enumerate(plan.names):
+            arrays[f"{place}.scores"] = self.loaded.by_content(self.evaluations[name]).ravel()
+            for kind, hashes in self.loaded.outputs(self.rankings[name]).items():
+                arrays[f"{place}.outputs.{kind}"] = hashes
         return {
             **plan.about,
             **asdict(status),
             "measures": [plan.measure, *plan.secondary],
             "values": {name: float(one.aggregate()[self.labels[0]]) for name, one in self.evaluations.items()},
-            "systems": {
-                name: {
-                    "output": output,
-                    "outputs": {
-                        kind: encode_array(hashes) for kind, hashes in self.loaded.outputs(self.rankings[name]).items()
-                    },
-                    "scores": encode_array(self.loaded.by_content(self.evaluations[name]).ravel()),
-                }
-                for name, output in plan.systems
-            },
+            "systems": dict(plan.systems),
+            "outputs": ledger.keep("signatures", arrays),
         }
 
-    def check_against(self, body: Mapping[str, Any]) -> None:
+    def check_against(self, body: Mapping[str, Any], ledger: Ledger) -> None:
         """Compare the scores with those of the plan's first opening.
 
         Parameters
         ----------
         body : mapping
             The body of the first opening's entry.
+        ledger : Ledger
+            The ledger, whose files hold the scores.
 
         Raises
         ------
         LedgerError
             If the score of a query differs.
         """
-        for name, evaluation in self.evaluations.items():
-            then, now = decode_array(body["systems"][name]["scores"]), self.loaded.by_content(evaluation).ravel()
+        arrays = ledger.load(body["outputs"])
+        for place, name in enumerate(self.plan.names):
+            then, now = arrays[f"{place}.scores"], self.loaded.by_content(self.evaluations[name]).ravel()
             same = np.isclose(then, now, rtol=0, atol=TOLERANCE, equal_nan=True)
             if not same.all():
                 largest = np.nanmax(np.abs(then - now))

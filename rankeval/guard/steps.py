@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import shown
 from rankeval.collection.convention import Convention
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import RegisteredContent, registration
+from rankeval.contamination.register import content_of, registration
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import Registration, run_checks
 from rankeval.guard.collection import RegisteredCollection
@@ -38,17 +38,21 @@ def register(journal: Journal, name: str, content: LoadedCollection) -> Register
     data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
-    body = {"name": name, **registration(data, content.X)}
+    arrays = registration(data, content.X)
+    body = {"name": name, "digest": data.digest, "n_queries": data.n_queries, "n_rows": len(data.codes)}
 
     def record(records: Records) -> RegisteredCollection:
         before, head = records.same(name, data.digest), records.head
         # The checks run for a collection on record too: its findings are shown again, without a warning.
-        registered = before or RegisteredContent.from_body(body, journal.project)
+        registered = before or content_of(
+            arrays, project=journal.project, name=name, digest=data.digest, id="", who="", time=""
+        )
         others = tuple(match(one, data) for one in records.in_force() if one.digest != data.digest)
         found = run_checks(Registration(data, registered, content.labels, others))
         if before is None:
             findings = [[one.code, one.message] for one in found]
-            head = journal.append(records, ("register", body | {"findings": findings}))
+            kept = {"signatures": journal.ledger.keep("signatures", arrays), "findings": findings}
+            head = journal.append(records, ("register", body | kept))
             for one in found:
                 if one.severity == "warning":
                     warn(f"{one.code} {name!r}: {one.message}")
@@ -111,15 +115,18 @@ def freeze(
         convention=convention,
         **options,
     )
-    stored = {name: loaded.stored(ranking) for name, ranking in rankings.items()}
+    stored = {
+        f"{place}.{part}": array
+        for place, name in enumerate(plan.names)
+        for part, array in loaded.stored(rankings[name]).items()
+    }
 
     def record(records: Records) -> str:
         records.in_use(test)
         if plan.id in records.plans:
             return records.head
-        # The rankings are an entry of their own, so that reading plans stays cheap.
-        about = plan.about | {"rankings": stored}
-        return journal.append(records, ("rankings", about), ("freeze", plan.about | {"content": plan.content()}))
+        kept = {"rankings": journal.ledger.keep("rankings", stored), "content": plan.content()}
+        return journal.append(records, ("freeze", plan.about | kept))
 
     return replace(plan, ledger=journal.ledger.where, head=journal.decide(record))
 
@@ -153,8 +160,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     loaded = test.loaded()
 
     def score(plans: Sequence[Plan]) -> list[ScoredPlan]:
-        stored = journal.rankings()
-        return [ScoredPlan.of(one, loaded, stored[one.id]) for one in plans]
+        files = {one.id: journal.ledger.load(records.plans[one.id]["rankings"]) for one in plans}
+        return [ScoredPlan.of(one, loaded, files[one.id]) for one in plans]
 
     # Scored before the records are decided on: that takes longest, and is the same however often others append.
     (scored,) = score([plan])
@@ -164,9 +171,9 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         history, head, n_new = records.history(plan.digest), records.head, 0
         status, before = history.status_of(plan), history.opening_of(plan.id)
         if before is None:
-            head, n_new = journal.append(records, ("open", scored.body(status))), len(status.looks)
+            head, n_new = journal.append(records, ("open", scored.body(status, journal.ledger))), len(status.looks)
         else:
-            scored.check_against(before.body)
+            scored.check_against(before.body, journal.ledger)
         family = [records.plan(one) for one in status.family if one != plan.id]
         where = f"ledger {records.where} at {head[:12]}"
         return scored.result(status, history, family, score, where), n_new

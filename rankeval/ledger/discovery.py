@@ -4,8 +4,10 @@ The first of these decides, once per process and value of the variable:
 
 1. the variable ``RANKEVAL_LEDGER``: a path, an SQLAlchemy URL, or ``off``;
 2. ``ledger = "..."`` under ``[tool.rankeval]`` in the project's pyproject.toml;
-3. the file ``rankeval-ledger.db`` in the working directory or a folder above it, up to the root of the project, which
+3. the folder ``rankeval-ledger`` in the working directory or a folder above it, up to the root of the project, which
    is the first folder with a pyproject.toml or a .git.
+
+A path names a folder, or a file of SQLite if it ends in ``.db``, ``.sqlite`` or ``.sqlite3``.
 
 A `Guard` with a ledger of its own adds that one to those that the process looks into.
 """
@@ -20,7 +22,9 @@ from rankeval._checks import shown
 from rankeval.errors import ConfigError, InvalidInput, LedgerError
 
 VARIABLE = "RANKEVAL_LEDGER"
-FILE = "rankeval-ledger.db"
+_FILE = "file://"
+FOLDER = "rankeval-ledger"
+_SQLITE = (".db", ".sqlite", ".sqlite3")
 
 
 def default_url() -> str | None:
@@ -52,12 +56,12 @@ def reset() -> None:
 
 
 def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str:
-    """Return a path or URL as an SQLAlchemy URL that does not depend on the working directory.
+    """Return a path or URL as a URL that does not depend on the working directory.
 
     Parameters
     ----------
     spec : str or path
-        ``"ledger.db"``, ``"sqlite:///ledger.db"``, ``"postgresql+psycopg://..."``.
+        ``"rankeval-ledger"``, ``"ledger.db"``, ``"sqlite:///ledger.db"``, ``"postgresql+psycopg://..."``.
     base : path, optional
         The folder that relative paths start from; by default the working directory.
 
@@ -71,16 +75,25 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     if not isinstance(spec, (str, os.PathLike)):
         raise InvalidInput(f"ledger is {shown(spec)}; expected a path or an SQLAlchemy URL")
     text = os.fspath(spec)
-    if text == "mlflow":  # a word that reads like a server, and would be the name of a file
+    if text == "mlflow":  # a word that reads like a server, and would be the name of a folder
         raise LedgerError("ledger='mlflow' is no ledger: give a path such as mlflow.db, or an SQLAlchemy URL")
     if text in {"sqlite://", "sqlite:///:memory:", ":memory:"}:
-        raise LedgerError(f"ledger={text!r} is gone when the process ends: give the path of a file")
-    path = sqlite_path(text) if "://" in text else text
-    if path is None:
+        raise LedgerError(f"ledger={text!r} is gone when the process ends: give a path")
+    if "://" in text and sqlite_path(text) is None and not text.startswith(_FILE):
         return text
-    if not path or path.endswith(("/", os.sep)):
-        raise LedgerError(f"ledger={text!r} names no file: give a path such as {FILE}")
-    return f"sqlite:///{((base or Path.cwd()) / Path(path).expanduser()).resolve()}"
+    path = sqlite_path(text) if "://" in text else text
+    if text.startswith(_FILE):
+        path = text.removeprefix(_FILE)
+    if not path:
+        raise LedgerError(f"ledger={text!r} names no file or folder: give a path such as {FOLDER}")
+    whole = ((base or Path.cwd()) / Path(path).expanduser()).resolve()
+    scheme = "sqlite:///" if sqlite_path(text) is not None or path.endswith(_SQLITE) else _FILE
+    return f"{scheme}{whole}"
+
+
+def folder_of(url: str) -> Path | None:
+    """Return the folder of a URL; None for a database."""
+    return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
 
 
 def sqlite_path(url: str) -> str | None:
@@ -92,8 +105,8 @@ def sqlite_path(url: str) -> str | None:
 
 
 def may_exist(url: str) -> bool:
-    """Return whether there may be a ledger at a URL: False only for a file that does not exist."""
-    path = sqlite_path(url)
+    """Return whether there may be a ledger at a URL: False only for a file or folder that does not exist."""
+    path = url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
     return path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
 
 
@@ -117,15 +130,15 @@ def _resolved(variable: str | None) -> str | None:
     here = Path.cwd()
     nearest = None
     for folder in (here, *here.parents):
-        if nearest is None and (folder / FILE).is_file():
-            nearest = folder / FILE
+        if nearest is None and (folder / FOLDER).is_dir():
+            nearest = folder / FOLDER
         configured = _configured(folder / "pyproject.toml")
         if configured is not None:
             return None if configured.lower() == "off" else ledger_url(configured, base=folder)
         if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
-            return ledger_url(nearest or folder / FILE)
+            return ledger_url(nearest or folder / FOLDER)
     # There is no project around: a ledger further up belongs to something else.
-    return ledger_url(here / FILE)
+    return ledger_url(here / FOLDER)
 
 
 def _configured(pyproject: Path) -> str | None:

@@ -1,14 +1,8 @@
-"""A ledger in any database that SQLAlchemy knows: one table, one row per entry, two unique links.
+"""A ledger in any database that SQLAlchemy knows: one table of entries, one of files.
 
-Reading and appending never lose an entry, and no two writers append after the same one:
-
-* A writer reads the head, checks that it is the head that its entries were made for, and appends, all in one
-  transaction. SQLite takes the lock for writers before the head is read. A lock taken later can be refused half-way,
-  when two transactions have both read and then both want to write.
-* In every database, the columns ``previous`` and ``hash`` are unique: without a lock, the slower of two writers is
-  refused.
-
-A writer that came too late gets a `HeadMovedError`, reads again and decides again.
+A writer locks before it reads the heads: SQLite by ``BEGIN IMMEDIATE``, PostgreSQL by a lock on the table, and others
+by the row that every writer updates. A lock that is taken later can be refused half-way, when two transactions have
+both read and then both want to write.
 
 The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not work on network drives.
 """
@@ -16,31 +10,25 @@ The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rankeval.errors import LedgerError
-from rankeval.ledger.chain import GENESIS, Entry, HeadMovedError, Snapshot, canonical, problems, restored
 from rankeval.ledger.discovery import may_exist, sqlite_path
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-_TABLE = "rankeval_ledger"
 _LARGEST_BODY = 1 << 30
 """Asked for, so that MySQL takes its longest text; other databases have no limit."""
 _PATIENCE = 60.0
 """Seconds to wait for the lock of another writer."""
 
-Note = tuple[str, Mapping[str, Any]]
-"""Kind and body of an entry to be appended."""
 
-
-class Ledger:
-    """An append-only, hash-linked ledger in a database.
+class SqlStore:
+    """Keeps entries and files in two tables.
 
     Parameters
     ----------
@@ -50,9 +38,7 @@ class Ledger:
 
     def __init__(self, url: str) -> None:
         self.url = url
-
-    def __repr__(self) -> str:
-        return f"Ledger({self.where!r})"
+        self._open: sa.Connection | None = None
 
     @property
     def where(self) -> str:
@@ -67,112 +53,85 @@ class Ledger:
         except (sa.exc.ArgumentError, ValueError):
             return re.sub(r"://[^@/]*@", "://***@", self.url)
 
-    def append(self, project: str, *notes: Note, expected: str | None = None) -> Entry:
-        """Append entries after the present head, all or none.
+    def exists(self) -> bool:
+        """Return whether the tables exist."""
+        if not may_exist(self.url):
+            return False
+        with self._connection() as connection:
+            return _has_tables(connection)
 
-        Parameters
-        ----------
-        project : str
-            The project that the entries belong to.
-        *notes : (kind, body)
-            The entries. A body is a mapping that JSON can hold.
-        expected : str, optional
-            The head that the entries were made for; any head by default.
+    def stamp(self) -> Any:
+        """Return the number of entries."""
+        return len(self.entries())
 
-        Returns
-        -------
-        Entry
-            The last one.
-
-        Raises
-        ------
-        HeadMovedError
-            If another writer appended in between.
-        LedgerError
-            If the ledger cannot be written.
-        """
-        import sqlalchemy as sa
-
-        for _, body in notes:
-            canonical(body)  # a body with NaN is refused before the ledger is touched
-        table = _table()
-        with self._connection(write=True) as connection:
-            last = connection.execute(sa.select(table.c.seq, table.c.hash).order_by(table.c.seq.desc()).limit(1))
-            seq, head = last.one_or_none() or (0, GENESIS)
-            if expected not in {None, head}:
-                raise HeadMovedError(f"the ledger {self.where} grew from {expected[:12]} to {head[:12]} meanwhile")
-            for kind, body in notes:
-                entry = Entry(seq + 1, kind, project, _now(), _who(), body, head).hashed()
-                connection.execute(table.insert().values({**vars(entry), "body": canonical(body)}))
-                seq, head = entry.seq, entry.hash
-        return entry
-
-    def read(self, kinds: Sequence[str] | None = None, project: str | None = None) -> Snapshot:
-        """Read the entries of some kinds or of one project, and the hashes of all entries, over one connection.
-
-        Parameters
-        ----------
-        kinds : sequence of str, optional
-            Kinds of entry; all by default.
-        project : str, optional
-            Name of a project; all by default.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read, or one of these entries was altered.
-        """
-        import sqlalchemy as sa
-
-        table = _table()
-        query = sa.select(table).order_by(table.c.seq)
-        if kinds is not None:
-            query = query.where(table.c.kind.in_(kinds))
-        if project is not None:
-            query = query.where(table.c.project == project)
-        # The hashes first: a database that shows each statement its newest state may then give entries beyond the
-        # head, and appending finds that the head moved. The other way round, an entry could be missed for good.
-        hashes, rows = self._select(sa.select(table.c.hash).order_by(table.c.seq), query)
-        return Snapshot(tuple(map(self._whole, rows)), tuple(row.hash for row in hashes))
-
-    def problems(self, *heads: str) -> list[str]:
-        """Return the faults of the chain in words; see `rankeval.ledger.chain.problems`."""
-        import sqlalchemy as sa
-
-        (rows,) = self._select(sa.select(_table()).order_by(_table().c.seq))
-        return problems(rows, *heads)
-
-    def _select(self, *queries: Any) -> list[Sequence[Any]]:
-        """Return the rows of each query in one transaction; no rows if there is no ledger yet."""
-        if may_exist(self.url):
-            with self._connection(write=False) as connection:
-                if _has_table(connection):
-                    return [connection.execute(query).all() for query in queries]
-        return [()] * len(queries)
-
-    def _whole(self, row: Any) -> Entry:
-        """Return the entry of a row; nothing is decided on one that was altered."""
-        entry = restored(row)
-        if entry is None:
-            raise LedgerError(
-                f"entry {row.seq} of the ledger {self.where} was altered, or another program wrote it: restore the "
-                "ledger from a copy, or list all faults with rankeval guard verify"
-            )
-        return entry
+    def check_writable(self) -> None:
+        """Raise an error if nothing can be kept; makes the tables."""
+        with self.lock():
+            pass
 
     @contextmanager
-    def _connection(self, *, write: bool) -> Iterator[sa.Connection]:
+    def lock(self) -> Iterator[None]:
+        """Keep other writers out until the end of one transaction."""
+        with self._connection(write=True) as connection:
+            self._open = connection
+            try:
+                yield
+            finally:
+                self._open = None
+
+    def entries(self) -> dict[str, str]:
+        """Return hash -> text of all entries."""
         import sqlalchemy as sa
 
+        entries, _ = _tables()
+        return {row.hash: row.text for row in self._select(sa.select(entries))}
+
+    def add(self, entries: Mapping[str, str]) -> None:
+        """Keep entries."""
+        with self._connection(write=True) as connection:
+            for name, text in entries.items():
+                connection.execute(_tables()[0].insert().values(hash=name, text=text))
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep a file, unless it is there."""
+        if self.load(name) is None:
+            with self._connection(write=True) as connection:
+                connection.execute(_tables()[1].insert().values(name=name, data=data))
+
+    def load(self, name: str) -> bytes | None:
+        """Return a file; None if it is missing."""
+        import sqlalchemy as sa
+
+        _, files = _tables()
+        return next((row.data for row in self._select(sa.select(files).where(files.c.name == name))), None)
+
+    def files(self) -> list[str]:
+        """Return the names of all files."""
+        import sqlalchemy as sa
+
+        return [row.name for row in self._select(sa.select(_tables()[1].c.name).order_by("name"))]
+
+    def _select(self, query: Any) -> Any:
+        if not may_exist(self.url):
+            return ()
+        with self._connection() as connection:
+            return connection.execute(query).all() if _has_tables(connection) else ()
+
+    @contextmanager
+    def _connection(self, *, write: bool = False) -> Iterator[sa.Connection]:
+        """Yield the connection of the lock, or a new one."""
+        import sqlalchemy as sa
+
+        if self._open is not None:
+            yield self._open
+            return
         try:
             options = {"rankeval_write": write}
             with _engine(self.url).connect().execution_options(**options) as connection, connection.begin():
-                if write and not _has_table(connection):
-                    _table().create(connection)
+                if write and not _has_tables(connection):
+                    _tables()[0].metadata.create_all(connection)
                 yield connection
-        except sa.exc.IntegrityError as error:  # a faster writer, in a database without a lock for us
-            raise HeadMovedError(f"another writer appended to the ledger {self.where} at the same time") from error
-        except (sa.exc.SQLAlchemyError, OSError, ImportError, ValueError) as error:
+        except sa.exc.SQLAlchemyError as error:
             done = "written" if write else "read"
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {self._reason(error)}") from error
 
@@ -212,37 +171,24 @@ def _begin(connection: sa.Connection) -> None:
 
 
 @cache
-def _table() -> sa.Table:
+def _tables() -> tuple[sa.Table, sa.Table]:
     import sqlalchemy as sa
 
-    return sa.Table(
-        _TABLE,
-        sa.MetaData(),
-        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("kind", sa.String(32), nullable=False),
-        sa.Column("project", sa.String(255), nullable=False),
-        sa.Column("time", sa.String(32), nullable=False),
-        sa.Column("who", sa.String(255), nullable=False),
-        sa.Column("body", sa.Text(_LARGEST_BODY), nullable=False),
-        sa.Column("previous", sa.String(64), nullable=False, unique=True),
-        sa.Column("hash", sa.String(64), nullable=False, unique=True),
+    both = sa.MetaData()
+    entries = sa.Table(
+        "rankeval_ledger_entries",
+        both,
+        sa.Column("hash", sa.String(64), primary_key=True),
+        sa.Column("text", sa.Text(_LARGEST_BODY), nullable=False),
     )
+    files = sa.Table(
+        "rankeval_ledger_files",
+        both,
+        sa.Column("name", sa.String(128), primary_key=True),
+        sa.Column("data", sa.LargeBinary(_LARGEST_BODY), nullable=False),
+    )
+    return entries, files
 
 
-def _has_table(connection: sa.Connection) -> bool:
-    return bool(connection.dialect.has_table(connection, _TABLE))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _who() -> str:
-    import getpass
-    import platform
-
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container whose user has no name
-        user = "unknown"
-    return f"{user}@{platform.node()}"
+def _has_tables(connection: sa.Connection) -> bool:
+    return bool(connection.dialect.has_table(connection, "rankeval_ledger_files"))

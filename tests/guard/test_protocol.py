@@ -17,7 +17,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Guard
-from rankeval.ledger.chain import HeadMovedError
+from rankeval.ledger.graph import HeadMovedError
 from rankeval.ledger.sql import _engine
 
 

@@ -1,0 +1,132 @@
+"""The graph of entries, whatever store keeps them.
+
+Each entry carries the hashes of the newest entries that its writer saw::
+
+    GENESIS  <--  entry a  <--  entry b  <--  entry d   <--  entry f      f has two parents: d and e were written
+                                   ^                            |         in two clones, and met in a merge
+                                   +------    entry e   <-------+
+
+The entries without a child are the heads. Of two entries, one is an ancestor of the other, or they are concurrent: who
+wrote one had not seen the other. Nothing is decided by clocks.
+
+An altered entry no longer has the hash by which it is kept, and a missing one is missed by its children. The trap: if
+the newest entries are deleted, the graph that is left is whole. Only a head that was noted elsewhere shows the loss.
+Every report therefore names the head of the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from rankeval.errors import LedgerError
+from rankeval.ledger.entry import GENESIS, Entry, parsed
+
+_AND = "+"
+"""Joins the heads of a ledger that has several."""
+
+
+class HeadMovedError(LedgerError):
+    """Another writer appended to the ledger between reading and appending: read again and decide again."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The entries of a ledger, parents before children. Entries that nothing orders stand in the order of hashes."""
+
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Snapshot:
+        """Order entries, all of whose parents are among them."""
+        import heapq
+
+        known = {entry.hash: entry for entry in entries}
+        missing = {name: len(set(entry.parents)) for name, entry in known.items()}
+        children: dict[str, list[str]] = {}
+        for name, entry in known.items():
+            for parent in set(entry.parents):
+                children.setdefault(parent, []).append(name)
+        ready = [name for name, count in missing.items() if not count]
+        heapq.heapify(ready)
+        ordered = []
+        while ready:
+            name = heapq.heappop(ready)
+            ordered.append(known[name])
+            for child in children.get(name, ()):
+                missing[child] -= 1
+                if not missing[child]:
+                    heapq.heappush(ready, child)
+        return cls(tuple(ordered))
+
+    @cached_property
+    def heads(self) -> tuple[str, ...]:
+        """The hashes of the entries without a child, sorted; of an empty ledger, `GENESIS`."""
+        parents = {parent for entry in self.entries for parent in entry.parents}
+        return tuple(sorted(entry.hash for entry in self.entries if entry.hash not in parents)) or (GENESIS,)
+
+    @property
+    def head(self) -> str:
+        """The heads as one text, joined by a plus sign if clones were merged and nothing was written since."""
+        return _AND.join(self.heads)
+
+    def holds(self, head: str) -> bool:
+        """Return whether all entries that a head names are here; every ledger holds the head of an empty one."""
+        return all(one == GENESIS or one in self._places for one in head.split(_AND))
+
+    def ancestors(self, entry_hash: str) -> frozenset[str]:
+        """Return the hashes of all entries that its writer had seen."""
+        seen = self._seen[self._places[entry_hash]]
+        return frozenset(entry.hash for place, entry in enumerate(self.entries) if seen >> place & 1)
+
+    def precedes(self, earlier: str, later: str) -> bool:
+        """Return whether the writer of the later entry had seen the earlier one."""
+        return bool(self._seen[self._places[later]] >> self._places[earlier] & 1)
+
+    def concurrent(self, one: str, other: str) -> bool:
+        """Return whether the writer of neither entry had seen the other."""
+        return one != other and not self.precedes(one, other) and not self.precedes(other, one)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {entry.hash: place for place, entry in enumerate(self.entries)}
+
+    @cached_property
+    def _seen(self) -> list[int]:
+        """For each entry its ancestors as a set of bits: bit i stands for the entry at place i."""
+        seen: list[int] = []
+        for entry in self.entries:
+            bits = 0
+            for parent in entry.parents:
+                place = self._places[parent]
+                bits |= seen[place] | 1 << place
+            seen.append(bits)
+        return seen
+
+
+def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]]:
+    """Return the whole entries of a store, and its faults in words.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        Hash -> text of the entry that is kept by it.
+    *heads : str
+        Heads noted earlier, which the ledger must still hold.
+    """
+    found = {name: parsed(text, name) for name, text in texts.items()}
+    faults = [f"the entry {name[:12]} was altered" for name in sorted(found) if found[name] is None]
+    whole = {name: entry for name, entry in found.items() if entry is not None}
+    wanted = {parent: name for name in sorted(whole, reverse=True) for parent in whole[name].parents}
+    faults += [
+        f"the entry {parent[:12]} is missing: the entry {wanted[parent][:12]} follows it"
+        for parent in sorted(set(wanted) - set(found))
+    ]
+    noted = dict.fromkeys(part for head in heads for part in head.split(_AND))
+    faults += [
+        f"the head {one[:12]} that was noted before is gone: entries were deleted or rewritten"
+        for one in noted
+        if one != GENESIS and one not in found
+    ]
+    return Snapshot.of(whole.values()), faults
