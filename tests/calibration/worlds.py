@@ -74,8 +74,11 @@ WORLDS = {
 
 
 def scores_in(world, n, n_systems, n_replications, rng):
-    """Return scores of equally good systems, the baseline first, `(n_replications, n, n_systems)`."""
-    is_like = WORLDS[world]
+    """Return scores of equally good systems, the baseline first, `(n_replications, n, n_systems)`.
+
+    `world` is one of `WORLDS` or its name.
+    """
+    is_like = world if isinstance(world, World) else WORLDS[world]
     generator = np.random.default_rng(rng)
     normal = np.sqrt(1 - is_like.correlation) * generator.standard_normal((n_replications, n, n_systems))
     normal += np.sqrt(is_like.correlation) * generator.standard_normal((n_replications, n, 1))

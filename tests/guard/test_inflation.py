@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from calibration.experiments import Effort
+from calibration.guard_experiments import inflation
 
 from rankeval.guard.history import expected_inflation, inflation_of
 
@@ -15,15 +17,17 @@ def test_the_formula_is_within_five_thousandths_of_simulation(looks, rho):
     assert expected_inflation(looks, 50, sd=0.28, correlation=rho) == pytest.approx(MEASURED[looks, rho], abs=0.005)
 
 
-@pytest.mark.parametrize("looks", [5, 20, 80])
-def test_the_formula_fits_a_simulation_made_here(looks):
-    rng, n, rho = np.random.default_rng(1), 50, 0.9
-    best = []
-    for _ in range(400):
-        shared = rng.normal(size=(n, 1))
-        scores = 0.28 * (np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.normal(size=(n, looks)))
-        best.append(scores.mean(axis=0).max() - scores.mean())
-    assert expected_inflation(looks, n, sd=0.28, correlation=rho) == pytest.approx(np.mean(best), abs=0.005)
+@pytest.mark.parametrize("correlation", [0.7, 0.9, 0.99])
+@pytest.mark.parametrize("looks", [5, 10, 20, 50, 100, 200])
+def test_the_note_is_right_on_average(looks, correlation):
+    """Spread and correlation are estimated from the scores of the looks, as the note of an opening does.
+
+    Held to less than half of what is promised: with 200 simulations the standard error is below .0009. Variants that
+    are nearly the same (.99) are the case that a formula for less alike systems made twice too large.
+    """
+    found = inflation(correlation, looks, seed=1, effort=Effort(of_t=0, of_others=200))
+    simulated, noted = (values.mean() for values in found.values())
+    assert noted == pytest.approx(simulated, abs=0.0025)
 
 
 def test_one_look_is_not_inflated():
