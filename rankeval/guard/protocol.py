@@ -10,7 +10,7 @@ from rankeval._checks import shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
 from rankeval.errors import InvalidInput, LedgerError
-from rankeval.guard import steps
+from rankeval.guard import freezing, opening, registering
 from rankeval.guard.collection import RegisteredCollection, load_collection
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
@@ -136,7 +136,7 @@ class Guard:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
         content = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid)
-        collection = steps.register(self._journal, name, content)
+        collection = registering.register(self._journal, name, content)
         self._collections[collection.digest] = collection
         return collection
 
@@ -188,7 +188,7 @@ class Guard:
         LedgerError
             If the collection was retired, or belongs to another ledger.
         """
-        return steps.freeze(
+        return freezing.freeze(
             self._journal,
             test,
             systems,
@@ -266,7 +266,7 @@ class Guard:
         if test is not None and not isinstance(test, RegisteredCollection):
             raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
         plan_id = plan.id if isinstance(plan, Plan) else plan
-        return steps.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
+        return opening.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
 
     def looks(self, test: RegisteredCollection | str) -> pd.DataFrame:
         """Return the looks of this project at a collection, one row per look, oldest first.

@@ -1,0 +1,75 @@
+"""The second step of the protocol: record a plan, with the rankings of its systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rankeval._checks import shown
+from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput
+from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.loaded import output_digest
+from rankeval.guard.plan import Plan
+from rankeval.guard.records import Journal, Records
+from rankeval.measures import Measure, measure
+
+
+def freeze(
+    journal: Journal,
+    test: RegisteredCollection,
+    systems: Mapping[str, Any],
+    *,
+    measures: Sequence[str | Measure],
+    convention: Convention,
+    **options: Any,
+) -> Plan:
+    """Record a plan with the rankings of its systems, unless it is on record.
+
+    Parameters
+    ----------
+    journal : Journal
+        The ledger.
+    test : RegisteredCollection
+        The collection.
+    systems : mapping of str to array, fitted model or Run
+        The systems.
+    measures : sequence of str or Measure
+        The primary measure, then the secondary ones.
+    convention : Convention
+        The rules of scoring.
+    **options
+        Further fields of the plan.
+    """
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
+    if not isinstance(test, RegisteredCollection):
+        raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
+    loaded = test.loaded()
+    rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
+    primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
+    plan = Plan(
+        project=journal.project,
+        collection=test.name,
+        digest=test.digest,
+        systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
+        measure=primary,
+        secondary=tuple(secondary),
+        convention=convention,
+        **options,
+    )
+    stored = {
+        f"{place}.{part}": array
+        for place, name in enumerate(plan.names)
+        for part, array in loaded.stored(rankings[name]).items()
+    }
+
+    def record(records: Records) -> str:
+        records.in_use(test)
+        if plan.id in records.plans:
+            return records.head
+        kept = {"rankings": journal.ledger.keep("rankings", stored), "content": plan.content()}
+        return journal.append(records, ("freeze", plan.about | kept))
+
+    return replace(plan, ledger=journal.ledger.where, head=journal.decide(record))
