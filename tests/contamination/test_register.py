@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rankeval.ledger.chain import Entry
 
 from rankeval.collection.qrels import Qrels
 from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_being_contained
@@ -9,7 +10,6 @@ from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.register import RegisteredContent, registered_contents, registration
 from rankeval.ledger.arrays import decode_array, encode_array
-from rankeval.ledger.chain import Entry
 
 
 def collection(n_identifiable, n_queries=None, **found):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rankeval.ledger.chain import Entry
 
 import rankeval as rk
 from rankeval.errors import LedgerError
-from rankeval.ledger.chain import Entry
 from rankeval.ledger.sql import Ledger
 
 

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from rankeval.ledger.chain import GENESIS, Entry, HeadMovedError
 
 from rankeval.errors import LedgerError
 from rankeval.ledger.arrays import decode_array, encode_array
-from rankeval.ledger.chain import GENESIS, Entry, HeadMovedError
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.sql import Ledger
 
