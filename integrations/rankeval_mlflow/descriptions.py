@@ -53,6 +53,8 @@ def evaluation_section(evaluation: Evaluation, role: str) -> str:
 def comparison_section(comparison: Comparison) -> str:
     """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs."""
     shown = laid_out(comparison, "comparisons", digits=4)
+    if not comparison.has_pairs:
+        return replace(shown, caption=f"{' '.join(comparison.findings)} {shown.caption}").to_markdown()
     interval = interval_name(comparison.table, comparison.shown_level)
     against = ["against"] if comparison.baseline is None else []
     baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
@@ -73,10 +75,11 @@ def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
 def comparison_page(comparison: Comparison) -> bytes:
     """Return a comparison as an HTML page: the table with caption and notes, and a plot of the intervals."""
     parts = {
-        "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
+        "Differences" if comparison.has_pairs else "Means": f'<div class="scroll">{comparison._repr_html_()}</div>',
         "Intervals": _svg(comparison.plot()),
     }
     against = f"against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
+    against = against if comparison.has_pairs else "one system"
     return page("Comparison", against, parts)
 
 

@@ -142,7 +142,7 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
     return Node(
         name=name,
         label=name,
-        metrics=_differences(comparison, name),
+        metrics=_differences(comparison, name) if comparison.has_pairs else _means(comparison, name),
         tags={
             HEADLINE if name == "comparison" else f"rankeval.{name}.headline": param_text(comparison.headline),
             f"rankeval.{name}.settings": tag_json(_settings(comparison)),
@@ -260,6 +260,22 @@ def _differences(comparison: Comparison, name: str) -> dict[str, float]:
         for sign in _SIGNS:
             values[f"{folder}/{pair}/{keys.get(label, label)}/{sign}"] = float(table[sign].iloc[place])
     return _finite(values)
+
+
+def _means(comparison: Comparison, name: str) -> dict[str, float]:
+    """Return the means of a single system and the ends of their intervals as metrics, without nan."""
+    if comparison.means is None:
+        return {}
+    keys = {label: key for one in _evaluations(comparison).values() for label, key in keys_of(one).items()}
+    rows = comparison.means.to_dict("records")
+    ends = ("mean", "ci_low", "ci_high")
+    return _finite(
+        {
+            f"{name}/{row['system']}/{keys.get(row['measure'], row['measure'])}/{end}": float(row[end])
+            for row in rows
+            for end in ends
+        }
+    )
 
 
 def _settings(comparison: Comparison) -> dict[str, Any]:

@@ -35,6 +35,11 @@ COLUMNS = (
 )  # fmt: skip
 CROSSED = ("measure", "baseline", "system", "statistic", "p_value", "p_adjusted")
 """Columns of the table of interactions."""
+MEANS = ("measure", "system", "n_queries", "mean", "ci_low", "ci_high")
+"""Columns of the table of means."""
+
+TEXTS = ("measure", "baseline", "system")
+COUNTS = ("n_queries", "wins", "ties", "losses")
 
 FAMILIES = ("all", "measure")
 
@@ -46,6 +51,12 @@ TOGETHER = "all"
 
 LEAST_QUERIES = 5
 """Collections and slices with fewer queries are listed, and not tested by themselves."""
+
+
+def table_without_rows() -> pd.DataFrame:
+    """Return the table of a comparison that compares nothing, with all columns."""
+    types = {name: object if name in TEXTS else np.int64 if name in COUNTS else np.float64 for name in COLUMNS}
+    return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,18 @@ class ComparisonRecord:
     grouped: str = ""
     weights: str = ""
     interaction: pd.DataFrame | None = None
+    means: pd.DataFrame | None = None
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether systems were compared; a plan of one system has its mean only."""
+        return len(self.table) > 0
 
     @property
     def caption(self) -> str:
         """The settings in one line: test, number of queries, family, level, seed."""
+        if not self.has_pairs:
+            return self._caption_of_means
         n = int(self.table["n_queries"].iloc[0])
         # A saved result may name a test that is not declared here: then its key stands for the words.
         test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
@@ -86,6 +94,11 @@ class ComparisonRecord:
             f"{corrected} {self.family_words(1)}{parts if self.n_parts else ''}; "
             f"{100 * self.interval_level:g} % intervals{adjusted}{resampled}"
         )
+
+    @property
+    def _caption_of_means(self) -> str:
+        sizes = "" if self.means is None else f" over {count(int(self.means['n_queries'].iloc[0]), 'query')}"
+        return f"Means{sizes}; {100 * self.confidence_level:g} % intervals by Student's t; no comparison"
 
     @property
     def correction_words(self) -> str:

@@ -75,6 +75,10 @@ class Comparison(ComparisonViews):
         these. A row per measure and pair; columns: measure, baseline, system, statistic (Welch's), p_value (from
         permuted labels), p_adjusted (Holm). Look at it before the rows of the parts: where it shows nothing, these may
         differ by chance.
+    means : DataFrame or None
+        What a plan of the guard opened: the mean of each system by each measure, with Student's interval. Columns:
+        measure, system, n_queries, mean, ci_low, ci_high. A plan of one system has this alone, and an empty ``table``.
+        None for other comparisons.
 
     Examples
     --------

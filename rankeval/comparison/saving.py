@@ -15,13 +15,12 @@ import numpy as np
 import pandas as pd
 
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.design import COLUMNS, CROSSED
+from rankeval.comparison.design import COLUMNS, CROSSED, MEANS, TEXTS, table_without_rows
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
-JSON_FORMAT = "rankeval.comparison/2"
+JSON_FORMAT = "rankeval.comparison/3"
 Made = TypeVar("Made")
-_TEXT = ("measure", "baseline", "system")
 
 
 def to_json(fields: Mapping[str, Any]) -> str:
@@ -31,7 +30,7 @@ def to_json(fields: Mapping[str, Any]) -> str:
     ----------
     fields : mapping of str to value
         All but the evaluations, and the headline for other readers. Frames have the columns of `COLUMNS`, after that of
-        ``grouped``, and of `CROSSED`.
+        ``grouped``, of `CROSSED` and of `MEANS`.
     """
     fields = {"format": JSON_FORMAT, **fields}
     return json.dumps(fields, indent=1, allow_nan=False, default=_fields_of)
@@ -64,12 +63,15 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
     try:
         grouped = [fields["grouped"]] if fields["grouped"] else []
         table = _frame(fields["table"], [*grouped, *COLUMNS], grouped)
+        table = table if len(table) else table_without_rows()
         crossed = fields["interaction"] and _frame(fields["interaction"], CROSSED, [])
+        means = fields["means"] and _frame(fields["means"], MEANS, [])
         choice = fields["choice"] and Choice(**fields["choice"])
         folds = fields["folds"] and FoldScores.from_plain(**fields["folds"])
         parts = {
             "table": table,
             "interaction": crossed,
+            "means": means,
             "notes": tuple(fields["notes"]),
             "choice": choice,
             "folds": folds,
@@ -96,7 +98,7 @@ def _fields_of(part: Any) -> Any:
 
 def _frame(columns: Mapping[str, Any], names: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
     """Return the frame of plain columns, words turned back into numbers but in columns of text."""
-    texts = {*_TEXT, *text}
+    texts = {*TEXTS, *text}
     return pd.DataFrame(
         {name: [_from_plain(value) if name not in texts else value for value in columns[name]] for name in names}
     )

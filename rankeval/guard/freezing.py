@@ -42,8 +42,8 @@ def freeze(
     **options
         Further fields of the plan.
     """
-    if not isinstance(systems, Mapping) or len(systems) < 2:
-        raise InvalidInput("systems must map at least two names to rankings: a look at one system compares nothing")
+    if not isinstance(systems, Mapping) or not systems:
+        raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
     if not isinstance(test, RegisteredCollection):
         raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
     loaded = test.loaded()

@@ -61,6 +61,9 @@ class Plan:
             raise InvalidInput("systems is empty: freeze at least one system")
         if self.baseline is not None and self.baseline not in self.names:
             raise InvalidInput(f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}")
+        if self.baseline is not None and len(self.systems) == 1:
+            # A first baseline is free, and this one would be looked at for its own sake.
+            raise InvalidInput("the plan has one system, which has no baseline: leave baseline= out")
         if not 0 < self.alpha <= 0.5:
             raise InvalidInput(f"alpha is {self.alpha}; expected a level above 0 and up to 0.5, such as 0.05")
 

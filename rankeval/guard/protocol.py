@@ -160,8 +160,9 @@ class Guard:
         test : RegisteredCollection
             The collection that `register` returned.
         systems : mapping of str to array, fitted model or Run
-            Name -> scores of shape (n_rows,) in the order of the registered rows, a fitted model that predicts them, or
-            a run if judgments are registered. The model's ``predict`` is called now, with ``qid`` if it takes that.
+            One system or more: name -> scores of shape (n_rows,) in the order of the registered rows, a fitted model
+            that predicts them, or a run if judgments are registered. The model's ``predict`` is called now, with
+            ``qid`` if it takes that.
         baseline : str, optional
             The system that the others are compared with. Without one, all pairs are compared. The first baseline that
             a project declares is no look.
@@ -234,7 +235,8 @@ class Guard:
         Returns
         -------
         Comparison
-            The comparison with its evaluations. Its notes say if it is confirmatory or exploratory.
+            The comparison with its evaluations, and the mean of each system in ``means``. Its notes say if it is
+            confirmatory or exploratory. A plan of one system has its mean only, and an empty ``table``.
 
         Raises
         ------

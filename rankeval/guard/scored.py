@@ -151,6 +151,8 @@ class ScoredPlan:
         where : str
             The ledger and its head.
         """
+        # A plan of one system tests nothing, so it takes no share of the level.
+        others = [one for one in others if len(one.systems) > 1 and len(self.plan.systems) > 1]
         # Max-T needs one matrix of differences from one baseline by one measure: other plans cannot join the batch.
         together = [one for one in others if one.family_key == self.plan.family_key]
         n_batches = 1 + len({one.family_key for one in others} - {self.plan.family_key})
@@ -183,8 +185,13 @@ class ScoredPlan:
 
         from rankeval.comparison import compare
         from rankeval.comparison.design import without_adjusted
+        from rankeval.comparison.means import comparison_of_one, means_of
 
         plan, (primary, *secondary) = self.plan, self.labels
+        means = means_of(self.evaluations, 1 - plan.alpha)
+        if len(plan.names) == 1:
+            ((name, evaluation),) = self.evaluations.items()
+            return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
         options: dict[str, Any] = {
             "baseline": plan.baseline,
             "test": "randomization",
@@ -210,11 +217,14 @@ class ScoredPlan:
         if secondary:
             besides = compare(self.evaluations, measures=secondary, correction="none", **options)
             table = pd.concat([table, without_adjusted(besides.table)], ignore_index=True)
-        return replace(result, table=table, evaluations=dict(self.evaluations), primary=primary, notes=notes)
+        evaluations = dict(self.evaluations)
+        return replace(result, table=table, evaluations=evaluations, primary=primary, notes=notes, means=means)
 
     def _standing(self, status: OpeningStatus, history: History, n_others: int, n_batches: int) -> str:
         """Return the standing of the opening in words."""
         plan = self.plan
+        if status.status == CONFIRMATORY and len(plan.systems) == 1:
+            return f"confirmatory for {plan.measure}: frozen before the first opening; a mean, and no test"
         if status.status == CONFIRMATORY:
             note = f"confirmatory for {plan.measure}: frozen before the first opening, max-T over the batch"
             if n_others:

@@ -256,7 +256,7 @@ class TestFreeze:
     @pytest.mark.parametrize(
         ("given", "match"),
         [
-            ({"systems": {"a": np.ones(500)}}, "at least two"),
+            ({"systems": {}}, "at least one"),
             ({"systems": {"a": np.ones(500), "b": np.ones(3)}}, "'b' has 3 scores for 500 rows"),
             ({"systems": {"a": np.ones(500), "b": np.full(500, np.nan)}}, "'b': the score of row 0 is not a finite"),
             (

@@ -33,6 +33,8 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     UnknownName
         If the measure was not compared.
     """
+    if not record.has_pairs:
+        return _only_system(record, measure)
     chosen("measure of the comparison", measure, record.table["measure"].tolist())
     if record.choice is not None and record.choice.measure == measure:
         return record.choice
@@ -55,6 +57,24 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
         ci_low=low,
         ci_high=high,
         n_candidates=len(names),
+        confidence_level=record.confidence_level,
+    )
+
+
+def _only_system(record: ComparisonRecord, measure: str) -> Choice:
+    """Return the one system with its mean: nothing was chosen."""
+    if record.means is None:
+        raise InvalidInput("the comparison has neither pairs nor means: compare two systems, or open a plan of one")
+    rows = {row["measure"]: row for row in record.means.to_dict("records")}
+    row = rows[chosen("measure", measure, rows)]
+    return Choice(
+        system=str(row["system"]),
+        measure=measure,
+        baseline=None,
+        estimate=float(row["mean"]),
+        ci_low=float(row["ci_low"]),
+        ci_high=float(row["ci_high"]),
+        n_candidates=1,
         confidence_level=record.confidence_level,
     )
 

@@ -12,9 +12,10 @@ from rankeval.significance.registry import FOLD_TESTS
 
 
 def has_scores(record: ComparisonRecord) -> bool:
-    """Tell whether the scores of every system are here, query by query."""
+    """Tell whether systems were compared, and the scores of every one are here, query by query."""
     names = {*record.table["system"], *record.table["baseline"]}
-    return record.test not in FOLD_TESTS and not record.weights and names <= set(record.evaluations)
+    is_plain = record.has_pairs and record.test not in FOLD_TESTS and not record.weights
+    return is_plain and names <= set(record.evaluations)
 
 
 def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
@@ -40,6 +41,8 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
 def refuse_without_scores(record: ComparisonRecord) -> None:
     """Raise `InvalidInput` for a comparison over several collections, or one that lost its evaluations."""
     refuse_several_collections(record)
+    if not record.has_pairs:
+        raise InvalidInput("this is computed from differences, and the comparison has one system: compare two")
     if not {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations):
         raise InvalidInput(
             "the scores of every query are needed, and this comparison was read from a file or lost its evaluations: "

@@ -14,6 +14,7 @@ from rankeval.comparison.derived.ranks import rank_table
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.views import reading
+from rankeval.comparison.views.means import figure as figure_of_means
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greater_is_better
 from rankeval.render import intervals, matrix, plots, rankings
@@ -43,8 +44,13 @@ def drawn(
     """
     kind = kind or ("queries" if system is not None else "forest" if record.grouped else "intervals")
     chosen("kind of plot", kind, KINDS)
+    rows = record.table if record.has_pairs or record.means is None else record.means
     if measure is not None:
-        chosen("measure of the comparison", measure, list(record.table["measure"].unique()))
+        chosen("measure of the comparison", measure, list(rows["measure"].unique()))
+    if not record.has_pairs:
+        if kind != "intervals" or system is not None or baseline is not None:
+            raise InvalidInput(f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out")
+        return figure_of_means(record, measure)
     if kind == "queries":
         return _queries(record, system, baseline, measure)
     if kind in ("matrix", "ranks"):

@@ -19,6 +19,7 @@ from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.views.evidence import Row, detectable, evidence, parting
+from rankeval.comparison.views.means import sentence
 from rankeval.evaluation.slicing import UNNAMED
 from rankeval.significance.claims import CLAIMS
 
@@ -36,6 +37,8 @@ def headline(record: ComparisonRecord) -> str:
     record : ComparisonRecord
         The comparison.
     """
+    if not record.has_pairs:
+        return sentence(record)
     rows = _rows(record)
     if all(math.isnan(row.p) for row in rows):
         said = [_not_confirmatory(record, rows)]

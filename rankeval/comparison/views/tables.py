@@ -13,6 +13,7 @@ from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.record import PARTED, ComparisonRecord
 from rankeval.comparison.views import reading
+from rankeval.comparison.views.means import table as table_of_means
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, marks
 from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
@@ -45,6 +46,8 @@ def laid_out(
     chosen("layout", layout, LAYOUTS)
     if digits is not None and (isinstance(digits, bool) or digits not in range(MOST_DIGITS + 1)):
         raise InvalidInput(f"digits is {as_shown(digits)}; expected a whole number from 0 to {MOST_DIGITS}")
+    if not record.has_pairs:
+        return table_of_means(record, digits=digits, against=against, spread=spread, gain=gain)
     if layout == "systems":
         return _systems(record, against, spread, gain=gain, digits=digits)
     if against is not None or spread is not None:
