@@ -43,12 +43,12 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     records.in_use(test)
     loaded = test.loaded()
 
-    def score(plans: Sequence[Plan]) -> list[ScoredPlan]:
+    def score(plans: Sequence[Plan], records: Records) -> list[ScoredPlan]:
         files = {one.id: journal.ledger.load(records.plans[one.id]["rankings"]) for one in plans}
         return [ScoredPlan.of(one, loaded, files[one.id]) for one in plans]
 
     # Scored before the records are decided on: that takes longest, and is the same however often others append.
-    (scored,) = score([plan])
+    (scored,) = score([plan], records)
 
     def record(records: Records) -> tuple[Comparison, int]:
         records.in_use(test)
@@ -60,6 +60,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
             scored.check_against(before.body, journal.ledger)
         family = [records.plan(one) for one in status.family if one != plan.id]
         where = f"ledger {records.where} at {head[:12]}"
-        return scored.result(status, history, family, score, where), n_new
+        # A plan of the family may have been frozen since the ledger was first read.
+        return scored.result(status, history, family, lambda plans: score(plans, records), where), n_new
 
     return journal.decide(record, records)

@@ -5,12 +5,17 @@ The bytes are hashed as they are and kept compressed, so that the name of a file
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import re
+import zlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_NAME = re.compile(r"(signatures|rankings)/[0-9a-f]{64}\.bin")
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -36,6 +41,45 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def as_file(kind: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, bytes]:
+    """Return the name and the content of the file that keeps arrays."""
+    data = pack(arrays)
+    return _name_of(kind, data), zlib.compress(data, 6)
+
+
+def from_file(name: str, content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file; raises ValueError if it was altered."""
+    return unpack(unaltered(name, content))
+
+
+def unaltered(name: str, content: bytes) -> bytes:
+    """Return what a file holds; raises ValueError if that is not what its name says."""
+    try:
+        data = zlib.decompress(content)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if _name_of(name.partition("/")[0], data) != name:
+        raise ValueError("its content does not fit its name")
+    return data
+
+
+def named_files(body: Any) -> Iterator[str]:
+    """Yield the names of files that a body mentions, at whatever depth."""
+    if isinstance(body, str):
+        if _NAME.fullmatch(body):
+            yield body
+    elif isinstance(body, Mapping):
+        for value in body.values():
+            yield from named_files(value)
+    elif isinstance(body, (list, tuple)):
+        for value in body:
+            yield from named_files(value)
+
+
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     """Return the arrays whose names begin with a prefix, named without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _name_of(kind: str, data: bytes) -> str:
+    return f"{kind}/{hashlib.sha256(data).hexdigest()}.bin"

@@ -15,21 +15,49 @@ A `Guard` with a ledger of its own adds that one to those that the process looks
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from rankeval._checks import shown
-from rankeval.errors import ConfigError, InvalidInput, LedgerError
+from rankeval.errors import ConfigError, InvalidInput, LedgerError, warn
 
 VARIABLE = "RANKEVAL_LEDGER"
-_FILE = "file://"
+COMMITTED = "RANKEVAL_LEDGER_COMMITTED"
+"""The variable by which a run in CI says that it commits the ledger."""
 FOLDER = "rankeval-ledger"
+_FILE = "file://"
 _SQLITE = (".db", ".sqlite", ".sqlite3")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The ledgers of this process, the project's own first; none if they are switched off.
+
+    Attributes
+    ----------
+    urls : list of str
+        The ledgers, to which `watch` adds.
+    named_by : str, optional
+        The setting that names the first one; None if it is the default.
+    homeless : bool
+        Whether the first one lies in the working directory because there is no project around.
+    """
+
+    urls: list[str]
+    named_by: str | None = None
+    homeless: bool = False
+
+
+_SEEN: set[str] = set()
+"""Ledgers of the project that were there once in this process."""
+_SAID: set[str] = set()
+"""Ledgers about which a warning was given."""
 
 
 def default_url() -> str | None:
     """Return the URL of the project's ledger, whether it exists or not; None if ledgers are switched off."""
-    return next(iter(_ledgers()), None)
+    return next(iter(_ledgers().urls), None)
 
 
 def watch(url: str) -> None:
@@ -40,19 +68,69 @@ def watch(url: str) -> None:
     url : str
         As `ledger_url` returns it.
     """
-    ledgers = _ledgers()
+    ledgers = _ledgers().urls
     if ledgers and url not in ledgers:
         ledgers.append(url)
 
 
 def active_urls() -> list[str]:
-    """Return the ledgers that this process looks into, without files that do not exist."""
-    return [url for url in _ledgers() if may_exist(url)]
+    """Return the ledgers that this process looks into, without files that do not exist.
+
+    The project's own ledger is among them even if it is gone, once it was there. If it never was there although a
+    setting names it, that is said once.
+    """
+    return [url for place, url in enumerate(_ledgers().urls) if may_exist(url) or (not place and _missed(url))]
 
 
 def reset() -> None:
     """Forget the ledgers of this process, so that they are looked for again: for tests."""
     _found.cache_clear()
+    _SEEN.clear()
+    _SAID.clear()
+
+
+def is_homeless(url: str) -> bool:
+    """Return whether a ledger lies in the working directory only because there is no project around."""
+    found = _ledgers()
+    return found.homeless and url == found.urls[0]
+
+
+def announce_homeless() -> None:
+    """Warn once where the ledger is made that lies in the working directory only."""
+    url = _ledgers().urls[0]
+    if url not in _SAID:
+        _SAID.add(url)
+        warn(
+            f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
+            f"{_place(url)}. Work that starts in another folder will not find it: name its place with {VARIABLE}"
+        )
+
+
+def why_lost(url: str, *, committed: bool = False) -> str | None:
+    """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
+
+    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, unless the
+    run commits it.
+
+    Parameters
+    ----------
+    url : str
+        The ledger, as `ledger_url` returns it.
+    committed : bool
+        Whether the run is known to commit the ledger; the variable ``RANKEVAL_LEDGER_COMMITTED`` says so too.
+    """
+    path = url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
+    if path is None or committed or not _is_set("CI") or _is_set(COMMITTED):
+        return None
+    checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
+    variable = os.environ.get(VARIABLE, "").strip()
+    if checkout is None or (variable and variable.lower() != "off" and ledger_url(variable) == url):
+        return None
+    return (
+        f"the variable CI is set, and the ledger {path} lies in the checkout {checkout}, which is thrown away after "
+        "the run: the look would be lost, and the next run would have it again. Name a lasting ledger with "
+        f"{VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
+    )
 
 
 def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str:
@@ -87,8 +165,11 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     if not path:
         raise LedgerError(f"ledger={text!r} names no file or folder: give a path such as {FOLDER}")
     whole = ((base or Path.cwd()) / Path(path).expanduser()).resolve()
-    scheme = "sqlite:///" if sqlite_path(text) is not None or path.endswith(_SQLITE) else _FILE
-    return f"{scheme}{whole}"
+    if sqlite_path(text) is None and not path.endswith(_SQLITE):
+        return f"{_FILE}{whole}"
+    if "?" in str(whole):
+        raise LedgerError(f"ledger={text!r} has a question mark, where SQLAlchemy begins the options of a URL")
+    return f"sqlite:///{whole}"
 
 
 def folder_of(url: str) -> Path | None:
@@ -107,38 +188,57 @@ def sqlite_path(url: str) -> str | None:
 def may_exist(url: str) -> bool:
     """Return whether there may be a ledger at a URL: False only for a file or folder that does not exist."""
     path = url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
-    return path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
+    there = path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
+    if there:
+        _SEEN.add(url)
+    return there
 
 
-def _ledgers() -> list[str]:
-    """Return the ledgers of this process, the project's own first; none if they are switched off."""
+def _missed(url: str) -> bool:
+    """Return whether the project's ledger, which is not there now, was there before; warns if it never was."""
+    found = _ledgers()
+    if url not in _SEEN and found.named_by is not None and url not in _SAID:
+        _SAID.add(url)
+        warn(
+            f"the ledger {_place(url)}, which {found.named_by} names, is not there: it guards nothing until a test "
+            "collection is registered in it"
+        )
+    return url in _SEEN
+
+
+def _place(url: str) -> str:
+    return sqlite_path(url) or url.removeprefix(_FILE)
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() not in {"", "0", "false", "no", "off"}
+
+
+def _ledgers() -> _Found:
+    """Return the ledgers of this process."""
     return _found(os.environ.get(VARIABLE))
 
 
 @cache
-def _found(variable: str | None) -> list[str]:
-    """Return the project's ledger in a list, to which `watch` adds others."""
-    url = _resolved(variable)
-    return [] if url is None else [url]
-
-
-def _resolved(variable: str | None) -> str | None:
+def _found(variable: str | None) -> _Found:
     if variable is not None and variable.strip().lower() == "off":
-        return None
+        return _Found([])
     if variable:
-        return ledger_url(variable)
+        return _Found([ledger_url(variable)], f"the variable {VARIABLE}")
     here = Path.cwd()
     nearest = None
     for folder in (here, *here.parents):
         if nearest is None and (folder / FOLDER).is_dir():
             nearest = folder / FOLDER
-        configured = _configured(folder / "pyproject.toml")
+        pyproject = folder / "pyproject.toml"
+        configured = _configured(pyproject)
         if configured is not None:
-            return None if configured.lower() == "off" else ledger_url(configured, base=folder)
-        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
-            return ledger_url(nearest or folder / FOLDER)
+            off = configured.strip().lower() == "off"
+            return _Found([] if off else [ledger_url(configured, base=folder)], str(pyproject))
+        if pyproject.is_file() or (folder / ".git").exists():
+            return _Found([ledger_url(nearest or folder / FOLDER)])
     # There is no project around: a ledger further up belongs to something else.
-    return ledger_url(here / FOLDER)
+    return _Found([ledger_url(here / FOLDER)], homeless=True)
 
 
 def _configured(pyproject: Path) -> str | None:

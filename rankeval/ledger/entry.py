@@ -4,9 +4,9 @@ An entry is kept as JSON::
 
     {"kind": "open", "project": "...", "time": "...", "who": "...", "parents": ["<hash>"], "body": {...}}
 
-Its hash is SHA-256 over the canonical text of that content (sorted keys, no spaces, 1.0 written as 1), never over the
-bytes of a file. So a file may be indented, or have its line ends changed by git, and still holds the same entry; and an
-edit of any field is found, since the name no longer fits the content.
+Its hash is SHA-256 over the canonical text of that content (sorted keys, no spaces, 1.0 and 1e20 written as whole
+numbers), never over the bytes of a file. So a file may be indented, or have its line ends changed by git, and still
+holds the same entry; and an edit of any field is found, since the name no longer fits the content.
 
 The trap: JSON readers take the last of two equal keys without a word. Such a text is refused here, else a reader of the
 file and this module could see different entries.
@@ -18,16 +18,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rankeval.errors import LedgerError
 
 GENESIS = "0" * 64
 """The head of an empty ledger."""
-
-_LARGEST_WHOLE = 2.0**53
-"""Whole numbers up to this one are the same as int and as float."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +81,11 @@ def canonical(content: Any) -> str:
     return json.dumps(_plain(content), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+@lru_cache(maxsize=1 << 16)
 def parsed(text: str, name: str) -> Entry | None:
     """Return the entry of a text, or None if it is not the entry of that name.
+
+    A text that was parsed before is not parsed again. It is read again each time, so that no edit stays unseen.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ def _refused(constant: str) -> Any:
 
 
 def _plain(content: Any) -> Any:
-    """Return content in which whole floats are ints, since programs that format JSON write 1.0 as 1."""
+    """Return content in which whole floats are ints: programs that format JSON write 1.0 as 1, and 1e17 in full."""
     if isinstance(content, Mapping):
         return {str(key): _plain(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):
         return [_plain(value) for value in content]
-    if isinstance(content, float) and content.is_integer() and abs(content) <= _LARGEST_WHOLE:
+    if isinstance(content, float) and content.is_integer():
         return int(content)
     return content

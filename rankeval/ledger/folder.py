@@ -7,12 +7,12 @@ It looks so::
         signatures/<hash>.bin   what queries are recognised by, ranking outputs, scores by query: commit them too
         rankings/<hash>.bin     frozen rankings: large, and needed only until their plan is opened
         .gitattributes          no line ends are changed here
-        .gitignore              the lock and temporary files stay out
+        .gitignore              the lock and temporary files stay out, entries and files do not
         lock                    held by one writer at a time on this machine
 
 Two clones add files of different names, so git merges them without a conflict. Each file is written under a temporary
 name and renamed, its directory is synchronised, and an entry comes after the files that it names: a writer that is
-killed leaves a whole ledger.
+killed leaves a whole ledger. Readers need no lock, nor any right but that of reading.
 
 The trap: a lock holds on one machine. Writers on two machines that share the folder may both append to one head; their
 entries are then concurrent, as if they had been written in two clones.
@@ -21,15 +21,18 @@ entries are then concurrent, as if they had been written in two clones.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankeval.errors import LedgerError, warn
+from rankeval.errors import warn
+from rankeval.ledger.disk import NoLocks, locked, synchronise, try_writing, write_whole
 
-_OWN_FILES = {".gitattributes": "* -text\n", ".gitignore": "/lock\n*.tmp\n"}
+_OWN_FILES = {".gitattributes": "* -text\n", ".gitignore": "/lock\n*.tmp\n!*.json\n!*.bin\n"}
+_WITHOUT_LOCKS: set[Path] = set()
+"""The folders whose file system was found to have no locks: it is said once."""
 
 
 class FolderStore:
@@ -50,42 +53,52 @@ class FolderStore:
         return str(self.path)
 
     def exists(self) -> bool:
-        """Return whether the folder exists."""
-        return self.path.is_dir()
+        """Return whether the folder exists; raises OSError if something else stands there."""
+        if self.path.is_dir():
+            return True
+        if self.path.exists():
+            raise NotADirectoryError(errno.ENOTDIR, "a file stands there, where a folder is expected")
+        return False
 
     def stamp(self) -> Any:
         """Return a value that changes when the ledger does."""
         try:
             with os.scandir(self.path) as found:
                 states = [(one.name, one.stat()) for one in found if one.name.endswith(".json")]
-            return tuple(sorted((name, state.st_mtime_ns, state.st_size) for name, state in states))
+            return tuple(sorted((name, state.st_mtime_ns, state.st_size, state.st_ino) for name, state in states))
         except OSError:
             return None
 
     def check_writable(self) -> None:
-        """Raise OSError if nothing can be kept here; makes the folder."""
-        self._make()
-        self._write(self.path / "writable.tmp", b"")
-        (self.path / "writable.tmp").unlink(missing_ok=True)
+        """Raise OSError if nothing can be kept here; leaves nothing behind."""
+        self.exists()
+        for place in (self.path, *(self.path / name for name in ("signatures", "rankings"))):
+            try_writing(place)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other writers of this machine out."""
         self._make()
-        with (self.path / "lock").open("a") as file:
-            _lock(file, self.where)
-            yield  # the lock ends when the file is closed, or the process dies
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path / "lock"))
+            except NoLocks as error:
+                self._say_once(error)
+            yield
 
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
-        if not self.exists():
-            return {}
-        return {file.stem: file.read_text(encoding="utf-8", errors="replace") for file in self.path.glob("*.json")}
+        texts = {}
+        for name in self._listed(".json"):
+            with contextlib.suppress(FileNotFoundError):  # git, which takes another branch, took it away
+                # Windows programs begin a text with a mark. Bytes that are no text must not look like other text.
+                texts[name] = (self.path / f"{name}.json").read_bytes().decode("utf-8-sig", "surrogateescape")
+        return texts
 
     def add(self, entries: Mapping[str, str]) -> None:
         """Keep entries, in this order."""
         for name, text in entries.items():
-            self._write(self.path / f"{name}.json", text.encode())
+            write_whole(self.path / f"{name}.json", text.encode())
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep a file, unless it is there."""
@@ -93,7 +106,7 @@ class FolderStore:
         if not target.is_file():
             self._make()
             target.parent.mkdir(exist_ok=True)
-            self._write(target, data)
+            write_whole(target, data)
 
     def load(self, name: str) -> bytes | None:
         """Return a file; None if it is missing."""
@@ -106,44 +119,25 @@ class FolderStore:
         """Return the names of all files."""
         return sorted(file.relative_to(self.path).as_posix() for file in self.path.glob("*/*.bin"))
 
+    def _listed(self, suffix: str) -> list[str]:
+        """Return the names of the entries' files; files of other kinds are no business of ours."""
+        if not self.exists():
+            return []
+        names = [name for name in os.listdir(self.path) if name.endswith(suffix)]  # noqa: PTH208 - twice as fast
+        return [name.removesuffix(suffix) for name in names if not name.startswith(".")]
+
     def _make(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        if not self.exists():
+            self.path.mkdir(parents=True, exist_ok=True)
+            synchronise(self.path.parent)
         for name, text in _OWN_FILES.items():
             if not (self.path / name).exists():
-                self._write(self.path / name, text.encode())
+                write_whole(self.path / name, text.encode(), lasting=False)
 
-    def _write(self, target: Path, data: bytes) -> None:
-        temporary = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _synchronise(target.parent)
-
-
-def _synchronise(folder: Path) -> None:
-    """Write the directory itself to the disk, so that a renamed file is still there after a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _lock(file: Any, where: str) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except BlockingIOError as error:
-        raise LedgerError(f"the ledger {where} is locked by another process") from error
-    except OSError as error:  # a file system without locks
-        warn(
-            f"the file system of the ledger {where} has no locks ({error}): two writers at once may append to the same "
-            "head, and their looks then count as concurrent"
-        )
+    def _say_once(self, error: NoLocks) -> None:
+        if self.path not in _WITHOUT_LOCKS:
+            _WITHOUT_LOCKS.add(self.path)
+            warn(
+                f"the file system of the ledger {self.where} has no locks ({error.strerror or error}): two writers at "
+                "once may append to the same head, and their looks then count as concurrent"
+            )

@@ -16,15 +16,22 @@ Every report therefore names the head of the ledger.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from rankeval.errors import LedgerError
+from rankeval.errors import InvalidInput, LedgerError
 from rankeval.ledger.entry import GENESIS, Entry, parsed
 
 _AND = "+"
 """Joins the heads of a ledger that has several."""
+
+SHORTEST = 12
+"""Hexadecimal digits of a head that suffice, since reports abbreviate it so."""
+
+_HASH = re.compile("[0-9a-f]{64}")
+_HEAD = re.compile(f"[0-9a-f]{{{SHORTEST},64}}")
 
 
 class HeadMovedError(LedgerError):
@@ -72,8 +79,14 @@ class Snapshot:
         return _AND.join(self.heads)
 
     def holds(self, head: str) -> bool:
-        """Return whether all entries that a head names are here; every ledger holds the head of an empty one."""
-        return all(one == GENESIS or one in self._places for one in head.split(_AND))
+        """Return whether all entries that a head names are here; every ledger holds the head of an empty one.
+
+        Parameters
+        ----------
+        head : str
+            A head, or at least the first 12 digits of one, as reports have it.
+        """
+        return all(_held(one, self._places) for one in head.split(_AND))
 
     def ancestors(self, entry_hash: str) -> frozenset[str]:
         """Return the hashes of all entries that its writer had seen."""
@@ -116,17 +129,48 @@ def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]
         Heads noted earlier, which the ledger must still hold.
     """
     found = {name: parsed(text, name) for name, text in texts.items()}
-    faults = [f"the entry {name[:12]} was altered" for name in sorted(found) if found[name] is None]
     whole = {name: entry for name, entry in found.items() if entry is not None}
     wanted = {parent: name for name in sorted(whole, reverse=True) for parent in whole[name].parents}
+    faults = [_fault(name, texts[name]) for name in sorted(found) if found[name] is None]
     faults += [
         f"the entry {parent[:12]} is missing: the entry {wanted[parent][:12]} follows it"
         for parent in sorted(set(wanted) - set(found))
     ]
-    noted = dict.fromkeys(part for head in heads for part in head.split(_AND))
     faults += [
         f"the head {one[:12]} that was noted before is gone: entries were deleted or rewritten"
-        for one in noted
-        if one != GENESIS and one not in found
+        for one in dict.fromkeys(part for head in heads for part in parts_of(head))
+        if not _held(one, found)
     ]
     return Snapshot.of(whole.values()), faults
+
+
+def parts_of(head: str) -> list[str]:
+    """Return the heads that a text joins by a plus sign.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no head, nor the beginning of one.
+    """
+    parts = head.strip().split(_AND)
+    for part in parts:
+        if not _HEAD.fullmatch(part):
+            raise InvalidInput(f"head is {head!r}; expected {SHORTEST} to 64 hexadecimal digits, as a report has them")
+    return parts
+
+
+def _held(head: str, names: Mapping[str, object]) -> bool:
+    """Return whether a head, or the beginning of one, is among the names of entries."""
+    if head in names:
+        return True
+    if len(head) < SHORTEST:
+        return False
+    return GENESIS.startswith(head) or sum(name.startswith(head) for name in names) == 1
+
+
+def _fault(name: str, text: str) -> str:
+    if not _HASH.fullmatch(name):
+        return f"{name!r} is no name of an entry: name it as it was, or move it out of the ledger"
+    if "<<<<<<<" in text:
+        return f"the entry {name[:12]} holds the marks of a conflict in git: restore it from either side"
+    return f"the entry {name[:12]} was altered"

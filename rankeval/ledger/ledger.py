@@ -8,72 +8,27 @@ heads, checks that they are those that its entries were decided on, and appends.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
-from rankeval.errors import LedgerError
-from rankeval.ledger.arrays import pack, unpack
-from rankeval.ledger.discovery import folder_of
+from rankeval._checks import shown
+from rankeval.errors import InvalidInput, LedgerError, RankevalError
+from rankeval.ledger import discovery
+from rankeval.ledger.arrays import as_file, from_file, named_files, unaltered
 from rankeval.ledger.entry import GENESIS, Entry
-from rankeval.ledger.folder import FolderStore
 from rankeval.ledger.graph import HeadMovedError, Snapshot, graph_of
+from rankeval.ledger.store import store_at
 
 WHO = "RANKEVAL_WHO"
 """The variable that names the person or machine in new entries."""
 
 Note = tuple[str, Mapping[str, Any]]
 """Kind and body of an entry to be appended."""
-
-
-class Store(Protocol):
-    """What keeps entries and files. Its errors are OSError, ValueError or ImportError, with a message for readers."""
-
-    @property
-    def where(self) -> str:
-        """The place, for readers, without passwords."""
-        ...
-
-    def exists(self) -> bool:
-        """Return whether anything was ever kept."""
-        ...
-
-    def stamp(self) -> Any:
-        """Return a value that changes when the ledger does."""
-        ...
-
-    def check_writable(self) -> None:
-        """Raise an error if nothing can be kept."""
-        ...
-
-    def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Keep other writers out; what is read and added inside is one step."""
-        ...
-
-    def entries(self) -> Mapping[str, str]:
-        """Return hash -> text of all entries."""
-        ...
-
-    def add(self, entries: Mapping[str, str]) -> None:
-        """Keep entries; those that are there stay as they are."""
-        ...
-
-    def keep(self, name: str, data: bytes) -> None:
-        """Keep a file, unless it is there."""
-        ...
-
-    def load(self, name: str) -> bytes | None:
-        """Return a file; None if it is missing."""
-        ...
-
-    def files(self) -> Sequence[str]:
-        """Return the names of all files."""
-        ...
 
 
 class Ledger:
@@ -85,12 +40,23 @@ class Ledger:
         As `discovery.ledger_url` returns it. Nothing is created before the first entry.
     who : str, optional
         The person or machine in new entries; by default ``RANKEVAL_WHO``, or user@host.
+
+    Raises
+    ------
+    InvalidInput
+        If ``who`` is no text of one line.
     """
 
     def __init__(self, url: str, who: str | None = None) -> None:
+        if who is not None and (not isinstance(who, str) or not who.strip() or not who.isprintable()):
+            raise InvalidInput(f"who is {shown(who)}; expected a name in one line")
         self.url = url
-        self.who = who
-        self._store = _store(url)
+        self._named = who
+        self._store = store_at(url)
+        self._held = threading.local()
+
+    def __reduce__(self) -> tuple[type[Ledger], tuple[str, str | None]]:
+        return Ledger, (self.url, self._named)  # without the lock and the connection of this process
 
     def __repr__(self) -> str:
         return f"Ledger({self.where!r})"
@@ -99,6 +65,12 @@ class Ledger:
     def where(self) -> str:
         """The path, or the URL of the server without its password."""
         return self._store.where
+
+    @property
+    def who(self) -> str:
+        """The person or machine in new entries."""
+        name = self._named or os.environ.get(WHO, "").strip() or _user_and_host()
+        return name.encode(errors="replace").decode()  # an environment may hold bytes that are no text
 
     def exists(self) -> bool:
         """Return whether there is a ledger already."""
@@ -122,16 +94,14 @@ class Ledger:
             self._store.check_writable()
 
     def read(self) -> Snapshot:
-        """Read and verify all entries.
+        """Read and verify all entries. No lock is needed.
 
         Raises
         ------
         LedgerError
             If the ledger cannot be read, an entry was altered or one is missing.
         """
-        with self._errors("read"):
-            texts = self._store.entries()
-        snapshot, faults = graph_of(texts)
+        snapshot, faults = self._verified()
         if faults:
             raise LedgerError(
                 f"the ledger {self.where} is not whole: {faults[0]}"
@@ -142,19 +112,35 @@ class Ledger:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other writers of this machine out while something is read, decided and appended."""
-        with self._errors("written"), self._store.lock():
+        """Keep other writers of this machine out while something is read, decided and appended.
+
+        A thread that holds the lock may take it again, as `append` does.
+        """
+        if getattr(self._held, "lock", False):
             yield
+            return
+        with contextlib.ExitStack() as stack:
+            # Only our own errors are turned into those of the ledger, not those of the work inside.
+            with self._errors("written"):
+                stack.enter_context(self._store.lock())
+            self._held.lock = True
+            try:
+                yield
+            finally:
+                self._held.lock = False
+            with self._errors("written"):
+                stack.close()
 
     def append(self, project: str, *notes: Note, expected: str | None = None) -> Entry:
-        """Append entries after the present heads, all or none of which another writer may have moved.
+        """Append entries after the present heads, unless another writer moved them.
 
         Parameters
         ----------
         project : str
             The project that the entries belong to.
         *notes : (kind, body)
-            The entries. A body is a mapping that JSON can hold.
+            The entries, each after the one before. A body is a mapping that JSON can hold. If the process is killed
+            meanwhile, a folder may keep the first ones only.
         expected : str, optional
             The head that the entries were made for; any head by default.
 
@@ -170,16 +156,18 @@ class Ledger:
         LedgerError
             If the ledger cannot be written.
         """
+        self._announce()
         with self.locked():
             snapshot = self.read()
             if expected not in {None, snapshot.head}:
                 raise HeadMovedError(f"the ledger {self.where} grew beyond {expected} meanwhile")
             parents, added = snapshot.heads, []
             for kind, body in notes:
-                entry = Entry(kind, project, _now(), self._who(), tuple(p for p in parents if p != GENESIS), body)
+                entry = Entry(kind, project, _now(), self.who, tuple(p for p in parents if p != GENESIS), body)
                 added.append(entry)
                 parents = (entry.hash,)
-            self._store.add({entry.hash: entry.text() for entry in added})
+            with self._errors("written"):
+                self._store.add({entry.hash: entry.text() for entry in added})
         return added[-1]
 
     def keep(self, kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -192,10 +180,10 @@ class Ledger:
         arrays : mapping of str to ndarray
             One-dimensional arrays of numbers or booleans.
         """
-        data = pack(arrays)
-        name = f"{kind}/{hashlib.sha256(data).hexdigest()}.bin"
+        self._announce()
+        name, content = as_file(kind, arrays)
         with self._errors("written"):
-            self._store.keep(name, zlib.compress(data, 6))
+            self._store.keep(name, content)
         return name
 
     def load(self, name: str) -> dict[str, NDArray[Any]]:
@@ -218,47 +206,163 @@ class Ledger:
                 f"the ledger {self.where} lacks its file {name}: restore it, or commit it in the clone that has it"
             )
         try:
-            data = zlib.decompress(kept)
-            if f"{name.partition('/')[0]}/{hashlib.sha256(data).hexdigest()}.bin" == name:
-                return unpack(data)
-        except (zlib.error, ValueError, TypeError) as error:
-            raise LedgerError(f"the file {name} of the ledger {self.where} was altered: {error}") from error
-        raise LedgerError(f"the file {name} of the ledger {self.where} was altered: restore it from a copy")
+            return from_file(name, kept)
+        except (ValueError, TypeError) as error:
+            raise LedgerError(
+                f"the file {name} of the ledger {self.where} was altered ({error}): restore it from a copy"
+            ) from error
 
-    def problems(self, *heads: str) -> list[str]:
+    def merge(self, other: Ledger) -> int:
+        """Add all entries and files of another ledger; the other one stays as it is.
+
+        Nothing is lost, and merging again adds nothing. What the two ledgers wrote apart from each other stays
+        concurrent: the next entry follows the heads of both.
+
+        Parameters
+        ----------
+        other : Ledger
+            The other one, in any store.
+
+        Returns
+        -------
+        int
+            Number of entries and files that were added.
+
+        Raises
+        ------
+        LedgerError
+            If the other one does not exist, one of the two is not whole, or this one cannot be written.
+        """
+        if not other.exists():
+            raise LedgerError(f"there is no ledger {other.where}: nothing was merged")
+        theirs, their_files = other.read(), other._files()
+        self._announce()
+        with self.locked():
+            mine, files = self.read(), self._files()
+            new = [entry for entry in theirs.entries if not mine.holds(entry.hash)]
+            for name in sorted(_signatures_of(new) - their_files - files):
+                raise LedgerError(f"the ledger {other.where} lacks its file {name}: nothing was merged")
+            added = sorted(their_files - files)
+            for name in added:
+                self._copy(name, other)
+            with self._errors("written"):
+                self._store.add({entry.hash: entry.text() for entry in new})
+        return len(new) + len(added)
+
+    def export(self, target: str | os.PathLike[str]) -> int:
+        """Add all entries and files to another ledger, which is made if it does not exist.
+
+        Parameters
+        ----------
+        target : str or path
+            A path or an SQLAlchemy URL, as in `discovery.ledger_url`.
+
+        Returns
+        -------
+        int
+            Number of entries and files that were added there.
+
+        Raises
+        ------
+        LedgerError
+            As in `merge`.
+        """
+        return Ledger(discovery.ledger_url(target), self._named).merge(self)
+
+    def problems(self, *heads: str, other: Ledger | None = None) -> list[str]:
         """Return the faults of the ledger in words; an empty list if it is whole.
 
         Parameters
         ----------
         *heads : str
-            Heads noted earlier, which it must still hold.
+            Heads noted earlier, which it must still hold; 12 digits of a head suffice.
+        other : Ledger, optional
+            An earlier copy, all of whose entries must be here too.
+
+        Raises
+        ------
+        InvalidInput
+            If a text is no head.
+        LedgerError
+            If the ledger cannot be read at all.
         """
+        snapshot, faults = self._verified(*heads)
+        files, named = self._files(), {name for entry in snapshot.entries for name in named_files(entry.body)}
+        faults += [f"the file {name} is missing" for name in sorted(_signatures_of(snapshot.entries) - files)]
+        faults += [f"the file {name} was altered" for name in sorted(named & files) if not self._unaltered(name)]
+        return faults + ([] if other is None else self._missing_from(other, snapshot))
+
+    def absences(self) -> list[str]:
+        """Return what is missing without being a fault, in words: rankings that were left out of a clone."""
+        snapshot, _ = self._verified()
+        wanted = {name: entry for entry in snapshot.entries for name in named_files(entry.body)}
+        return [
+            f"the file {name} is not here: the plan of the entry {wanted[name].hash[:12]} cannot be opened without it"
+            for name in sorted(set(wanted) - self._files())
+            if not name.startswith("signatures/")
+        ]
+
+    def _missing_from(self, other: Ledger, snapshot: Snapshot) -> list[str]:
+        """Return in words what another ledger holds and this one does not, and its own faults."""
+        theirs, faults = other._verified()
+        return [f"{other.where}: {fault}" for fault in faults] + [
+            f"the entry {entry.hash[:12]} of {other.where} is not here: it was deleted, or never merged"
+            for entry in theirs.entries
+            if not snapshot.holds(entry.hash)
+        ]
+
+    def _verified(self, *heads: str) -> tuple[Snapshot, list[str]]:
+        """Return the whole entries and the faults."""
         with self._errors("read"):
             texts = self._store.entries()
-        return graph_of(texts, *heads)[1]
+            snapshot, faults = graph_of(texts, *heads)
+            # A folder that is read while somebody writes may show an entry without its parent. Faults stay.
+            while faults and (again := self._store.entries()) != texts:
+                texts = again
+                snapshot, faults = graph_of(texts, *heads)
+        return snapshot, faults
 
-    def _who(self) -> str:
-        return self.who or os.environ.get(WHO) or _user_and_host()
+    def _files(self) -> set[str]:
+        with self._errors("read"):
+            return set(self._store.files())
+
+    def _unaltered(self, name: str) -> bool:
+        try:
+            self.load(name)
+        except LedgerError:
+            return False
+        return True
+
+    def _copy(self, name: str, other: Ledger) -> None:
+        """Copy a file of another ledger as it is, if its content fits its name."""
+        with other._errors("read"):
+            content = other._store.load(name) or b""
+        try:
+            unaltered(name, content)
+        except ValueError as error:
+            raise LedgerError(f"the file {name} of the ledger {other.where} was altered ({error})") from error
+        with self._errors("written"):
+            self._store.keep(name, content)
+
+    def _announce(self) -> None:
+        """Say once where the first ledger goes if no project tells."""
+        if discovery.is_homeless(self.url) and not self.exists():
+            discovery.announce_homeless()
 
     @contextlib.contextmanager
     def _errors(self, done: str) -> Iterator[None]:
         """Turn the errors of a store into ours."""
         try:
             yield
-        except LedgerError:
+        except RankevalError:
             raise
         except (OSError, ValueError, ImportError) as error:
             reason = getattr(error, "strerror", None) or error
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from error
 
 
-def _store(url: str) -> Store:
-    folder = folder_of(url)
-    if folder is not None:
-        return FolderStore(folder)
-    from rankeval.ledger.sql import SqlStore
-
-    return SqlStore(url)
+def _signatures_of(entries: Any) -> set[str]:
+    return {name for entry in entries for name in named_files(entry.body) if name.startswith("signatures/")}
 
 
 def _now() -> str:

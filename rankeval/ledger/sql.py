@@ -1,34 +1,43 @@
-"""A ledger in any database that SQLAlchemy knows: one table of entries, one of files.
+"""A ledger in any database that SQLAlchemy knows: one table of entries, one of files, one with a row to lock.
 
-A writer locks before it reads the heads: SQLite by ``BEGIN IMMEDIATE``, PostgreSQL by a lock on the table, and others
-by the row that every writer updates. A lock that is taken later can be refused half-way, when two transactions have
-both read and then both want to write.
+A writer locks before it reads the heads: SQLite by ``BEGIN IMMEDIATE``, a server by the one row that every writer
+updates first and holds to the end of its transaction. A lock that is taken later can be refused half-way, when two
+transactions have both read and then both want to write. Readers wait for nobody. Tested on SQLite and PostgreSQL.
 
 The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not work on network drives.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval.errors import LedgerError
 from rankeval.ledger.discovery import may_exist, sqlite_path
+from rankeval.ledger.disk import PATIENCE, try_writing
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
 _LARGEST_BODY = 1 << 30
 """Asked for, so that MySQL takes its longest text; other databases have no limit."""
-_PATIENCE = 60.0
-"""Seconds to wait for the lock of another writer."""
+_REACHED_WITHIN = 10
+"""Seconds in which a PostgreSQL server must answer. Without a limit, scores would wait for minutes."""
+_THE_ROW = 1
+
+
+class _UndoneError(Exception):
+    """Ends a transaction that was only tried."""
 
 
 class SqlStore:
-    """Keeps entries and files in two tables.
+    """Keeps entries and files in tables.
 
     Parameters
     ----------
@@ -38,7 +47,7 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._open: sa.Connection | None = None
+        self._held = threading.local()
 
     @property
     def where(self) -> str:
@@ -57,82 +66,117 @@ class SqlStore:
         """Return whether the tables exist."""
         if not may_exist(self.url):
             return False
-        with self._connection() as connection:
+        with self._reading() as connection:
             return _has_tables(connection)
 
     def stamp(self) -> Any:
-        """Return the number of entries."""
-        return len(self.entries())
+        """Return a value that changes when the ledger does: of a file without opening it, of a server by counting."""
+        path = sqlite_path(self.url)
+        if path is not None:
+            return _stamp_of(path)
+        import sqlalchemy as sa
+
+        entries, files, lock = _tables()
+        counts = [sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (entries, files)]
+        return tuple(tuple(row) for row in self._rows(sa.select(lock.c.writes, *counts)))
 
     def check_writable(self) -> None:
-        """Raise an error if nothing can be kept; makes the tables."""
-        with self.lock():
-            pass
+        """Raise an error if nothing can be kept. Tables on a server are made; nothing else is left behind."""
+        path = sqlite_path(self.url)
+        if path is not None and not os.path.exists(path):  # noqa: PTH110 - a text, as URLs have it
+            folder = Path(path).parent
+            if not folder.is_dir():
+                raise LedgerError(f"the ledger {path} cannot be written: the folder {folder} does not exist")
+            return try_writing(folder)
+        with suppress(_UndoneError), self.lock():
+            self._insert(1, name="writable", data=b"")
+            raise _UndoneError
+        return None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other writers out until the end of one transaction."""
-        with self._connection(write=True) as connection:
-            self._open = connection
+        """Keep other writers out until the end of one transaction of this thread."""
+        with ExitStack() as stack:
+            with self._errors("written"):
+                connection = stack.enter_context(_engine(self.url).connect().execution_options(rankeval_write=True))
+                if connection.dialect.name != "sqlite":
+                    _make_tables(connection)
+                stack.enter_context(connection.begin())
+                _take_row(connection)
+            self._held.connection = connection
             try:
                 yield
             finally:
-                self._open = None
+                self._held.connection = None
+            with self._errors("written"):
+                stack.close()
 
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
         import sqlalchemy as sa
 
-        entries, _ = _tables()
-        return {row.hash: row.text for row in self._select(sa.select(entries))}
+        entries, *_ = _tables()
+        # SQLite keeps whatever somebody puts there: numbers, bytes, nothing.
+        return {str(row.hash): row.text if isinstance(row.text, str) else "" for row in self._rows(sa.select(entries))}
 
     def add(self, entries: Mapping[str, str]) -> None:
         """Keep entries."""
-        with self._connection(write=True) as connection:
-            for name, text in entries.items():
-                connection.execute(_tables()[0].insert().values(hash=name, text=text))
+        for name, text in entries.items():
+            self._insert(0, hash=name, text=text)
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep a file, unless it is there."""
-        if self.load(name) is None:
-            with self._connection(write=True) as connection:
-                connection.execute(_tables()[1].insert().values(name=name, data=data))
+        if getattr(self._held, "connection", None) is None:
+            with self.lock():
+                self.keep(name, data)
+        elif self.load(name) is None:
+            self._insert(1, name=name, data=data)
 
     def load(self, name: str) -> bytes | None:
         """Return a file; None if it is missing."""
         import sqlalchemy as sa
 
-        _, files = _tables()
-        return next((row.data for row in self._select(sa.select(files).where(files.c.name == name))), None)
+        files = _tables()[1]
+        try:
+            return next((row.data for row in self._rows(sa.select(files).where(files.c.name == name))), None)
+        except TypeError:  # SQLite keeps a text there if somebody puts one
+            return b""
 
     def files(self) -> list[str]:
         """Return the names of all files."""
         import sqlalchemy as sa
 
-        return [row.name for row in self._select(sa.select(_tables()[1].c.name).order_by("name"))]
+        return [str(row.name) for row in self._rows(sa.select(_tables()[1].c.name).order_by("name"))]
 
-    def _select(self, query: Any) -> Any:
+    def _rows(self, query: Any) -> Any:
         if not may_exist(self.url):
             return ()
-        with self._connection() as connection:
+        with self._reading() as connection:
             return connection.execute(query).all() if _has_tables(connection) else ()
 
+    def _insert(self, table: int, **values: Any) -> None:
+        with self._errors("written"):
+            self._held.connection.execute(_tables()[table].insert().values(**values))
+
     @contextmanager
-    def _connection(self, *, write: bool = False) -> Iterator[sa.Connection]:
-        """Yield the connection of the lock, or a new one."""
+    def _reading(self) -> Iterator[sa.Connection]:
+        """Yield the connection of this thread's lock, or a new one."""
+        held = getattr(self._held, "connection", None)
+        with self._errors("read"):
+            if held is not None:
+                yield held
+                return
+            with _engine(self.url).connect() as connection, connection.begin():
+                yield connection
+
+    @contextmanager
+    def _errors(self, done: str) -> Iterator[None]:
+        """Turn an error of the database into ours."""
         import sqlalchemy as sa
 
-        if self._open is not None:
-            yield self._open
-            return
         try:
-            options = {"rankeval_write": write}
-            with _engine(self.url).connect().execution_options(**options) as connection, connection.begin():
-                if write and not _has_tables(connection):
-                    _tables()[0].metadata.create_all(connection)
-                yield connection
+            yield
         except sa.exc.SQLAlchemyError as error:
-            done = "written" if write else "read"
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {self._reason(error)}") from error
 
     def _reason(self, error: BaseException) -> str:
@@ -147,14 +191,56 @@ class SqlStore:
         return said.replace(str(password), "***") if password else said
 
 
+def _make_tables(connection: sa.Connection) -> None:
+    """Make the tables and the row of a server in transactions of their own; another process may be faster."""
+    import sqlalchemy as sa
+
+    lock = _tables()[2]
+    with connection.begin():
+        if _has_tables(connection) and connection.execute(sa.select(lock)).first():
+            return
+    # Errors are not told apart: if the tables or the row are still missing, the update of the row says why.
+    with suppress(sa.exc.DBAPIError), connection.begin():
+        lock.metadata.create_all(connection)
+    with suppress(sa.exc.DBAPIError), connection.begin():
+        connection.execute(lock.insert().values(id=_THE_ROW, writes=0))
+
+
+def _take_row(connection: sa.Connection) -> None:
+    """Wait for the one row that writers update; in SQLite the transaction itself is the lock."""
+    if connection.dialect.name == "sqlite":
+        _tables()[0].metadata.create_all(connection)
+        return
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'")
+    lock = _tables()[2]
+    updated = connection.execute(lock.update().where(lock.c.id == _THE_ROW).values(writes=lock.c.writes + 1))
+    if updated.rowcount != 1:
+        raise LedgerError(f"the table {lock.name} has no row {_THE_ROW}, which writers lock: nothing was written")
+
+
+def _stamp_of(path: str) -> Any:
+    """Return the state of a file of SQLite: what the file system says, and SQLite's own count of changes."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - asked for every score
+            state, head = os.fstat(file.fileno()), file.read(28)
+    except OSError:
+        return None
+    return state.st_ino, state.st_mtime_ns, state.st_size, head[24:]
+
+
 @cache
 def _engine(url: str) -> sa.Engine:
     """Return the engine of a URL. It opens a connection for each transaction, so that forked workers share none."""
     import sqlalchemy as sa
 
     if sqlite_path(url) is None:
-        return sa.create_engine(url, poolclass=sa.pool.NullPool)
-    engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args={"timeout": _PATIENCE})
+        place = sa.engine.make_url(url)
+        known = place.get_driver_name() in {"psycopg", "psycopg2"} and "connect_timeout" not in place.query
+        limits = {"connect_timeout": _REACHED_WITHIN} if known else {}
+        # Heads are read after the lock was taken, and must then be those of now.
+        return sa.create_engine(url, poolclass=sa.pool.NullPool, isolation_level="READ COMMITTED", connect_args=limits)
+    engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args={"timeout": PATIENCE})
     sa.event.listen(engine, "connect", _leave_transactions_to_us)
     sa.event.listen(engine, "begin", _begin)
     return engine
@@ -163,6 +249,8 @@ def _engine(url: str) -> sa.Engine:
 def _leave_transactions_to_us(connection: Any, _record: Any) -> None:
     # sqlite3 would begin a transaction only before the first write, after the head was read.
     connection.isolation_level = None
+    # A text that is none is an altered entry, and no reason to read no other.
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
 
 
 def _begin(connection: sa.Connection) -> None:
@@ -171,24 +259,31 @@ def _begin(connection: sa.Connection) -> None:
 
 
 @cache
-def _tables() -> tuple[sa.Table, sa.Table]:
+def _tables() -> tuple[sa.Table, sa.Table, sa.Table]:
+    """Return the tables of entries, of files, and of the row that writers lock."""
     import sqlalchemy as sa
 
-    both = sa.MetaData()
+    all_of_them = sa.MetaData()
     entries = sa.Table(
         "rankeval_ledger_entries",
-        both,
+        all_of_them,
         sa.Column("hash", sa.String(64), primary_key=True),
         sa.Column("text", sa.Text(_LARGEST_BODY), nullable=False),
     )
     files = sa.Table(
         "rankeval_ledger_files",
-        both,
+        all_of_them,
         sa.Column("name", sa.String(128), primary_key=True),
         sa.Column("data", sa.LargeBinary(_LARGEST_BODY), nullable=False),
     )
-    return entries, files
+    lock = sa.Table(
+        "rankeval_ledger_lock",
+        all_of_them,
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("writes", sa.BigInteger, nullable=False),
+    )
+    return entries, files, lock
 
 
 def _has_tables(connection: sa.Connection) -> bool:
-    return bool(connection.dialect.has_table(connection, "rankeval_ledger_files"))
+    return bool(connection.dialect.has_table(connection, "rankeval_ledger_lock"))
