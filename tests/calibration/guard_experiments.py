@@ -72,6 +72,11 @@ def batch_p(scores, *, n_resamples, seed):
     return np.maximum(joint, raw)
 
 
+def gate_p(d, *, n_resamples, seed):
+    """Return the p-values of candidates as a gate has them; `d` has a query per row, and any number of axes behind."""
+    return _flipped(d, alternative="greater", n_resamples=n_resamples, rng=seed)
+
+
 def batch(world, n, k, *, seed, effort) -> Outcomes:
     """Count batches with a false claim: k systems against one baseline, all equally good."""
     parts = []
@@ -145,7 +150,7 @@ def gate(stream, n, *, seed, effort, budget=BUDGET) -> Outcomes:
     parts = []
     for start, size in _blocks(effort):
         d = STREAMS[stream].draw(n, budget, size, [seed, n, start, 12])
-        p = _flipped(d, alternative="greater", n_resamples=effort.n_resamples, rng=1_000_003 * seed + start)
+        p = gate_p(d, n_resamples=effort.n_resamples, seed=1_000_003 * seed + start)
         parts.append((p <= ALPHA / budget).any(axis=1))
     return {Row("gate", "gate", "randomization", stream, n, budget, "greater", "moves"): np.concatenate(parts)}
 

@@ -1,0 +1,181 @@
+"""Write the measured figures of the guard where people read them: between two comments of the guide to the guard.
+
+    python tests/calibration/guard_tables.py
+
+`measure_guard` calls this at its end. `test_guard_rates` fails where it was forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from calibration.guard_experiments import BUDGET, STREAMS, TWEAK_SD, WAYS
+from calibration.worlds import WORLDS
+
+FIGURES = Path(__file__).with_name("guard_rates.json")
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard.md"
+BEGIN, END = "<!-- measured by tests/calibration/measure_guard.py -->", "<!-- end of the measured figures -->"
+
+BATCHES = """\
+**A batch against one baseline.** Batches of equally good systems in which `open` claims a difference, in percent, where
+5 were asked: max-T over the batch, two-sided.
+"""
+
+GATES = """\
+**The gate.** Gates with a budget of {budget} that accept a candidate although none of the {budget} is better than the
+baseline, in percent, where at most 5 were asked. Each candidate is tested one-sided at alpha over {budget}. Where
+candidates mostly gain a little and seldom lose much, a gate errs more often than asked.
+"""
+
+CLIMB = """\
+**Why no p-value is adjusted for looks.** A developer looks at the test set after each tweak and keeps it if the mean
+rises. No tweak is worth anything (standard deviation {sd:.2f} on each of 50 queries). After so many looks, "better than
+the first system", one-sided at 5 %, is claimed falsely in so many percent. Bonferroni over the looks does not help: the
+last system was built from the answers.
+"""
+
+INFLATION = """\
+**The expected inflation.** The best of so many equally good systems on 50 queries looks better than it is by so much
+(simulated), and the note of an exploratory opening says so much (mean of all notes).
+"""
+
+BEST = """\
+**The best of a batch.** Error of the value of the best of equally good variants (correlation .9) on 50 queries.
+"""
+
+HABITS = """\
+**Habits.** 30 variants of a system (correlation .9), 50 development queries and 50 test queries. A false claim is any
+difference claimed two-sided at 5 % that is not there, counted where no variant is better. The other columns are of
+worlds in which 6 of the 30 are better by .03: a better variant is shown; the value told for the best, less its truth.
+"""
+
+
+def rows():
+    """Return the measured figures, one dict each."""
+    return json.loads(FIGURES.read_text("utf-8"))
+
+
+def block() -> str:
+    """Return all tables, in Markdown."""
+    parts = [
+        BATCHES,
+        _batches(),
+        GATES.format(budget=BUDGET),
+        _gates(),
+        CLIMB.format(sd=TWEAK_SD),
+        _climb(),
+        INFLATION,
+        _inflation(),
+        BEST,
+        _best(),
+        HABITS,
+        _habits(),
+    ]
+    return "\n".join(parts)
+
+
+def filled(text: str) -> str:
+    """Return a page with the tables between its two comments."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"the page needs these two lines, once each:\n{BEGIN}\n{END}")
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n\n{block()}\n{END}{rest.split(END)[1]}"
+
+
+def main() -> None:
+    if GUIDE.exists():
+        GUIDE.write_text(filled(GUIDE.read_text("utf-8")), "utf-8")
+
+
+def _batches():
+    found = _by("batch", "world", "n", "comparisons")
+    sizes = sorted({key[2] for key in found})
+    return _table(
+        ["scores", "queries", *(f"{k} systems" for k in sizes)],
+        [
+            [WORLDS[world].words, n, *(_percent(found[world, n, k]) for k in sizes)]
+            for world, n in dict.fromkeys(key[:2] for key in found)
+        ],
+    )
+
+
+def _gates():
+    found = _by("gate", "world", "n")
+    sizes = sorted({n for _, n in found})
+    return _table(
+        ["candidates", *(f"{n} queries" for n in sizes)],
+        [[one.words, *(_percent(found[name, n]) for n in sizes)] for name, one in STREAMS.items()],
+    )
+
+
+def _climb():
+    found, gated = _by("climb", "comparisons", "quantity"), _by("gate", "world", "n")["tweaks", 50]
+    lines = [
+        [
+            steps,
+            _percent(found[steps, "false claims"]),
+            _percent(found[steps, "false claims, Bonferroni by looks"]),
+            _percent(gated) if steps == BUDGET else "",
+        ]
+        for steps in dict.fromkeys(steps for steps, _ in found)
+    ]
+    return _table(["looks", "as if it were the only one", "Bonferroni by looks", "the same tweaks at a gate"], lines)
+
+
+def _inflation():
+    found = _by("inflation", "world", "comparisons", "quantity")
+    worlds, sizes = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
+    cells = [
+        [k, *(f"{_short(found[w, k, 'best less truth'])} / {_short(found[w, k, 'note'])}" for w in worlds)]
+        for k in sizes
+    ]
+    return _table(["systems", *(f"{world}: simulated / note" for world in worlds)], cells)
+
+
+def _best():
+    found = _by("choice", "comparisons", "quantity")
+    lines = [
+        [k, _short(found[k, "bias of the plain mean"]), _short(found[k, "bias"])]
+        for k in dict.fromkeys(k for k, _ in found)
+    ]
+    return _table(["variants", "its mean", "the corrected best"], lines)
+
+
+def _habits():
+    found = _by("habit", "world", "name", "quantity")
+    null, better = dict.fromkeys(world for world, *_ in found)
+    lines = [
+        [
+            words,
+            _percent(found[null, way, "false claims"]),
+            _percent(found[better, way, "better ones shown"]),
+            _short(found[better, way, "bias"]),
+        ]
+        for way, words in WAYS.items()
+    ]
+    return _table(["habit", "false claims, %", "a better one shown, %", "bias of its value"], lines)
+
+
+def _by(kind, *names):
+    return {tuple(row[name] for name in names): row for row in rows() if row["kind"] == kind}
+
+
+def _percent(row):
+    return f"{100 * row['rate']:.1f}"
+
+
+def _short(row):
+    return f"{row['rate']:+.4f}".replace("0.", ".", 1)
+
+
+def _table(head, lines):
+    rule = ["---"] * len(head)
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in (head, rule, *lines))
+
+
+if __name__ == "__main__":
+    main()
