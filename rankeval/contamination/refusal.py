@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.register import REGISTERS, read_register
@@ -62,7 +63,7 @@ class ContaminationCheck:
 
     def __reduce__(self) -> tuple[Callable[..., ContaminationCheck], tuple[Any, ...]]:
         # A scorer may be older than the registration: the ledgers known when it is sent to a worker count.
-        return _received, (self.up_to_date().ledgers, os.getpid())
+        return _received, (self.up_to_date().ledgers, os.getpid(), Allowance())
 
     def refuse(
         self,
@@ -127,7 +128,7 @@ class ContaminationCheck:
         _refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
     def matches(self, data: Fingerprint) -> list[tuple[str, Match]]:
-        """Return (ledger URL, match) for each registered collection that is not retired.
+        """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment.
 
         Parameters
         ----------
@@ -138,12 +139,12 @@ class ContaminationCheck:
             (url, match(registered, data))
             for url, head in self.ledgers
             for registered in read_register(url, head).contents
-            if registered.retired is None
+            if registered.retired is None and not is_allowed(registered.id)
         ]
 
 
-def _received(ledgers: tuple[tuple[str, str], ...], sender: int) -> ContaminationCheck:
-    """Return a check that another process may have sent, given the id of that process."""
+def _received(ledgers: tuple[tuple[str, str], ...], sender: int, _allowance: Allowance) -> ContaminationCheck:
+    """Return a check that another process may have sent, given the id of that process; its allowances came with it."""
     return ContaminationCheck(ledgers, from_parent=os.getppid() == sender)
 
 

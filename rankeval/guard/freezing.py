@@ -10,6 +10,7 @@ from rankeval._checks import shown
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.folds import out_of_fold
 from rankeval.guard.loaded import output_digest
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
@@ -20,6 +21,7 @@ def freeze(
     journal: Journal,
     test: RegisteredCollection,
     systems: Mapping[str, Any],
+    folds: Any = None,
     *,
     measures: Sequence[str | Measure],
     convention: Convention,
@@ -35,6 +37,8 @@ def freeze(
         The collection.
     systems : mapping of str to array, fitted model or Run
         The systems.
+    folds : object, optional
+        If given, the systems are estimators, and their out-of-fold predictions are frozen.
     measures : sequence of str or Measure
         The primary measure, then the secondary ones.
     convention : Convention
@@ -47,6 +51,12 @@ def freeze(
     if not isinstance(test, RegisteredCollection):
         raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
     loaded = test.loaded()
+    if folds is not None:
+        # Fitting takes long: what can fail before it, fails before it.
+        journal.ledger.check_writable()
+        journal.read().in_use(test)
+        predicted = out_of_fold(loaded, systems, folds)
+        systems, options = predicted.systems, {**options, "folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     plan = Plan(

@@ -35,6 +35,10 @@ class Plan:
         The level of the test, over all comparisons of the family.
     n_resamples, rng : int
         Resamples and seed of the randomisation test.
+    folds : str
+        The folds whose held-out parts were predicted, in words, with a hash over their queries; "" for other plans.
+    n_folds : int
+        Their number; 0 for other plans.
     ledger, head : str
         The ledger and its head when the plan was read. Like the name of the collection, no part of the plan's id.
     """
@@ -50,6 +54,8 @@ class Plan:
     alpha: float
     n_resamples: int
     rng: int
+    folds: str = ""
+    n_folds: int = 0
     ledger: str = ""
     head: str = ""
 
@@ -115,8 +121,9 @@ class Plan:
 
     def __repr__(self) -> str:
         against = f" against {self.baseline!r}" if self.baseline else ""
+        over = f" over {self.folds}" if self.folds else ""
         return (
-            f"Plan({self.id}: {', '.join(self.names)}{against} on {self.collection!r} by {self.measure}, "
+            f"Plan({self.id}: {', '.join(self.names)}{against} on {self.collection!r}{over} by {self.measure}, "
             f"alpha {self.alpha:g}; ledger {self.ledger} at {self.head[:12]})"
         )
 

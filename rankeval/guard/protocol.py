@@ -145,6 +145,7 @@ class Guard:
         test: RegisteredCollection,
         *,
         systems: Mapping[str, Any],
+        folds: Any = None,
         baseline: str | None = None,
         measure: str | Measure = "nDCG@10",
         secondary: str | Measure | Sequence[str | Measure] = (),
@@ -162,7 +163,15 @@ class Guard:
         systems : mapping of str to array, fitted model or Run
             One system or more: name -> scores of shape (n_rows,) in the order of the registered rows, a fitted model
             that predicts them, or a run if judgments are registered. The model's ``predict`` is called now, with
-            ``qid`` if it takes that.
+            ``qid`` if it takes that. With ``folds``, estimators, fitted or not: give each a ``random_state``, else
+            its output is a new one, and a new look, each time.
+        folds : int, splitter, iterable of (train, test) or array of shape (n_rows,), optional
+            Make the plan a benchmark over folds: a number of folds of `rankeval.QueryKFold`; any splitter of
+            scikit-learn or rankeval, applied to queries; the row numbers of each part; or the fold of each row. Each
+            query is held out exactly once, and no part cuts one. Each estimator is copied, fitted on each training part
+            and asked for the scores of the part held out; none is evaluated. Tuning is nested if the estimator is a
+            search. In this call alone the collection may be fitted on, also by workers on this machine. All folds of an
+            estimator are one system, and one look.
         baseline : str, optional
             The system that the others are compared with. Without one, all pairs are compared. The first baseline that
             a project declares is no look.
@@ -183,7 +192,8 @@ class Guard:
         Raises
         ------
         InvalidInput
-            If a system gives no ranking of the collection, or the plan is incomplete.
+            If a system gives no ranking of the collection, the plan is incomplete, or folds cut a query or do not hold
+            each out exactly once.
         UnknownName
             If the baseline, a measure or the convention does not exist.
         LedgerError
@@ -193,6 +203,7 @@ class Guard:
             self._journal,
             test,
             systems,
+            folds,
             measures=(measure, *([secondary] if isinstance(secondary, (str, Measure)) else secondary)),
             convention=get_convention(convention),
             baseline=baseline,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import LedgerError
+from rankeval.guard.folds import NOTE
 from rankeval.guard.history import CONFIRMATORY, EXPLORATORY, History, OpeningStatus, inflation_of
 from rankeval.guard.loaded import LoadedCollection, Ranking
 from rankeval.guard.plan import Plan
@@ -64,7 +65,8 @@ class ScoredPlan:
         rankings = {name: loaded.restored(part_of(stored, f"{place}."), name) for place, name in enumerate(plan.names)}
         measures = [plan.measure, *plan.secondary]
         evaluations = {
-            name: loaded.evaluate(name, ranking, measures, plan.convention) for name, ranking in rankings.items()
+            name: replace(loaded.evaluate(name, ranking, measures, plan.convention), n_folds=plan.n_folds)
+            for name, ranking in rankings.items()
         }
         return cls(plan, loaded, rankings, evaluations)
 
@@ -158,6 +160,8 @@ class ScoredPlan:
         n_batches = 1 + len({one.family_key for one in others} - {self.plan.family_key})
         batch = self._batch(score(together) if together else [])
         notes = [self._standing(status, history, len(batch) - len(self.evaluations), n_batches)]
+        if self.plan.folds:
+            notes.append(NOTE.format(folds=self.plan.folds))
         if self.plan.secondary:
             notes.append(f"secondary, without adjusted p: {', '.join(self.plan.secondary)}")
         looks = count(status.n_looks, "look")

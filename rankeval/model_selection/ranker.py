@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
+from rankeval.contamination.allowance import Allowance, granted
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
@@ -363,7 +364,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "estimator_"):
             # Predicting needs no measure, so a saved ranker may be loaded where the function of a measure is unknown.
             return state
-        return {**state, "eval_measure": for_other_processes(self.eval_measure, self.eval_convention)}
+        state = {**state, "eval_measure": for_other_processes(self.eval_measure, self.eval_convention)}
+        # Workers fit the folds of a plan too, and a ranker is all that some searches send them.
+        return {**state, "_allowance": Allowance()} if granted() else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({name: value for name, value in state.items() if name != "_allowance"})
 
     def __sklearn_clone__(self) -> QueryRanker:
         params = self.get_params(deep=False)
