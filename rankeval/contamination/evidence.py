@@ -3,7 +3,7 @@
 **One query.** A registered query carries bits of evidence per kind of content. Suppose that a row stands in c of Q
 registered queries. Then a foreign query has that row with a chance of about c / (Q + 1), which is log2((Q + 1) / c)
 bits of surprise, and the surprises of the rows of a query add up. A query of 40 bits is identifiable: by chance it
-would be met once in 10^12 foreign queries. Queries below that are never a reason to refuse anything.
+would be met once in 10^12 foreign queries.
 
 **All labels.** The labels of one query prove nothing: many queries have three relevant rows of ten. The labels of a
 whole collection do. Suppose that label pattern s stands m_s times in the n registered queries. How likely is it that N
@@ -18,19 +18,22 @@ of these bounds over a grid of z. For N = n the chance is the multinomial n! pro
 all differ suffice for 1 in 10,000. Queries that all look alike never suffice.
 
 The trap: in a small collection even unique rows carry few bits, since c / (Q + 1) is large. So a row of features that
-stands in one query only may count its unusual values instead, if they carry more.
+stands in one query only may count its unusual values instead, if they carry more. Flags that were standardised have
+many digits, and are no unusual values.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.contamination.entries import SHARED_BY_FEW, Entries
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.hashing import blocks
+from rankeval.contamination.hashing import taken
 from rankeval.join.matching import Hashes
 
 IDENTIFIABLE_BITS = 40.0
@@ -39,29 +42,10 @@ IDENTIFIABLE_BITS = 40.0
 REFUSAL_CHANCE = 1e-4
 """Labels alone refuse data if fewer than one in 10,000 foreign data sets would have them."""
 
-IDENTIFYING = ("features", "documents", "judgments", "text")
-"""Kinds of content that can identify one query."""
-
 _UNUSUAL_VALUE_BITS = 6.0
-"""Evidence of a value with three or more significant digits, about log2(100); equal values in a row count once."""
+"""Evidence of a value with three or more significant digits; equal values in a row count once."""
 
 _LOG_Z = np.linspace(-8.0, 40.0, 241)
-
-
-def evidence_bits(data: Fingerprint, X: Any | None) -> dict[str, NDArray[np.float64]]:
-    """Return the bits of evidence that each query carries, per kind of content that can identify it.
-
-    Parameters
-    ----------
-    data : Fingerprint
-        The content.
-    X : array, sparse matrix or DataFrame, optional
-        The features, whose unusual values are evidence too.
-    """
-    bits = {kind: _row_bits(data, kind, X) for kind in IDENTIFYING if kind in data.rows and kind in data.queries}
-    if "text" in data.queries:
-        bits["text"] = _text_bits(data)
-    return bits
 
 
 def chance_of_labels(registered: Hashes, candidate: Hashes) -> float:
@@ -109,45 +93,70 @@ def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[
     return total
 
 
-def _row_bits(data: Fingerprint, kind: str, X: Any | None) -> NDArray[np.float64]:
-    row, count = _rows_in_queries(data.rows[kind], data.codes)
-    surprise = np.log2((data.n_queries + 1) / count)
-    query = data.codes[row]
-    total = np.bincount(query, weights=surprise, minlength=data.n_queries)
-    # Looking at every value costs as much as hashing it, so only if rarity does not suffice.
-    if kind == "features" and X is not None and (total < IDENTIFIABLE_BITS).any():
-        surprise = np.where(count == 1, np.maximum(surprise, _unusual_values(X)[row]), surprise)
-        total = np.bincount(query, weights=surprise, minlength=data.n_queries)
-    return total.astype(np.float64)
+def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
+    """Return kept values with their bits of evidence by how many queries have them.
+
+    Parameters
+    ----------
+    all_values : Entries
+        The values of all queries.
+    kept : Entries
+        The smallest of each query.
+    n_queries : int
+        Number of queries.
+    """
+    values = np.sort(all_values.value)
+    n_with = np.searchsorted(values, kept.value, side="right") - np.searchsorted(values, kept.value, side="left")
+    return replace(kept, bits=np.where(n_with > SHARED_BY_FEW, 0.0, np.log2((n_queries + 1) / n_with)))
 
 
-def _rows_in_queries(rows: Hashes, codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Return one row for each distinct (content, query), and the number of queries that hold its content."""
-    order = np.lexsort((codes, rows))
-    content, query = rows[order], codes[order]
-    new_content = np.ones(len(order), dtype=bool)
-    new_content[1:] = content[1:] != content[:-1]
-    new_pair = new_content.copy()
-    new_pair[1:] |= query[1:] != query[:-1]
-    group = np.cumsum(new_content[new_pair]) - 1
-    return order[new_pair], np.bincount(group)[group]
+def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
+    """Count the unusual values of rows of one query only, where rarity alone does not identify the query.
+
+    Parameters
+    ----------
+    kept : Entries
+        The kept rows of each query, with their bits by rarity.
+    data : Fingerprint
+        The data.
+    """
+    n_queries, bits = data.n_queries, kept.bits
+    rows, known = data.row_entries, data.short_rows
+    if bits is None or rows is None or known is None or not len(kept):
+        return kept
+    weak = kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS
+    unique = bits >= np.log2(n_queries + 1) - 1e-9
+    greatest = np.zeros(n_queries, dtype=np.uint32)
+    np.maximum.at(greatest, kept.query, kept.value)
+    # The rows whose hashes are kept, looked up by (query, hash).
+    here = np.flatnonzero(weak[data.codes] & (known <= greatest[data.codes]))
+    if not len(here):
+        return kept
+    key = (kept.query.astype(np.uint64) << np.uint64(32)) | kept.value
+    place = np.searchsorted(key, (data.codes[here].astype(np.uint64) << np.uint64(32)) | known[here])
+    more = np.zeros(len(kept))
+    more[place] = _UNUSUAL_VALUE_BITS * _n_unusual(data.X, here)
+    return replace(kept, bits=np.where(unique, np.maximum(bits, more), bits))
 
 
-def _unusual_values(X: Any) -> NDArray[np.float64]:
-    """Return the bits of evidence in each row's distinct values of three or more significant digits."""
-    bits = [np.zeros(0)]
-    for block in blocks(X):
-        values = np.sort(np.abs(block.astype(np.float64)), axis=1)
+def _n_unusual(X: Any, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Return the number of distinct unusual values in each of these rows.
+
+    A value is unusual if it has three or more significant digits, and most such values of its column are distinct:
+    flags stay flags when they are standardised.
+    """
+    step = max(1, (1 << 18) // max(1, X.shape[1]))
+    continuous: NDArray[np.bool_] | None = None
+    counted = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(rows), step):
+        values = np.abs(taken(X, rows[start : start + step]).astype(np.float64))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             leading = values / 10.0 ** (np.floor(np.log10(values)) - 1)  # two digits before the point
             # float32 keeps 7 digits: 0.12 is not exactly 12 here, and is still a value of two digits.
             unusual = np.isfinite(leading) & (np.abs(leading - np.round(leading)) > 1e-4 * leading)
-        unusual[:, 1:] &= values[:, 1:] != values[:, :-1]
-        bits.append(_UNUSUAL_VALUE_BITS * unusual.sum(axis=1))
-    return np.concatenate(bits)
-
-
-def _text_bits(data: Fingerprint) -> NDArray[np.float64]:
-    """Return the evidence of the query texts: a text identifies its query unless another query has it too."""
-    _, place, count = np.unique(data.queries["text"], return_inverse=True, return_counts=True)
-    return np.where(count[place] == 1, IDENTIFIABLE_BITS, 0.0)
+        if continuous is None:
+            column = [np.unique(values[told, place]) for place, told in enumerate(unusual.T)]
+            continuous = 2 * np.array([len(one) for one in column]) >= unusual.sum(axis=0)
+        values = np.sort(np.where(unusual & continuous, values, 0), axis=1)
+        counted.append(((values[:, 1:] != values[:, :-1]) & (values[:, 1:] > 0)).sum(axis=1) + (values[:, 0] > 0))
+    return np.concatenate(counted)

@@ -10,41 +10,83 @@ A fingerprint is built in three layers. Take three rows of two queries::
     digest (layer 3) = SHA-256 over the sorted content hashes of all queries
 
 Layer 1 hashes each row once per kind of content. Layer 2 adds up the row hashes of a query, so that their order does
-not matter. Query ids enter no hash: codes only say which rows belong together. So renamed ids and any order of rows
-and queries lead to the same hashes. The kinds of content are
+not matter. Query ids enter none of these hashes: codes only say which rows belong together. So renamed ids and any
+order of rows and queries lead to the same hashes. The kinds of content are
 
-``features``   the feature rows; they find data that is fitted or scored with other labels
+``features``   the feature rows, every digit of them
 ``judgments``  pairs of document id and label
 ``documents``  the judged documents of a collection, whatever their labels
-``labels``     the labels alone; weak evidence, weighed for the whole collection
+``labels``     the labels alone
 ``text``       the texts of the queries; in layer 2 only
 
-The trap: generated data sets often give their documents the same ids (the third document of query 7 is "7-3"). So rows
-with features have no ``documents`` among their signatures, or every two generated data sets would match.
+Data is recognised after changes by coarser traces of each query: rounded rows, documents with their labels, counts of
+labels, columns (`contamination.columns`), and a hash of the query id.
+
+All of it is computed when it is first asked for, and once. So a fingerprint must be asked before the data changes, and
+a scorer does not pay for what its ledger need not know.
+
+The trap: generated data sets often give their documents the same ids (the third document of query 7 is "7-3"). So
+documents alone never show that rows with features are registered.
 """
 
 from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.contamination.hashing import as_numbers, join, number_hashes, row_hashes, text_hashes
+from rankeval.contamination.columns import column_entries
+from rankeval.contamination.entries import Entries, short
+from rankeval.contamination.hashing import (
+    as_matrix,
+    as_numbers,
+    join,
+    number_hashes,
+    rounded_hashes,
+    row_hashes,
+    text_hashes,
+)
+from rankeval.contamination.label_counts import LabelCounts, label_bytes, summand
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
 from rankeval.join.grouping import group_rows
-from rankeval.join.matching import Hashes, mixed
+from rankeval.join.matching import Hashes
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
+
+
+class Lazy(Mapping[str, Hashes]):
+    """Kind of content -> hashes, computed when first asked for.
+
+    Parameters
+    ----------
+    makers : mapping of str to callable
+        Kind of content -> function that computes its hashes.
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], Hashes]]) -> None:
+        self._makers = makers
+        self._made: dict[str, Hashes] = {}
+
+    def __getitem__(self, kind: str) -> Hashes:
+        if kind not in self._made:
+            self._made[kind] = self._makers[kind]()
+        return self._made[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +96,25 @@ class Fingerprint:
     Attributes
     ----------
     names : ndarray of shape (n_queries,)
-        The ids of the queries in this data; part of no hash.
+        The ids of the queries in this data; part of no content.
     codes : ndarray of int of shape (n_rows,)
         The query of each row, as its place among `names`.
     rows : mapping of str to ndarray of uint64 of shape (n_rows,)
         Kind of content -> hash of each row.
     queries : mapping of str to ndarray of uint64 of shape (n_queries,)
         Kind of content -> signature of each query.
+    X : array, CSR matrix or DataFrame, optional
+        The features.
+    y : ndarray of float of shape (n_rows,), optional
+        The labels.
     """
 
     names: NDArray[Any]
     codes: NDArray[np.intp]
     rows: Mapping[str, Hashes]
     queries: Mapping[str, Hashes]
+    X: Any | None = None
+    y: NDArray[np.float64] | None = None
 
     @property
     def n_queries(self) -> int:
@@ -85,6 +133,57 @@ class Fingerprint:
         if self.strongest == "labels":
             return self.queries["labels"]
         return _per_query(rows if labels is None else join(rows, labels), self.codes, self.n_queries)
+
+    @cached_property
+    def ids(self) -> Hashes:
+        """One hash per query id."""
+        return text_hashes(self.names)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each query."""
+        return np.bincount(self.codes, minlength=self.n_queries)
+
+    @cached_property
+    def label_counts(self) -> LabelCounts | None:
+        """How often each label stands in each query; None without labels."""
+        return None if self.y is None else LabelCounts.of(self.y, self.codes, self.n_queries)
+
+    @cached_property
+    def short_rows(self) -> NDArray[np.uint32] | None:
+        """The hash of each row, rounded and without its label; None without features."""
+        return None if self.X is None else short(rounded_hashes(self.X))
+
+    @cached_property
+    def row_entries(self) -> Entries | None:
+        """The rounded rows without their labels, by query; None without features."""
+        return None if self.short_rows is None else Entries.of(self.codes, self.short_rows)
+
+    @property
+    def texts(self) -> Hashes | None:
+        """One hash per text; None without texts."""
+        return self.queries.get("text")
+
+    @cached_property
+    def document_entries(self) -> Entries | None:
+        """The documents with their labels, by query; None without document ids or labels."""
+        if "documents" not in self.rows or "labels" not in self.rows:
+            return None
+        return Entries.of(self.codes, short(self.rows["documents"]), label=label_bytes(self.rows["labels"]))
+
+    def column_entries(self, wanted: NDArray[np.bool_], *, with_bits: bool = False) -> Entries | None:
+        """Return the columns of some queries as `column_entries` does; None without features or labels.
+
+        Parameters
+        ----------
+        wanted : ndarray of bool of shape (n_queries,)
+            The queries.
+        with_bits : bool
+            Whether the bits of evidence are asked for too.
+        """
+        if self.X is None or self.y is None:
+            return None
+        return column_entries(self.X, self.y, self.codes, wanted, with_bits=with_bits)
 
     @property
     def digest(self) -> str:
@@ -152,17 +251,19 @@ def fingerprint(
     InvalidInput
         If parts differ in length or hold wrong values, or all of X, y and docid are missing.
     """
-    rows: dict[str, Hashes] = {}
+    rows: dict[str, Callable[[], Hashes]] = {}
+    lengths = {}
     if X is not None:
-        rows["features"] = row_hashes(X)
-    if y is not None:
-        rows["labels"] = number_hashes(y, name="y")
+        matrix = X = as_matrix(X)
+        rows["features"], lengths["features"] = lambda: row_hashes(matrix), matrix.shape[0]
+    labels = None if y is None else as_numbers(y, name="y")
+    if labels is not None:
+        rows["labels"], lengths["labels"] = lambda: number_hashes(labels, name="y"), len(labels)
     if docid is not None:
-        rows["documents"] = text_hashes(docid)
+        rows["documents"], lengths["documents"] = lambda: text_hashes(docid), len(docid)
     if not rows:
         raise InvalidInput("nothing to fingerprint: give at least one of X, y and docid")
-    data = _by_query(rows, qid, queries)
-    return replace(data, queries={kind: data.queries[kind] for kind in data.queries if kind != "documents"})
+    return _by_query(rows, lengths, qid, queries, without=("documents",), X=X, y=labels)
 
 
 def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None) -> Fingerprint:
@@ -175,12 +276,17 @@ def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None)
     queries : mapping of query id to str, optional
         The texts of the queries.
     """
-    documents = text_hashes(qrels.docid)
-    for column in (qrels.aspect, qrels.subgroup):
-        if column is not None:
-            documents = join(documents, text_hashes(column))
-    rows = {"documents": documents, "labels": number_hashes(qrels.relevance, name="relevance")}
-    return _by_query(rows, qrels.qid, queries)
+
+    def documents() -> Hashes:
+        hashes = text_hashes(qrels.docid)
+        for column in (qrels.aspect, qrels.subgroup):
+            if column is not None:
+                hashes = join(hashes, text_hashes(column))
+        return hashes
+
+    labels = as_numbers(qrels.relevance, name="relevance")
+    rows = {"documents": documents, "labels": lambda: number_hashes(labels, name="relevance")}
+    return _by_query(rows, dict.fromkeys(rows, len(labels)), qrels.qid, queries, y=labels)
 
 
 def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
@@ -193,7 +299,7 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
     run : Run
         The ranking. Its queries without judgments are left out.
     """
-    ranked = _by_query({"documents": text_hashes(run.docid)}, run.qid, None)
+    ranked = _by_query({"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None)
     level = tie_levels(ranked.codes, run.score)
     order = _per_query(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
     found = dict(zip(ranked.names.tolist(), order.tolist(), strict=True))
@@ -225,10 +331,18 @@ def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     return level
 
 
-def _by_query(rows: dict[str, Hashes], qid: Any, queries: Mapping[Any, str] | None) -> Fingerprint:
-    """Add up the row hashes of each query."""
+def _by_query(
+    makers: dict[str, Callable[[], Hashes]],
+    lengths: Mapping[str, int],
+    qid: Any,
+    queries: Mapping[Any, str] | None,
+    *,
+    without: Sequence[str] = (),
+    **given: Any,
+) -> Fingerprint:
+    """Group the rows by query; their hashes are made, and added up, when they are asked for."""
     grouping = group_rows(qid)
-    lengths = {kind: len(hashes) for kind, hashes in rows.items()} | {"qid": int(grouping.offsets[-1])}
+    lengths = {**lengths, "qid": int(grouping.offsets[-1])}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{kind} has {length}" for kind, length in lengths.items())
         raise InvalidInput(f"the rows do not fit together: {found}; give one value per row")
@@ -237,19 +351,26 @@ def _by_query(rows: dict[str, Hashes], qid: Any, queries: Mapping[Any, str] | No
     if grouping.order is not None:
         grouped, codes = codes, np.empty_like(codes)
         codes[grouping.order] = grouped
-    if "documents" in rows and "labels" in rows:
-        rows["judgments"] = join(rows["documents"], rows["labels"])
-    hashes = {kind: _per_query(values, codes, n_queries) for kind, values in rows.items()}
+    if "documents" in makers and "labels" in makers:
+        makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
+    rows = Lazy(makers)
+    hashes: dict[str, Callable[[], Hashes]] = {
+        kind: partial(_sum_of, rows, kind, codes, n_queries) for kind in makers if kind not in without
+    }
     if queries is not None:
-        hashes["text"] = _query_texts(grouping.queries, queries)
-    return Fingerprint(grouping.queries, codes, rows, hashes)
+        texts = _query_texts(grouping.queries, queries)
+        hashes["text"] = lambda: texts
+    return Fingerprint(grouping.queries, codes, rows, Lazy(hashes), **given)
+
+
+def _sum_of(rows: Mapping[str, Hashes], kind: str, codes: NDArray[np.intp], n_queries: int) -> Hashes:
+    return _per_query(rows[kind], codes, n_queries)
 
 
 def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
     """Hash the multiset of the row hashes of each query: a sum does not depend on their order."""
     total = np.zeros(n_queries, dtype=np.uint64)
-    # The constant keeps rows that hash to zero in the sum.
-    np.add.at(total, codes, mixed(rows + np.uint64(0xD1B54A32D192ED03)))
+    np.add.at(total, codes, summand(rows))
     return join(total, np.bincount(codes, minlength=n_queries).astype(np.uint64))
 
 

@@ -5,7 +5,8 @@ evaluation asks none if the process has no ledger. The check is small enough for
 registered content from the ledger itself, once per change.
 
 Stated limits: this protects people from their own haste. The owner of the labels can evaluate them elsewhere, and the
-owner of the ledger's file can delete it.
+owner of the ledger can delete it. Features that were rotated (PCA), or rows dropped and features rescaled, are not
+recognised if the query ids are new too.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import count, few
 from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.matching import Match, match, was_opened
+from rankeval.contamination.memory import MEMORY
 from rankeval.contamination.register import REGISTERS, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
@@ -59,7 +62,8 @@ class ContaminationCheck:
         now = ContaminationCheck.current()
         if not self.ledgers or (discovery.default_url() is None and not self.from_parent):
             return now
-        return ContaminationCheck(tuple({**dict(self.ledgers), **dict(now.ledgers)}.items()), self.from_parent)
+        ledgers = tuple({**dict(self.ledgers), **dict(now.ledgers)}.items())
+        return ContaminationCheck(ledgers, self.from_parent)
 
     def __reduce__(self) -> tuple[Callable[..., ContaminationCheck], tuple[Any, ...]]:
         # A scorer may be older than the registration: the ledgers known when it is sent to a worker count.
@@ -136,7 +140,7 @@ class ContaminationCheck:
             The data.
         """
         return [
-            (url, match(registered, data))
+            (url, match(registered, data, MEMORY.get(registered.id)))
             for url, head in self.ledgers
             for registered in read_register(url, head).contents
             if registered.retired is None and not is_allowed(registered.id)
@@ -149,12 +153,13 @@ def _received(ledgers: tuple[tuple[str, str], ...], sender: int, _allowance: All
 
 
 def forget() -> None:
-    """Forget the ledgers of this process and their content, so that all is looked up again: for tests."""
+    """Forget the ledgers of this process, their content, and what was shown of it: for tests."""
     discovery.reset()
     REGISTERS.clear()
+    MEMORY.clear()
 
 
-def refusal_message(url: str, found: Match, action: str) -> str:
+def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> str:
     """Return the message of a refusal: what was found, why that matters, what to do.
 
     Parameters
@@ -163,21 +168,25 @@ def refusal_message(url: str, found: Match, action: str) -> str:
         The ledger.
     found : Match
         The evidence.
+    data : Fingerprint
+        The data.
     action : str
         The action that is refused.
     """
     name, project = found.registered.name, found.registered.project
     # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
-        f"{action} was refused: the data is {_collection(url, found)}. A test score that guides your choices no longer "
-        f"tells how good a system is on new queries. To score final systems, once: guard = Guard({project!r}), test = "
-        f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
-        "guard.open(plan); rankings opened that way may be evaluated again freely. To give the collection up as a test "
-        f"and fit on it, for good: guard.retire({name!r}, reason)."
+        f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
+        "A test score that guides your choices no longer tells how good a system is on new queries. To go on without "
+        f"these queries: guard = Guard({project!r}), mask = guard.status(X, y, qid=qid).rows, then X[~mask], y[~mask], "
+        f"qid[~mask]. To score final systems, once: test = guard.register({name!r}, ...) with the same data, plan = "
+        "guard.freeze(test, systems={...}), guard.open(plan); rankings opened that way may be evaluated again freely. "
+        f"To release some queries for good reason, on record: guard.exempt({name!r}, queries, reason). To give the "
+        f"collection up as a test and fit on it, for good: guard.retire({name!r}, reason)."
     )
 
 
-def warning_message(url: str, found: Match, action: str) -> str:
+def warning_message(url: str, found: Match, data: Fingerprint, action: str) -> str:
     """Return the warning for a match that is too weak to refuse the data.
 
     Parameters
@@ -186,12 +195,15 @@ def warning_message(url: str, found: Match, action: str) -> str:
         The ledger.
     found : Match
         The evidence.
+    data : Fingerprint
+        The data.
     action : str
         The action that goes on.
     """
     return (
-        f"{action} goes on, but the data may hold queries of {_collection(url, found)}. That is too little to refuse "
-        "it. If they are test queries, take them out before you go on"
+        f"{action} goes on, but the data may hold queries of {_collection(url, found)}. {_queries(found, data)} That "
+        "is too little to refuse it. If they are test queries, take them out before you go on: mask = "
+        "guard.status(X, y, qid=qid).rows, then X[~mask]"
     )
 
 
@@ -207,19 +219,31 @@ def _refuse_matches(
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)
     for url, found in check.matches(data):
+        if found.shown is None and not found.refused and not found.same_labels:
+            continue
+        if ranked is not None and found.registered.opened and was_opened(found, ranked()):
+            continue
         if found.refused:
-            if ranked is None or not found.registered.opened or not was_opened(found, ranked()):
-                raise _refusal(refusal_message(url, found, action))
-        elif found.n_matched or (only_labels and found.same_labels):
-            warn(warning_message(url, found, action))
+            raise _refusal(refusal_message(url, found, data, action))
+        if found.shown is not None:
+            MEMORY[found.registered.id] = found.shown
+        if found.warned or (only_labels and found.same_labels):
+            warn(warning_message(url, found, data, action))
 
 
 def _collection(url: str, found: Match) -> str:
     registered = found.registered
     return (
-        f"the registered test collection {registered.name!r} of project {registered.project!r} ({found.why}; ledger "
-        f"{Ledger(url).where})"
+        f"the registered test collection {registered.name!r} of project {registered.project!r} ({found.why}; "
+        f"registered by {registered.who} on {registered.time[:10]}; ledger {Ledger(url).where})"
     )
+
+
+def _queries(found: Match, data: Fingerprint) -> str:
+    names = data.names[found.queries].tolist()
+    if not names:
+        return "No query is recognised by itself."
+    return f"In the data, {count(len(names), 'query')}: {few(names)}."
 
 
 def _refusal(message: str) -> BaseException:

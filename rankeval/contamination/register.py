@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, evidence_bits
-from rankeval.contamination.fingerprint import Fingerprint
+from rankeval.contamination.signature import Signature
 from rankeval.errors import LedgerError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
@@ -26,9 +25,6 @@ from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import GENESIS
 from rankeval.ledger.graph import Snapshot
 from rankeval.ledger.ledger import Ledger
-
-_SIGNATURE, _TOLD = "signature.", "identifiable."
-"""The beginnings of the names of arrays that a registration keeps."""
 
 _REMOTE_PATIENCE = 2.0
 """Seconds for which the state of a ledger on a server is taken as known."""
@@ -44,14 +40,14 @@ class RegisteredContent:
         The project that registered it, its name there, and the digest of its content.
     id, who, time : str
         The hash of its entry in the ledger, and who registered it when.
-    signatures : mapping of str to ndarray of uint64 of shape (n_queries,)
-        Kind of content -> signature of each query.
-    identifiable : mapping of str to ndarray of bool of shape (n_queries,)
-        Kind of content -> whether it identifies the query.
+    signature : Signature
+        The traces of its queries.
     opened : tuple of mappings of str to ndarray of uint64
         The opened ranking outputs: kind of row -> hash of each query.
     retired : str, optional
         The reason for which it was retired.
+    exempt : ndarray of bool of shape (n_queries,), optional
+        The queries that may be used elsewhere: they count for nothing.
     """
 
     project: str
@@ -60,30 +56,35 @@ class RegisteredContent:
     id: str
     who: str
     time: str
-    signatures: Mapping[str, Hashes]
-    identifiable: Mapping[str, NDArray[np.bool_]]
+    signature: Signature
     opened: tuple[Mapping[str, Hashes], ...] = ()
     retired: str | None = None
+    exempt: NDArray[np.bool_] | None = None
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return len(next(iter(self.signatures.values())))
+        return self.signature.n_queries
+
+    @cached_property
+    def protected(self) -> Signature:
+        """The traces of the queries that are not exempt."""
+        return self.signature if self.exempt is None else self.signature.without(self.exempt)
 
     @cached_property
     def n_identifiable(self) -> int:
-        """Number of queries that at least one kind of content identifies."""
-        return int(np.logical_or.reduce([np.zeros(self.n_queries, dtype=bool), *self.identifiable.values()]).sum())
+        """Number of queries that can be told from others."""
+        return self.protected.n_identifiable
 
     @property
     def n_to_refuse(self) -> int:
-        """Identifiable queries that must match before data is refused: 5 %, but at least three, or all of fewer."""
-        return min(self.n_identifiable, max(3, math.ceil(0.05 * self.n_identifiable)))
+        """Queries that must be found before data is refused: 5 % of those that are identifiable, but at least three.
 
-    @cached_property
-    def identifying(self) -> dict[str, Hashes]:
-        """Kind of content -> the signatures that identify a query, sorted."""
-        return {kind: np.unique(self.signatures[kind][told]) for kind, told in self.identifiable.items() if told.any()}
+        All of them if there are fewer. If no query is identifiable, 5 % of all queries.
+        """
+        n_exempt = 0 if self.exempt is None else int(self.exempt.sum())
+        n = self.n_identifiable or self.n_queries - n_exempt
+        return min(n, max(3, math.ceil(0.05 * n)))
 
 
 @dataclass(frozen=True)
@@ -104,27 +105,9 @@ REGISTERS: dict[str, Register] = {}
 """URL -> the last register read. A scorer asks for every fold, so a ledger is read once per change."""
 
 
-def registration(data: Fingerprint, X: Any | None) -> dict[str, NDArray[Any]]:
-    """Return what a registration keeps: signatures, and which of them identify a query.
-
-    Queries are sorted by content, so that the ledger does not reveal their order in the data.
-
-    Parameters
-    ----------
-    data : Fingerprint
-        The content.
-    X : array, sparse matrix or DataFrame, optional
-        The features, whose values are evidence too.
-    """
-    order = np.argsort(data.content, kind="stable")
-    bits = evidence_bits(data, X)
-    signatures = {f"{_SIGNATURE}{kind}": hashes[order] for kind, hashes in data.queries.items()}
-    return signatures | {f"{_TOLD}{kind}": (bits[kind] >= IDENTIFIABLE_BITS)[order] for kind in bits}
-
-
 def content_of(arrays: Mapping[str, NDArray[Any]], **fields: Any) -> RegisteredContent:
-    """Return the collection that `registration` described; ``fields`` holds what its entry and later ones say."""
-    return RegisteredContent(signatures=part_of(arrays, _SIGNATURE), identifiable=part_of(arrays, _TOLD), **fields)
+    """Return the collection whose signature has these arrays; ``fields`` holds what its entry and later ones say."""
+    return RegisteredContent(signature=Signature.from_arrays(arrays), **fields)
 
 
 def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredContent, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import content_of, registration
+from rankeval.contamination.register import content_of
+from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
 from rankeval.guard.checks import Registration, run_checks
 from rankeval.guard.collection import RegisteredCollection
@@ -26,7 +27,7 @@ def register(journal: Journal, name: str, content: LoadedCollection) -> Register
     data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
-    arrays = registration(data, content.X)
+    arrays = Signature.of(data).arrays()
     body = {"name": name, "digest": data.digest, "n_queries": data.n_queries, "n_rows": len(data.codes)}
 
     def record(records: Records) -> RegisteredCollection:

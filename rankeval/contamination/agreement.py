@@ -1,0 +1,198 @@
+"""Do the labels of shared queries agree because they are the same labels? A Bayes factor over all of them.
+
+Two data sets share query ids, or queries with the same documents. H1: a share of these queries comes from the
+registered collection, with some labels changed. H0: they are other queries, or the same ones with new labels, such as
+the clicks of another month. For each shared query i, with a share e of labels changed under H1, let ::
+
+    l_i(e) = P(what is seen | H1, e) / P(what is seen | H0)
+    BF = mean over q and e of  prod_i (q l_i(e) + 1 - q)
+
+The product runs over agreements and disagreements alike: 23 agreements among 100 recurring queries are no evidence if
+chance brings as many. By Markov's inequality, BF reaches 2^b with a chance of at most 2^-b under H0.
+
+What is seen of a query is how many labels must change to make one multiset of labels the other: none, one, or more. H0
+is taken at its best. If the labels of a query keep their probabilities from one month to the next, the chance of the
+same counts c is at most that of a multinomial with probabilities c / n. If clicks persist by document, each is seen
+again with a chance of `_PERSISTENCE`. If many registered queries have the same counts, a foreign one may have them too.
+What disagrees has a chance of 1 under H0. So l_i is never above its true value.
+
+If both sides know their documents, the labels of the same documents are compared instead, one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from rankeval.contamination.label_counts import LabelCounts
+
+ENOUGH_BITS = 20.0
+"""Evidence by which labels of shared queries are the registered ones: by chance once in a million data sets."""
+
+CHANGED = np.array([0.0, 0.02, 0.06, 0.15])
+"""Shares of changed labels that H1 allows."""
+
+_SHARES = np.array([0.2, 0.4, 0.7, 0.9, 0.99])
+"""Shares of shared queries that come from the collection under H1."""
+
+_PERSISTENCE = 0.8
+"""Chance that a document is clicked again, at most, if clicks are all the labels say."""
+
+_SAME_GRADE = 0.5
+"""Chance that a document has the same grade again, if there are three grades or more."""
+
+_SAME_ZERO = 0.95
+"""Chance that a document has the most frequent label again."""
+
+_FLOOR = (0.05, 0.15)
+"""Least chances, under H0, that no label or one label of a query differs."""
+
+
+def bayes_factor_bits(log_ratios: NDArray[np.float64]) -> float:
+    """Return log2 of the Bayes factor.
+
+    Parameters
+    ----------
+    log_ratios : ndarray of shape (n_shared, len(CHANGED))
+        Natural logarithms of l_i(e).
+    """
+    if not len(log_ratios):
+        return 0.0
+    bounded = np.minimum(log_ratios, 600.0)  # exp of more overflows
+    sums = np.array([np.log1p(share * np.expm1(bounded)).sum(axis=0) for share in _SHARES])
+    top = sums.max()
+    return float((top + math.log(np.exp(sums - top).mean())) / math.log(2))
+
+
+def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -> NDArray[np.float64]:
+    """Return log l_i(e) of queries by their multisets of labels.
+
+    Parameters
+    ----------
+    ours, theirs : LabelCounts
+        The shared queries, registered and in the data, in the same order.
+    chances : Chances
+        The chances of the registered queries under H0.
+    """
+    same_size = ours.sizes == theirs.sizes
+    if len(ours.levels) and len(theirs.levels):
+        common = np.minimum(ours.counts, theirs.counts_at(ours.levels)).sum(axis=1)
+        n_changed = np.where(same_size, np.minimum(ours.sizes - common, 2), 2)
+    else:  # too many levels to count: all or nothing
+        n_changed = np.where(same_size & (ours.hashes == theirs.hashes), 0, 2)
+    n = ours.sizes[:, None]
+    none, one = binom.pmf(0, n, CHANGED), binom.pmf(1, n, CHANGED)
+    under_h1 = np.stack([none, one, np.maximum(1 - none - one, 0)])
+    under_h0 = np.stack([chances.none, chances.one, np.ones(len(chances.none))])
+    rows = np.arange(len(n_changed))
+    with np.errstate(divide="ignore"):
+        ratios: NDArray[np.float64] = np.log(under_h1[n_changed, rows]) - np.log(under_h0[n_changed, rows])[:, None]
+    return ratios
+
+
+def ratios_of_documents(
+    query: NDArray[np.int64], ours: NDArray[np.uint8], theirs: NDArray[np.uint8], modal: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the queries that share documents, ascending, and log l_i(e) of each by the labels of these documents.
+
+    A label may have been mapped to another one, as when grades are made binary: the most frequent label of the data is
+    looked up for each registered one, and the choice of the map is paid for.
+
+    Parameters
+    ----------
+    query : ndarray of int of shape (n_pairs,)
+        The registered query of each shared pair of query and document.
+    ours, theirs : ndarray of uint8 of shape (n_pairs,)
+        Its label, registered and in the data.
+    modal : int
+        The most frequent registered label.
+    """
+    labels, mine = np.unique(ours, return_inverse=True)
+    found, other = np.unique(theirs, return_inverse=True)
+    table = np.zeros((len(labels), len(found)))
+    np.add.at(table, (mine, other), 1)
+    again = _PERSISTENCE if min(len(labels), len(found)) <= 2 else _SAME_GRADE
+    share = table.sum(axis=0) / max(1.0, table.sum())
+    queries, place = np.unique(query, return_inverse=True)
+    best = -math.inf
+    log_best: NDArray[np.float64] = np.zeros((len(queries), len(CHANGED)))
+    same = np.array([np.flatnonzero(found == label)[0] if label in found else -1 for label in labels])
+    for target, price in ((same, 0.0), (table.argmax(axis=1), len(labels) * math.log(max(2, len(found))))):
+        if len(set(target.tolist())) < min(2, len(labels)):
+            continue  # one label for all says nothing
+        chance = np.maximum(np.where(labels == modal, _SAME_ZERO, again), np.where(target < 0, 0, share[target]))
+        agrees = (target[mine] == other)[:, None]
+        with np.errstate(divide="ignore"):
+            ratio = np.where(agrees, np.log1p(-CHANGED) - np.log(chance[mine])[:, None], np.log(CHANGED))
+        summed = np.zeros((len(queries), len(CHANGED)))
+        np.add.at(summed, place, ratio)
+        bits = bayes_factor_bits(summed) - price / math.log(2)
+        if bits > best:
+            best, log_best = bits, summed - price / max(1, len(queries))
+    return queries, log_best
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """Bounds on the chances, under H0, that the labels of registered queries are met again.
+
+    Attributes
+    ----------
+    none, one : ndarray of float of shape (n_queries,)
+        That no label differs; that one does.
+    """
+
+    none: NDArray[np.float64]
+    one: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, labels: LabelCounts) -> Chances:
+        """Return the chances for the queries of a collection.
+
+        Parameters
+        ----------
+        labels : LabelCounts
+            Their labels.
+        """
+        n_queries = len(labels.sizes)
+        if not len(labels.levels):
+            return cls(np.full(n_queries, _FLOOR[0]), np.full(n_queries, _FLOOR[1]))
+        counts, n = labels.counts, np.maximum(labels.sizes, 1)
+        own = np.exp2(labels.entropy + (counts * np.log2(np.maximum(counts, 1) / n[:, None])).sum(axis=1))
+        # P(c + 1 of a, - 1 of b) = P(c) c_a / (c_a + 1); and a bit more, since c / n need not be the probabilities.
+        n_levels = (counts > 0).sum(axis=1)
+        neighbours = 1.3 * own * (counts / (counts + 1)).sum(axis=1) * np.maximum(n_levels - 1, 1)
+        again = _again(labels)
+        none = np.maximum(np.maximum(own, again), np.maximum(_share_alike(labels), _FLOOR[0]))
+        return cls(np.minimum(none, 1), np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1))
+
+    def take(self, queries: NDArray[np.int64]) -> Chances:
+        """Return the chances of some queries."""
+        return Chances(self.none[queries], self.one[queries])
+
+
+def _again(labels: LabelCounts) -> NDArray[np.float64]:
+    """Return the chance of as many clicks again if they persist by document; 0 where there are grades."""
+    if len(labels.levels) > 2:
+        return np.zeros(len(labels.sizes))
+    rare = labels.sizes - labels.counts[:, labels.counts.sum(axis=0).argmax()]
+    rest = labels.sizes - rare
+    gained = np.minimum(rare * (1 - _PERSISTENCE) / np.maximum(rest, 1), 1)
+    most = int(min(rare.max(initial=0), 30))
+    total = np.zeros(len(rare))
+    for lost in range(most + 1):  # as many are lost as are gained
+        total += binom.pmf(lost, rare, 1 - _PERSISTENCE) * binom.pmf(lost, rest, gained)
+    return total
+
+
+def _share_alike(labels: LabelCounts) -> NDArray[np.float64]:
+    """Return the share of the other queries that have the same counts of all labels but the most frequent one."""
+    n_queries = len(labels.sizes)
+    pattern = np.delete(labels.counts, labels.counts.sum(axis=0).argmax(), axis=1)
+    _, place, times = np.unique(pattern, axis=0, return_inverse=True, return_counts=True)
+    share: NDArray[np.float64] = (times[place.ravel()] - 1) / max(1, n_queries - 1)
+    return share

@@ -1,0 +1,134 @@
+"""How often each label stands in each query.
+
+    query    0  1  2     levels         The labels of query 9 are 0 0 1: two zeros and a one.
+      7      1  0  2
+      9      2  1  0
+
+Most collections have a handful of levels. If there are more than twelve, the counts are left out, and only a hash says
+whether two queries have the same labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.contamination.hashing import join, number_hashes
+from rankeval.join.matching import Hashes, mixed
+
+_MOST_LEVELS = 12
+
+
+def summand(rows: Hashes) -> Hashes:
+    """Return what each row adds to the hash of its query; the constant keeps rows that hash to zero in the sum."""
+    return mixed(rows + np.uint64(0xD1B54A32D192ED03))
+
+
+def label_bytes(labels: Hashes) -> NDArray[np.uint8]:
+    """Return the hashes of labels as bytes: two labels are taken for one in 256."""
+    return (labels >> np.uint64(56)).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """The labels of queries, whatever their order.
+
+    Attributes
+    ----------
+    sizes : ndarray of int of shape (n_queries,)
+        Number of rows of each query.
+    levels : ndarray of float of shape (n_levels,)
+        The labels that occur, ascending; none if they are too many.
+    counts : ndarray of int of shape (n_queries, n_levels)
+        How often each label stands in each query.
+    hashed : ndarray of uint64 of shape (n_queries,), optional
+        A hash of the labels of each query; None if the counts tell it.
+    """
+
+    sizes: NDArray[np.int64]
+    levels: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    hashed: Hashes | None = None
+
+    @classmethod
+    def of(cls, y: NDArray[np.float64], codes: NDArray[np.intp], n_queries: int) -> LabelCounts:
+        """Count the labels of each query."""
+        sizes = np.bincount(codes, minlength=n_queries)
+        # The levels of the first rows are nearly always all: looking them up is faster than sorting all labels.
+        levels = np.unique(y[:1000])
+        if len(levels) > _MOST_LEVELS or not np.isin(y, levels).all():
+            levels = np.unique(y)
+        if len(levels) > _MOST_LEVELS or not np.isfinite(levels).all():
+            total = np.zeros(n_queries, dtype=np.uint64)
+            np.add.at(total, codes, summand(number_hashes(y, name="y")))
+            none = np.zeros((n_queries, 0), dtype=np.int64)
+            return cls(sizes, np.zeros(0), none, join(total, sizes.astype(np.uint64)))
+        place = codes * len(levels) + np.searchsorted(levels, y)
+        counts = np.bincount(place, minlength=n_queries * len(levels)).reshape(n_queries, len(levels))
+        return cls(sizes, levels, counts)
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """One hash per query over its labels, as `Fingerprint.queries` has it."""
+        if self.hashed is not None:
+            return self.hashed
+        total = self.counts.astype(np.uint64) @ summand(number_hashes(self.levels, name="levels"))
+        return join(total, self.sizes.astype(np.uint64))
+
+    @cached_property
+    def modal(self) -> int:
+        """The byte of the most frequent label; -1 if the counts are left out."""
+        if not len(self.levels):
+            return -1
+        return int(label_bytes(number_hashes(self.levels, name="levels"))[self.counts.sum(axis=0).argmax()])
+
+    @cached_property
+    def entropy(self) -> NDArray[np.float64]:
+        """Bits in the order of the labels of each query: log2 of the number of their arrangements."""
+        if not len(self.levels):
+            return log2_factorial(self.sizes)
+        entropy: NDArray[np.float64] = log2_factorial(self.sizes) - log2_factorial(self.counts).sum(axis=1)
+        return entropy
+
+    def take(self, queries: NDArray[Any]) -> LabelCounts:
+        """Return the labels of some queries."""
+        hashed = None if self.hashed is None else self.hashed[queries]
+        return LabelCounts(self.sizes[queries], self.levels, self.counts[queries], hashed)
+
+    def counts_at(self, levels: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the counts of these labels."""
+        at = np.zeros((len(self.sizes), len(levels)), dtype=np.int64)
+        _, mine, theirs = np.intersect1d(self.levels, levels, assume_unique=True, return_indices=True)
+        at[:, theirs] = self.counts[:, mine]
+        return at
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the counts as arrays of one dimension, for the ledger."""
+        if self.hashed is not None:
+            return {"labels.sizes": _small(self.sizes), "labels.hashes": self.hashed}
+        return {"labels.levels": self.levels, "labels.counts": _small(self.counts.ravel())}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LabelCounts:
+        """Return the counts of `arrays`."""
+        if "labels.hashes" in arrays:
+            sizes = arrays["labels.sizes"].astype(np.int64)
+            return cls(sizes, np.zeros(0), np.zeros((len(sizes), 0), dtype=np.int64), arrays["labels.hashes"])
+        levels = arrays["labels.levels"]
+        counts = arrays["labels.counts"].astype(np.int64).reshape(-1, len(levels))
+        return cls(counts.sum(axis=1), levels, counts)
+
+
+def log2_factorial(n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log2(n!)."""
+    table = np.append(0.0, np.cumsum(np.log2(np.arange(1, int(n.max(initial=0)) + 1))))
+    return table[n]
+
+
+def _small(numbers: NDArray[np.int64]) -> NDArray[Any]:
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))

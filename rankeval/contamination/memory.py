@@ -1,0 +1,78 @@
+"""What this process was shown of registered collections, below what is refused: so that loops over queries add up.
+
+The same query again and again does not: content is kept as a set, and of the labels of a query the last word counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from rankeval.contamination.agreement import CHANGED
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Evidence on the queries of one registered collection.
+
+    Attributes
+    ----------
+    content : ndarray of bool of shape (n_queries,)
+        The queries whose content was shown.
+    columns : ndarray of float of shape (n_queries,)
+        The best evidence of columns of each query, in bits; 0 for none.
+    candidates : ndarray of int of shape (n_queries,)
+        How many queries with the labels of each one were shown.
+    ratios : ndarray of float of shape (n_queries, len(CHANGED))
+        The evidence of the labels of each query (`contamination.agreement`); nan where none was shown.
+    """
+
+    content: NDArray[np.bool_]
+    columns: NDArray[np.float64]
+    candidates: NDArray[np.int64]
+    ratios: NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, n_queries: int) -> Shown:
+        """Return no evidence."""
+        return cls(
+            np.zeros(n_queries, dtype=bool),
+            np.zeros(n_queries),
+            np.zeros(n_queries, dtype=np.int64),
+            np.full((n_queries, len(CHANGED)), np.nan),
+        )
+
+    def copy(self) -> Shown:
+        """Return a copy."""
+        return Shown(self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy())
+
+    def told_by_columns(self, least: float, enough: float) -> NDArray[np.bool_]:
+        """Return the queries that their columns tell, all together.
+
+        M of N queries with candidates are found with s_i bits each. The chance that any M of them are found is at most
+        ``C(N, M) prod 2^-s_i``, and so few are chosen that this is least.
+
+        Parameters
+        ----------
+        least, enough : float
+            Least evidence of one query, and of all together.
+        """
+        told = np.zeros(len(self.columns), dtype=bool)
+        net = self.columns - np.log2(np.maximum(self.candidates, 1))
+        found = np.flatnonzero((self.columns > 0) & (net >= least))
+        if not len(found):
+            return told
+        found = found[np.argsort(-net[found])]
+        n, m = int((self.candidates > 0).sum()), np.arange(1, len(found) + 1)
+        ways = (gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)) / np.log(2)
+        total = np.cumsum(net[found]) - ways - np.log2(n)
+        if total.max() >= enough:
+            told[found[: int(total.argmax()) + 1]] = True
+        return told
+
+
+MEMORY: dict[str, Shown] = {}
+"""Hash of the entry of a registration -> what was shown of it."""

@@ -1,0 +1,261 @@
+"""Signatures: the traces of its queries that a registration keeps, and by which they are recognised.
+
+===========  =======================================================  ==================================================
+``content``  rows and labels, exactly                                 the digest of the collection
+``ids``      a hash of the query id                                   with labels that agree far beyond chance
+``labels``   how often each label stands in the query                 "
+documents    the k smallest hashes of documents, with their labels    "; added and removed documents
+rows         the k smallest hashes of rows, rounded, without labels   other labels, rows added or dropped, float32
+columns      the smallest hashes of columns (`contamination.columns`) columns scaled, mapped, added, dropped, reordered
+``text``     the text of the query
+===========  =======================================================  ==================================================
+
+Each row, document and column carries bits of evidence, in the registration itself: what is rare there is rare
+elsewhere. Queries are sorted by content, so that a ledger does not reveal their order in the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.contamination.agreement import Chances
+from rankeval.contamination.columns import LEAST_BITS
+from rankeval.contamination.entries import Entries
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, rarity, unusual_values
+from rankeval.contamination.fingerprint import Fingerprint
+from rankeval.contamination.label_counts import LabelCounts
+from rankeval.join.matching import Hashes
+
+_KEPT = 40_000
+_LEAST, _MOST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 32, 6
+"""Values kept of a kind: 40,000 in all, but at least four and at most so many a query."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """The traces of the queries of a registration, sorted by content.
+
+    Attributes
+    ----------
+    content : ndarray of uint64 of shape (n_queries,)
+        One hash per query, over its strongest content and its labels.
+    ids : ndarray of uint64 of shape (n_queries,)
+        One hash per query id.
+    labels : LabelCounts, optional
+        How often each label stands in each query.
+    rows, documents, columns : Entries, optional
+        The values kept of each query.
+    text : ndarray of uint64 of shape (n_queries,), optional
+        One hash per text; 0 where several queries have it.
+    left_out : ndarray of bool of shape (n_queries,), optional
+        The queries that are no evidence any more.
+    """
+
+    content: Hashes
+    ids: Hashes
+    labels: LabelCounts | None = None
+    rows: Entries | None = None
+    documents: Entries | None = None
+    columns: Entries | None = None
+    text: Hashes | None = None
+    left_out: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(cls, data: Fingerprint) -> Signature:
+        """Return the signature of some data.
+
+        Parameters
+        ----------
+        data : Fingerprint
+            The data.
+        """
+        order = np.argsort(data.content, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
+        rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
+        labels, text = data.label_counts, _kept_texts(data)
+        return cls(
+            data.content[order],
+            data.ids[order],
+            labels=None if labels is None else labels.take(order),
+            rows=rows,
+            documents=documents,
+            columns=columns,
+            text=None if text is None else text[order],
+        )
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.content)
+
+    @cached_property
+    def identifiable(self) -> NDArray[np.bool_]:
+        """Whether each query can be told from others by its rows, its documents or its text."""
+        told = np.zeros(self.n_queries, dtype=bool) if self.text is None else self.text != 0
+        for kept in (self.rows, self.documents):
+            if kept is not None:
+                told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
+        return told
+
+    def without(self, queries: NDArray[np.bool_]) -> Signature:
+        """Return the signature with some queries that are no evidence any more; places stay.
+
+        Parameters
+        ----------
+        queries : ndarray of bool of shape (n_queries,)
+            The queries to be left out.
+        """
+
+        def part(kept: Entries | None) -> Entries | None:
+            return None if kept is None else kept.take(~queries[kept.query])
+
+        return replace(
+            self,
+            rows=part(self.rows),
+            documents=part(self.documents),
+            columns=part(self.columns),
+            text=None if self.text is None else np.where(queries, np.uint64(0), self.text),
+            left_out=queries,
+        )
+
+    @property
+    def n_identifiable(self) -> int:
+        """Number of identifiable queries."""
+        return int(self.identifiable.sum())
+
+    @cached_property
+    def chances(self) -> Chances | None:
+        """The chances that the labels of each query are met again by accident."""
+        return None if self.labels is None else Chances.of(self.labels)
+
+    @cached_property
+    def ids_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
+        """The queries in the order of the hashes of their ids, and these hashes."""
+        return self._in_order(self.ids)
+
+    @cached_property
+    def labels_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
+        """The queries in the order of the hashes of their labels, and these hashes."""
+        return self._in_order(np.zeros(0, dtype=np.uint64) if self.labels is None else self.labels.hashes)
+
+    def _in_order(self, hashes: Hashes) -> tuple[NDArray[np.intp], Hashes]:
+        order = np.argsort(hashes, kind="stable")
+        if self.left_out is not None:
+            order = order[~self.left_out[order]]
+        return order, hashes[order]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the signature as arrays of one dimension, for the ledger."""
+        arrays: dict[str, NDArray[Any]] = {"content": self.content, "ids": self.ids}
+        if self.text is not None:
+            arrays["text"] = self.text
+        if self.labels is not None:
+            arrays |= self.labels.arrays()
+        for name, kept in (("rows", self.rows), ("documents", self.documents), ("columns", self.columns)):
+            if kept is not None:
+                arrays |= kept.arrays(name, self.n_queries)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Signature:
+        """Return the signature of `arrays`.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            The result of `arrays`.
+        """
+        has_labels = "labels.levels" in arrays or "labels.hashes" in arrays
+        return cls(
+            arrays["content"],
+            arrays["ids"],
+            labels=LabelCounts.from_arrays(arrays) if has_labels else None,
+            rows=Entries.from_arrays("rows", arrays),
+            documents=Entries.from_arrays("documents", arrays),
+            columns=Entries.from_arrays("columns", arrays),
+            text=arrays.get("text"),
+        )
+
+    # The same questions that a `Fingerprint` answers, so that two signatures can be matched too.
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each query; zeros without labels."""
+        return np.zeros(self.n_queries, dtype=np.int64) if self.labels is None else self.labels.sizes
+
+    @property
+    def label_counts(self) -> LabelCounts | None:
+        """The labels."""
+        return self.labels
+
+    @property
+    def row_entries(self) -> Entries | None:
+        """The kept rows."""
+        return self.rows
+
+    @property
+    def document_entries(self) -> Entries | None:
+        """The kept documents."""
+        return self.documents
+
+    @property
+    def texts(self) -> Hashes | None:
+        """The texts."""
+        return self.text
+
+    def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
+        """Return the kept columns of some queries.
+
+        Parameters
+        ----------
+        wanted : ndarray of bool of shape (n_queries,)
+            The queries.
+        """
+        return None if self.columns is None else self.columns.take(wanted[self.columns.query])
+
+
+def _n_kept(n_queries: int, most: int) -> int:
+    return min(most, max(_LEAST, _KEPT // max(1, n_queries)))
+
+
+def _kept_rows(data: Fingerprint) -> Entries | None:
+    rows = data.row_entries
+    if rows is None:
+        return None
+    kept = rarity(rows, rows.smallest(_n_kept(data.n_queries, _MOST_ROWS)), data.n_queries)
+    return unusual_values(kept, data)
+
+
+def _kept_documents(data: Fingerprint) -> Entries | None:
+    documents = data.document_entries
+    if documents is None:
+        return None
+    return rarity(documents, documents.smallest(_n_kept(data.n_queries, _MOST_DOCUMENTS)), data.n_queries)
+
+
+def _kept_columns(data: Fingerprint) -> Entries | None:
+    """Keep columns of queries that have at least two, each unlike those of all other queries."""
+    if data.label_counts is None:
+        return None
+    columns = data.column_entries(data.label_counts.entropy >= LEAST_BITS, with_bits=True)
+    if columns is None:
+        return None
+    columns = columns.take(columns.n_queries_of_each() == 1)
+    columns = columns.take((columns.per_query(data.n_queries) >= 2)[columns.query])
+    return columns.smallest(_n_kept(data.n_queries, _MOST_COLUMNS))
+
+
+def _kept_texts(data: Fingerprint) -> Hashes | None:
+    if "text" not in data.queries:
+        return None
+    text = data.queries["text"]
+    _, place, count = np.unique(text, return_inverse=True, return_counts=True)
+    return np.where(count[place] == 1, text, np.uint64(0))

@@ -1,0 +1,186 @@
+"""A registered collection is recognised after each of these changes, alone and beside four times as many other rows."""
+
+import numpy as np
+import pytest
+
+from rankeval.collection.data import RankingData
+from rankeval.contamination.fingerprint import fingerprint
+from rankeval.contamination.matching import match
+from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.signature import Signature
+from rankeval.datasets import make_ranking
+
+
+def registered(data, *, with_features=True, docid=None):
+    prints = fingerprint(data.X if with_features else None, data.y, data.qid, docid=docid)
+    signature = Signature.from_arrays(Signature.of(prints).arrays())
+    return RegisteredContent("project", "test", prints.digest, "id", "somebody", "2026-01-02", signature=signature)
+
+
+def counts(n_queries, seed):
+    """Make short and long lists of counts and flags, as many columns of learning-to-rank files are."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(1, n_queries + 1), rng.integers(8, 40, n_queries))
+    X = np.column_stack([rng.poisson(3, (len(qid), 10)), rng.random((len(qid), 4)) < 0.2, rng.gamma(2, size=len(qid))])
+    y = np.digitize(X[:, :3].sum(axis=1) + rng.normal(size=len(qid)), [9, 12, 14, 16])
+    return RankingData(X, y, qid)
+
+
+WORLDS = {
+    "300 queries of 20": lambda seed: make_ranking(300, 20, 12, rng=seed),
+    "40 queries of 12": lambda seed: make_ranking(40, 12, 5, rng=seed),
+    "60 queries of counts": lambda seed: counts(60, seed),
+}
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def world(request):
+    """Return a test collection, and other data of four times as many queries from the same population."""
+    make = WORLDS[request.param]
+    test, parts = make(1), [make(seed) for seed in (2, 3, 4, 5)]
+    step = max(test.qid) + 1
+    qid = np.concatenate([part.qid + 1000 + place * step for place, part in enumerate(parts)])
+    dev = RankingData(np.vstack([one.X for one in parts]), np.concatenate([one.y for one in parts]), qid)
+    return test, dev
+
+
+def renamed(qid):
+    return np.array([f"topic-{1000 - q}" for q in qid])
+
+
+def relabelled(y, share, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.array(y)
+    rows = rng.choice(len(y), round(share * len(y)), replace=False)
+    y[rows] = (y[rows] + rng.integers(1, 5, len(rows))) % 5
+    return y
+
+
+def places(data):
+    """Return the place of each row in its query."""
+    return np.arange(len(data)) - np.searchsorted(data.qid, data.qid)
+
+
+def other_rows(test, n_queries):
+    extra = make_ranking(n_queries, 12, test.X.shape[1], rng=99)
+    return extra.X, extra.y, extra.qid + 5000
+
+
+def with_queries(test, n_queries):
+    X, y, qid = other_rows(test, n_queries)
+    return np.vstack([test.X, X]), np.append(test.y, y), np.append(test.qid, qid)
+
+
+def half(test, _seed=0):
+    some = np.isin(test.qid, np.random.default_rng(0).choice(np.unique(test.qid), len(np.unique(test.qid)) // 2, False))
+    return test.X[some], test.y[some], test.qid[some]
+
+
+def minus_one(test):
+    keep = test.qid != test.qid[0]
+    return test.X[keep], test.y[keep], test.qid[keep]
+
+
+def scaled(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def noise(X):
+    return np.random.default_rng(7).normal(size=(len(X), 1))
+
+
+def rows_where(test, keep):
+    return test.X[keep], test.y[keep], test.qid[keep]
+
+
+# With features. Each of them under the same ids and under new ones.
+CHANGES = {
+    "exact": lambda d: (d.X, d.y, d.qid),
+    "shuffled": lambda d: tuple(part[np.random.default_rng(0).permutation(len(d))] for part in (d.X, d.y, d.qid)),
+    "one query more": lambda d: with_queries(d, 1),
+    "five queries more": lambda d: with_queries(d, 5),
+    "one query less": minus_one,
+    "half of the queries": half,
+    "a column more": lambda d: (np.hstack([d.X, noise(d.X)]), d.y, d.qid),
+    "a column of ones more": lambda d: (np.hstack([d.X, np.ones_like(noise(d.X))]), d.y, d.qid),
+    "a column less": lambda d: (d.X[:, 1:], d.y, d.qid),
+    "one column scaled": lambda d: (d.X * np.append(3.0, np.ones(d.X.shape[1] - 1)), d.y, d.qid),
+    "all columns scaled": lambda d: (7 * d.X - 3, d.y, d.qid),
+    "columns reordered": lambda d: (d.X[:, ::-1], d.y, d.qid),
+    "monotone maps": lambda d: (np.exp(d.X / 4), d.y, d.qid),
+    "decreasing maps": lambda d: (-np.arctan(d.X), d.y, d.qid),
+    "standardised": lambda d: (scaled(d.X), d.y, d.qid),
+    "min-max": lambda d: ((d.X - d.X.min(axis=0)) / np.ptp(d.X, axis=0), d.y, d.qid),
+    "two thirds of the columns": lambda d: (d.X[:, : -(d.X.shape[1] // 3)], d.y, d.qid),
+    "float32": lambda d: (d.X.astype(np.float32), d.y, d.qid),
+    "written with six digits": lambda d: (
+        np.array([f"{v:.6g}" for v in d.X.ravel()], float).reshape(d.X.shape),
+        d.y,
+        d.qid,
+    ),
+    "binary labels": lambda d: (d.X, (d.y > 1).astype(int), d.qid),
+    "other labels": lambda d: (d.X, np.random.default_rng(0).integers(0, 5, len(d)), d.qid),
+    "a row less": lambda d: rows_where(d, places(d) != 3),
+    "three quarters of the rows": lambda d: rows_where(d, places(d) % 4 != 1),
+    "5 % relabelled": lambda d: (d.X, relabelled(d.y, 0.05), d.qid),
+    "5 % relabelled, scaled": lambda d: (7 * d.X - 3, relabelled(d.y, 0.05), d.qid),
+}
+
+
+def found(test, dev, rows, *, ids):
+    X, y, qid = rows
+    qid = renamed(qid) if ids == "new" else qid
+    if dev is not None:
+        more = np.random.default_rng(3).normal(size=(len(dev), X.shape[1]))
+        width = min(dev.X.shape[1], X.shape[1])
+        more[:, :width] = dev.X[:, :width]
+        X, y, qid = np.vstack([X, more]), np.append(y, dev.y), np.append(qid.astype(object), dev.qid.astype(object))
+        qid = qid.astype(str)
+    data = fingerprint(X, y, qid)
+    return match(registered(test), data), data
+
+
+@pytest.mark.parametrize("beside", ["alone", "beside dev rows"])
+@pytest.mark.parametrize("ids", ["same", "new"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_features_and_labels_are_seen(world, change, ids, beside):
+    test, dev = world
+    result, data = found(test, dev if beside != "alone" else None, CHANGES[change](test), ids=ids)
+    assert result.refused, result.why
+    of_test = {str(name) for name in (renamed(test.qid) if ids == "new" else test.qid)} | {
+        str(q + 5000) for q in range(9)
+    }
+    assert {str(name) for name in data.names[result.queries]} <= of_test
+
+
+# Without features, as rk.evaluate has it.
+LABELS = {
+    "exact": lambda d: (d.y, d.qid),
+    "one query more": lambda d: with_queries(d, 1)[1:],
+    "five queries more": lambda d: with_queries(d, 5)[1:],
+    "one query less": lambda d: minus_one(d)[1:],
+    "half of the queries": lambda d: half(d)[1:],
+    "5 % relabelled": lambda d: (relabelled(d.y, 0.05), d.qid),
+    "5 % relabelled otherwise": lambda d: (relabelled(d.y, 0.05, seed=5), d.qid),
+}
+
+
+@pytest.mark.parametrize("docid", ["without documents", "with documents"])
+@pytest.mark.parametrize("beside", ["alone", "beside dev rows"])
+@pytest.mark.parametrize("change", LABELS)
+def test_labels_under_the_same_ids_are_seen(world, change, beside, docid):
+    test, dev = world
+    y, qid = LABELS[change](test)
+    if beside != "alone":
+        y, qid = np.append(y, dev.y), np.append(qid, dev.qid)
+    with_documents = docid == "with documents"
+
+    def documents(ids):
+        return np.array([f"{q}-{p}" for q, p in zip(ids, np.arange(len(ids)) - np.searchsorted(ids, ids), strict=True)])
+
+    result = match(
+        registered(test, docid=documents(test.qid) if with_documents else None),
+        fingerprint(None, y, qid, docid=documents(qid) if with_documents else None),
+    )
+    assert result.refused, result.why
+    assert result.queries.sum() >= 0.9 * np.isin(np.unique(qid), test.qid).sum()
