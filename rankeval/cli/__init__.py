@@ -7,7 +7,7 @@ imports what is slow to import.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,9 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
+from rankeval.cli.arguments import MEASURE_HELP, ConventionName, LimitOptions, Measures, OutputFormat, ending_with
 from rankeval.cli.experiment import run
+from rankeval.cli.guard import guard_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
@@ -35,7 +37,6 @@ from rankeval.cli.terminal import tell
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
     from rankeval.evaluation import Evaluation
-    from rankeval.guard import Guard
     from rankeval.io.limits import Limits
 
 
@@ -57,14 +58,8 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-guard_app: typer.Typer = typer.Typer(no_args_is_help=True, help="Ask the guard: looks, verify, checks.")
 app.add_typer(guard_app, name="guard")
 
-MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
-Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
-ConventionName = Annotated[
-    str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
-]
 Ties = Annotated[
     str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
 ]
@@ -78,27 +73,9 @@ NoRelevant = Annotated[
 ScoreType = Annotated[
     str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
 ]
-LimitOptions = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="NAME=VALUE", help="Raise a limit for a large file that is sound: expansion, ..."),
-]
-OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
-Ledger = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger; else the one in force here.")]
-Project = Annotated[str, typer.Argument(help="The guard's project.")]
 DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
 DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
-
-
-def _ending_with(lines: Callable[[], Iterable[str]]) -> type[typer.core.TyperCommand]:
-    """Make a class of commands whose help ends with lines that are found only when somebody asks for help."""
-
-    class Listing(typer.core.TyperCommand):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            self.epilog = "\n\n".join(lines())
-            super().format_help(ctx, formatter)
-
-    return Listing
 
 
 def _declared_tests() -> Iterator[str]:
@@ -106,12 +83,6 @@ def _declared_tests() -> Iterator[str]:
 
     for title, declared in (("Tests", TESTS), ("Corrections", CORRECTIONS), ("Claims", CLAIMS)):
         yield f"{title}: {'; '.join(f'{name} ({one.words})' for name, one in declared.items())}."
-
-
-def _declared_checks() -> Iterator[str]:
-    from rankeval.guard import list_checks
-
-    return (f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples())
 
 
 def _print_version(wanted: bool) -> None:
@@ -215,7 +186,7 @@ def evaluate(
     print_scores(evaluations, Format(output.value), per_query=per_query)
 
 
-@app.command(cls=_ending_with(_declared_tests))
+@app.command(cls=ending_with(_declared_tests))
 def compare(
     qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgments.")],
     runs: Annotated[list[Path], typer.Argument(help="Two rankings or more, one file each.", metavar="RUN RUN...")],
@@ -315,46 +286,6 @@ def doctor() -> None:
         )
 
 
-@guard_app.command()
-def looks(
-    project: Project,
-    test: Annotated[str, typer.Argument(help="Name of a registered test part.")],
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
-) -> None:
-    """List the looks at a registered test part."""
-    frame = _guard(project, ledger).looks(test)
-    print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
-
-
-@guard_app.command()
-def verify(
-    project: Project,
-    ledger: Ledger = None,
-    head: Annotated[
-        str | None, typer.Option(help="A head that a report names: finds entries that were cut off.")
-    ] = None,
-) -> None:
-    """Check that nobody altered an entry of the ledger."""
-    from rankeval.ledger import discovery
-
-    guard = _guard(project, ledger)
-    if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
-        raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
-    problems = guard.problems(head)
-    if problems:
-        raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
-    tell(f"{guard.ledger} is whole; head {guard.head}")
-
-
-@guard_app.command(cls=_ending_with(_declared_checks))
-def checks(output: OutputFormat = Format.table) -> None:
-    """List the checks that the guard makes when a collection is registered."""
-    from rankeval.guard import list_checks
-
-    print_frame(list_checks().reset_index(), output)
-
-
 def main() -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = show_warning
@@ -404,9 +335,3 @@ def _evaluations(
         )
         for name, path in zip(names, runs, strict=True)
     }
-
-
-def _guard(project: str, ledger: str | None) -> Guard:
-    from rankeval.guard import Guard
-
-    return Guard(project, ledger=ledger)

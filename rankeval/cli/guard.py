@@ -1,0 +1,276 @@
+"""The commands of ``rankeval guard``: parse, call, print.
+
+A step that says yes exits with 0. If the guard says no, the exit code is 1: `status` of data that would be refused,
+`verify` of a ledger that is not whole, a refusal. What scripts read stands alone on stdout, and the words on stderr.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankeval import errors
+from rankeval._checks import count
+from rankeval.cli.arguments import ConventionName, OutputFormat, ending_with
+from rankeval.cli.collection import CollectionFiles, with_collection
+from rankeval.cli.net import OwnAnswers
+from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, say
+from rankeval.cli.terminal import tell
+
+if TYPE_CHECKING:
+    from rankeval.guard import Guard
+    from rankeval.guard.collection import RegisteredCollection
+    from rankeval.guard.status import Status
+
+guard_app: typer.Typer = typer.Typer(
+    cls=OwnAnswers,
+    no_args_is_help=True,
+    help="Keep a test collection out of tuning: register it, freeze systems, open them once.",
+)
+
+Project = Annotated[str, typer.Argument(help="The guard's project.")]
+Test = Annotated[str, typer.Argument(metavar="TEST", help="Name of the registered collection.")]
+Ledger = Annotated[
+    str | None, typer.Option(help="Folder, file or SQLAlchemy URL of the ledger; else the one in force here.")
+]
+Systems = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME=PATH...",
+        help="Systems: runs for judgments; for rows a file with one score a line, or a table with a column score.",
+    ),
+]
+
+
+def _declared_checks() -> Iterator[str]:
+    from rankeval.guard import list_checks
+
+    return (f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples())
+
+
+@guard_app.command(cls=ending_with(_declared_checks))
+@with_collection
+def register(
+    project: Project,
+    name: Annotated[str, typer.Argument(help="A name for the collection.")],
+    *,
+    files: CollectionFiles,
+    supersedes: Annotated[
+        str | None, typer.Option(help="The registered collection that this one extends or relabels.")
+    ] = None,
+    effect: Annotated[
+        float | None, typer.Option(help="The difference that you hope to find, to check the size.")
+    ] = None,
+    sd: Annotated[float | None, typer.Option(help="Standard deviation of differences between systems.")] = None,
+    ledger: Ledger = None,
+) -> None:
+    """Register a test collection: from now on it is refused for tuning.
+
+    These checks are made:
+    """
+    guard = _guard(project, ledger)
+    found = guard.register(name, **files.load(), **_given(supersedes=supersedes, effect=effect, sd=sd))
+    tell(
+        f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
+        f"queries can be recognised; digest {found.digest}"
+    )
+    for finding in found.findings:
+        if finding.severity == "note":  # the others were printed as warnings
+            tell(str(finding))
+    tell(f"ledger {found.ledger}, head {found.head}")
+
+
+@guard_app.command()
+@with_collection
+def freeze(
+    project: Project,
+    test: Test,
+    systems: Systems,
+    *,
+    files: CollectionFiles,
+    baseline: Annotated[str | None, typer.Option(help="The system that the others are compared with.")] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")] = "nDCG@10",
+    secondary: Annotated[list[str] | None, typer.Option(help="A measure to show besides; several times.")] = None,
+    convention: ConventionName = "rankeval",
+    claim: Annotated[
+        str | None, typer.Option(help="What to show: difference, better, not_worse or equivalent.")
+    ] = None,
+    margin: Annotated[float | None, typer.Option(help="Margin of the claim, in units of the measure.")] = None,
+    queries: Annotated[
+        str | None, typer.Option(help="fresh: test on the queries that nobody has looked at; else on all.")
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
+    resamples: Annotated[int, typer.Option(help="Number of resamples.")] = 9999,
+    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
+    ledger: Ledger = None,
+) -> None:
+    """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
+    guard = _guard(project, ledger)
+    plan = guard.freeze(
+        _at_hand(guard, test, files, _registered(project, test, ledger)),
+        systems=files.systems(systems),
+        baseline=baseline,
+        measure=measure,
+        secondary=secondary or (),
+        convention=convention,
+        alpha=alpha,
+        n_resamples=resamples,
+        rng=seed,
+        **_given(claim=claim, margin=margin, queries=queries),
+    )
+    say(f"frozen: {plan!r}")
+    say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
+    typer.echo(plan.id)
+
+
+@guard_app.command("open")
+@with_collection
+def open_plan(
+    project: Project,
+    plan: Annotated[str, typer.Argument(metavar="PLAN_ID", help="The id that freeze printed, or its beginning.")],
+    *,
+    files: CollectionFiles,
+    ledger: Ledger = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Score all systems of a plan at once, record the looks, and print the comparison."""
+    guard = _guard(project, ledger)
+    frozen = guard.plan(plan)
+    test = _at_hand(guard, frozen.collection, files, {frozen.digest})
+    print_comparison(guard.open(frozen, test), output)
+
+
+@guard_app.command()
+def looks(
+    project: Project,
+    test: Test,
+    ledger: Ledger = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """List the looks at a registered collection."""
+    frame = _guard(project, ledger).looks(test)
+    print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
+
+
+@guard_app.command()
+@with_collection
+def status(
+    project: Project,
+    *,
+    files: CollectionFiles,
+    ledger: Ledger = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Say whether some data would be refused, and why; exit with 1 if so."""
+    found = _guard(project, ledger).status(**files.load())
+    _tell_status(found, output)
+    if found.refused:
+        raise typer.Exit(1)
+
+
+@guard_app.command()
+def verify(
+    project: Project,
+    ledger: Ledger = None,
+    head: Annotated[
+        list[str] | None, typer.Option(help="A head noted earlier: finds entries that were cut off since.")
+    ] = None,
+    report: Annotated[list[Path] | None, typer.Option(help="A report, whose heads the ledger must still hold.")] = None,
+) -> None:
+    """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
+    from rankeval.ledger import discovery
+
+    guard = _guard(project, ledger)
+    if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
+        raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
+    noted = "+".join([*(head or ()), *_heads_of(report or ())])
+    problems = guard.problems(noted or None)
+    if problems:
+        raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
+    tell(f"{guard.ledger} is whole; head {guard.head}")
+
+
+@guard_app.command()
+def retire(
+    project: Project,
+    test: Test,
+    reason: Annotated[str, typer.Argument(help="The reason, which goes on record.")],
+    ledger: Ledger = None,
+) -> None:
+    """Give a test collection up for good: its content may be fitted on from now on."""
+    guard = _guard(project, ledger)
+    guard.retire(test, reason)
+    tell(f"{test} is retired and no test any more; ledger {guard.ledger}, head {guard.head}")
+
+
+@guard_app.command(cls=ending_with(_declared_checks))
+def checks(output: OutputFormat = Format.table) -> None:
+    """List the checks that the guard makes when a collection is registered."""
+    from rankeval.guard import list_checks
+
+    print_frame(list_checks().reset_index(), output)
+
+
+def _guard(project: str, ledger: str | None) -> Guard:
+    from rankeval.guard import Guard
+
+    return Guard(project, ledger=ledger)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given; the defaults of the others stand in the library."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _tell_status(found: Status, output: Format) -> None:
+    """Print a status in words, or its fields."""
+    if output is Format.table:
+        tell(str(found))
+    else:
+        fields = [(one.name, getattr(found, one.name)) for one in dataclasses.fields(found)]
+        print_rows([name for name, _ in fields], [[value for _, value in fields]], output)
+
+
+def _registered(project: str, name: str, ledger: str | None) -> set[str]:
+    """Return the digests of the contents that the project registered by a name."""
+    from rankeval.ledger import discovery
+    from rankeval.ledger.ledger import Ledger
+
+    url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
+    entries = Ledger(url or "").read().entries if url else ()
+    own = [one.body for one in entries if one.kind == "register" and one.project == project]
+    if not any(body["name"] == name for body in own):
+        known = ", ".join(dict.fromkeys(repr(body["name"]) for body in own)) or "none"
+        raise errors.InvalidInput(f"project {project!r} has no collection {name!r}, it has: {known}; register it first")
+    return {body["digest"] for body in own if body["name"] == name}
+
+
+def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str]) -> RegisteredCollection:
+    """Return a collection that is on record, with its data; other data is not registered instead of it."""
+    from rankeval.guard.collection import load_collection
+
+    data = files.load()
+    empty = dict.fromkeys(("X", "y", "qid", "group", "qrels", "queries", "docid"))
+    found = load_collection(**{**empty, **data}).prints.digest
+    if found not in digests:
+        expected = " or ".join(one[:12] for one in sorted(digests))
+        raise errors.InvalidInput(
+            f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected}): name the files "
+            "that it was registered from"
+        )
+    return guard.register(name, **data)
+
+
+def _heads_of(reports: Iterable[Path]) -> list[str]:
+    """Return the heads that reports name; raises InvalidInput for a file without one."""
+    from rankeval.ledger.noted import heads_in
+
+    found = {path: heads_in(path) for path in reports}
+    for path, heads in found.items():
+        if not heads:
+            raise errors.InvalidInput(f"{path} names no head of a ledger: is it a report of a guarded test part?")
+    return [head for heads in found.values() for head in heads]

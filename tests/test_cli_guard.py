@@ -1,0 +1,211 @@
+"""``rankeval guard``: each step of the protocol from files, its exit code, and nothing but the answer on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+from rankeval import cli
+from rankeval.contamination import refusal
+
+TABLE = ("--data", "rows.csv", "--qid", "query", "--label", "grade", "--docid", "doc")
+
+
+@pytest.fixture
+def rankeval(capsys, monkeypatch):
+    """Return a function that runs the command line with a ledger of this test's own."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", "ledger")
+    refusal.forget()
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    yield run
+    refusal.forget()
+
+
+@pytest.fixture
+def collection() -> None:
+    """Write judgments of 20 queries, the texts of the queries, and two runs."""
+    rng = np.random.default_rng(0)
+    grades = {f"q{n}": {f"doc-{n:04d}-{m:05d}": int(rng.random() < 0.3) for m in range(30)} for n in range(20)}
+    rk.Qrels.from_dict(grades).write("qrels.txt")
+    for name, weight in (("bm25", 0.5), ("v2", 2.0)):
+        scores = {
+            q: {d: weight * grade + rng.normal() for d, grade in documents.items()} for q, documents in grades.items()
+        }
+        rk.Run.from_dict(scores).write(f"{name}.run")
+    Path("texts.tsv").write_text("".join(f"{q}\thow to find {q}\n" for q in grades))
+
+
+@pytest.fixture
+def rows() -> pd.DataFrame:
+    """Write a table with a column of parts, and the scores of two systems for the rows of its test part."""
+    data = rk.datasets.make_ranking(60, 10, 4, rng=0)
+    table = pd.DataFrame(data.X, columns=[f"f{i}" for i in range(4)])
+    part = np.where(np.isin(data.qid, np.unique(data.qid)[:40]), "train", "test")
+    docid = [f"d{i}" for i in range(len(data))]
+    table = table.assign(query=[f"q{one}" for one in data.qid], grade=data.y, doc=docid, part=part)
+    table.to_csv("rows.csv", index=False)
+    test = table[table["part"] == "test"]
+    Path("one.txt").write_text("".join(f"{value!r}\n" for value in test["f0"].tolist()))
+    pd.DataFrame({"doc": test["doc"], "score": test["f1"]}).to_parquet("other.parquet")
+    return test
+
+
+@pytest.mark.usefixtures("collection")
+def test_the_protocol_runs_from_files_and_the_plan_id_stands_alone_on_stdout(rankeval):
+    code, out, err = rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt", "--texts", "texts.tsv")
+    assert (code, err) == (0, "")
+    assert out.startswith("held-out: 20 queries, 600 rows; 20 of the queries can be recognised")
+    assert "RG004: 20 queries can show large differences only" in out
+    systems = ("bm25=bm25.run", "v2=v2.run")
+    options = ("--baseline", "bm25", "-m", "AP", "--qrels", "qrels.txt", "--texts", "texts.tsv")
+    code, out, err = rankeval("guard", "freeze", "web", "held-out", *systems, *options)
+    assert code == 0
+    plan = rk.Guard("web").plan(out.strip())
+    assert (out, plan.baseline, plan.measure) == (f"{plan.id}\n", "bm25", "AP")
+    assert f"rankeval guard open web {plan.id}" in err
+    files = ("--qrels", "qrels.txt", "--texts", "texts.tsv")
+    code, out, _ = rankeval("guard", "open", "web", plan.id[:8], *files, "--format", "json")
+    opened = rk.Comparison.from_json(out)
+    assert code == 0
+    expected = {name: rk.evaluate("qrels.txt", f"{name}.run", measures="AP").mean()["AP"] for name in ("bm25", "v2")}
+    row = opened.table.iloc[0]
+    assert (row["mean_baseline"], row["mean_system"]) == pytest.approx((expected["bm25"], expected["v2"]))
+    code, out, _ = rankeval("guard", "looks", "web", "held-out", "--format", "json")
+    assert [(one["system"], one["status"], one["plan"]) for one in json.loads(out)] == [("v2", "confirmatory", plan.id)]
+
+
+def test_rows_of_a_table_and_their_scores_are_taken_from_its_test_part(rankeval, rows):
+    part = (*TABLE, "--part", "part")
+    assert rankeval("guard", "register", "p", "test", *part)[0] == 0
+    code, out, _ = rankeval("guard", "freeze", "p", "test", "one=one.txt", "other=other.parquet", *part)
+    assert code == 0
+    code, out, _ = rankeval("guard", "open", "p", out.strip(), *part, "--format", "json")
+    assert code == 0
+    means = rk.Comparison.from_json(out).table.iloc[0][["mean_baseline", "mean_system"]]
+    own = [
+        rk.evaluate(rows["grade"], rows[name], qid=rows["query"], docid=rows["doc"]).mean()["nDCG@10"]
+        for name in ("f0", "f1")
+    ]
+    assert sorted(means) == pytest.approx(sorted(own))
+    # A value of one's own for the test part, and the same rows by another name of the part.
+    table = pd.read_csv("rows.csv").replace({"part": {"test": "held out"}})
+    table.to_csv("rows.csv", index=False)
+    code, out, _ = rankeval("guard", "status", "p", *TABLE, "--part", "part=held out")
+    assert (code, "would be refused" in out) == (1, True)
+
+
+@pytest.mark.usefixtures("rows")
+def test_status_exits_with_1_for_registered_data_and_0_for_other(rankeval):
+    rankeval("guard", "register", "p", "test", *TABLE, "--part", "part")
+    code, out, _ = rankeval("guard", "status", "q", *TABLE, "--part", "part=train")
+    assert (code, out.startswith("would not be refused")) == (0, True)
+    code, out, _ = rankeval("guard", "status", "q", *TABLE, "--format", "json")
+    (found,) = json.loads(out)
+    assert (code, found["refused"], found["collection"], found["project"]) == (1, True, "test", "p")
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_learning_to_rank_file_and_a_folder_of_them_are_read_too(rankeval):
+    folder = Path("Fold1")
+    folder.mkdir()
+    for part, shift in (("train", 0), ("vali", 50), ("test", 70)):
+        lines = [f"{n % 3} qid:{shift + n // 4} 1:{shift + n / 7:.4f} 2:{(shift + n) ** 0.5:.4f}" for n in range(80)]
+        (folder / f"{part}.txt").write_text("\n".join(lines))
+    assert rankeval("guard", "register", "p", "test", "--data", folder)[0] == 0
+    assert rankeval("guard", "status", "p", "--data", folder / "test.txt")[0] == 1
+    assert rankeval("guard", "status", "p", "--data", folder / "train.txt")[0] == 0
+
+
+@pytest.mark.usefixtures("collection")
+def test_verify_asks_the_heads_of_options_and_reports(rankeval):
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    head = rk.Guard("web").head
+    Path("report.html").write_text(f"<p>confirmatory as of head <code>{head}</code></p>")
+    code, out, _ = rankeval("guard", "verify", "web", "--report", "report.html", "--head", head)
+    assert (code, "is whole" in out, head in out) == (0, True, True)
+    rankeval("guard", "retire", "web", "held-out", "replaced by a larger one")
+    assert rankeval("guard", "verify", "web", "--report", "report.html")[0] == 0
+    next(Path("ledger").glob(f"{rk.Guard('web').head}.json")).unlink()
+    assert rankeval("guard", "verify", "web")[0] == 0  # nothing that was left tells
+    next(Path("ledger").glob("*.json")).unlink()
+    code, _, err = rankeval("guard", "verify", "web", "--report", "report.html")
+    assert (code, err.startswith("refused: "), head[:12] in err) == (1, True, True)
+    Path("other.html").write_text("no head")
+    code, _, err = rankeval("guard", "verify", "web", "--report", "other.html")
+    assert (code, "names no head of a ledger" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("collection")
+def test_retire_is_on_record(rankeval):
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    assert rankeval("guard", "status", "web", "--qrels", "qrels.txt")[0] == 1
+    code, out, _ = rankeval("guard", "retire", "web", "held-out", "replaced by a larger one")
+    assert (code, out.startswith("held-out is retired")) == (0, True)
+    assert rankeval("guard", "status", "web", "--qrels", "qrels.txt")[0] == 0
+
+
+@pytest.mark.usefixtures("collection", "rows")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["register", "p", "x"], "name the test collection: judgments (--qrels) or rows with labels (--data)"),
+        (["register", "p", "x", "--qrels", "qrels.txt", "--data", "rows.csv"], "name the test collection"),
+        (["register", "p", "x", "--qrels", "qrels.txt", "--qid", "query"], "--qid name columns of --data"),
+        (["register", "p", "x", "--data", "rows.csv", "--qid", "query"], "a table needs --qid and --label"),
+        (["register", "p", "x", "--data", "rows.csv", "--part", "part"], "--part need --qid and --label"),
+        (["register", "p", "x", *TABLE, "--part", "part=nowhere"], "no row has the value 'nowhere'"),
+        (["register", "p", "x", *TABLE, "--texts", "texts.tsv"], "--texts goes with --qrels"),
+        (["register", "p", "x", "--qrels", "qrels.txt", "--texts", "qrels.txt"], "line 1: expected a query, a tab"),
+        (["freeze", "p", "x", "a=bm25.run", "--qrels", "qrels.txt"], "has no collection 'x', it has: 'held-out'"),
+        (["freeze", "p", "held-out", "bm25.run", "--qrels", "qrels.txt"], "is not NAME=PATH"),
+        (["freeze", "p", "held-out", "a=bm25.run", "a=v2.run", "--qrels", "qrels.txt"], "two systems are called 'a'"),
+        (
+            ["freeze", "p", "held-out", "a=one.txt", *TABLE, "--part", "part"],
+            "files hold other content than 'held-out'",
+        ),
+        (["open", "p", "abc", "--qrels", "qrels.txt"], "plans of project 'p' begin with 'abc'"),
+        (["looks", "p", "nothing"], "no collection 'nothing'"),
+        (["status", "p", "--qrels", "nowhere.txt"], "there is no file 'nowhere.txt'"),
+    ],
+)
+def test_bad_use_is_one_line_on_stderr_and_exit_code_2(rankeval, arguments, said):
+    rk.Guard("p").register("held-out", qrels="qrels.txt")
+    code, out, err = rankeval("guard", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1.0\nx\n", "scores.txt, line 2: expected a score, found 'x'"),
+        ("1.0\n2.0\n", "'a' has 2 scores for 200 rows"),
+        ("doc,value\nd1,1\n", "expected one score a line, or a table with a column 'score'; found the columns"),
+        ("doc,score\nd1,x\n", "line 2: expected a score, found 'x'"),
+    ],
+)
+def test_a_file_of_scores_that_is_none_is_refused_with_its_place(rankeval, text, said):
+    part = (*TABLE, "--part", "part")
+    rankeval("guard", "register", "p", "test", *part)
+    Path("scores.txt").write_text(text)
+    code, out, err = rankeval("guard", "freeze", "p", "test", "a=scores.txt", "b=one.txt", *part)
+    assert (code, out) == (2, "")
+    assert said in err
