@@ -100,12 +100,17 @@ class Host:
         Returns a Typer application, with no arguments; ``rankeval NAME ...`` runs it.
     default_uri : str, optional
         The address that an experiment file means if it has no ``tracking.uri``.
+    check : callable, optional
+        Called before an experiment loads data, with the name of the experiment on the server and the address. It
+        raises InvalidInput if a run can never be logged there, and returns a sentence if it cannot be logged now, but
+        would be kept for later; else None.
     """
 
     title: str
     tracker: Callable[[], Tracker] | None = None
     commands: Callable[[], Any] | None = None
     default_uri: str | None = None
+    check: Callable[[str, str | None], str | None] | None = None
 
 
 def host_names() -> list[str]:

@@ -26,9 +26,17 @@ def _commands() -> typer.Typer:
     return app
 
 
+def _check(experiment: str, uri: str | None) -> str | None:
+    """Try the store before an experiment, importing MLflow only now."""
+    from rankeval_mlflow.trial import check_store
+
+    return check_store(experiment, uri)
+
+
 HOST = Host(
     "MLflow: logged evaluations and pending uploads",
     tracker=_tracker,
     commands=_commands,
     default_uri="sqlite:///mlflow.db",
+    check=_check,
 )

@@ -166,11 +166,7 @@ class _Sending:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
             found = self.client.get_experiment_by_name(name)  # another process has just made it
-        if found.lifecycle_stage == "deleted":
-            raise InvalidInput(
-                f"the experiment {name!r} was deleted; restore it (mlflow experiments restore -x "
-                f"{found.experiment_id}) or log under another name"
-            )
+        refuse_deleted(found)
         return str(found.experiment_id)
 
     def _new_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> str:
@@ -243,6 +239,15 @@ class _Sending:
             tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
             for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
                 self.client.set_model_version_tag(name, version, key, value)
+
+
+def refuse_deleted(experiment: Any | None) -> None:
+    """Raise InvalidInput if an experiment was deleted; one that does not exist yet will be made."""
+    if experiment is not None and experiment.lifecycle_stage == "deleted":
+        raise InvalidInput(
+            f"the experiment {experiment.name!r} was deleted; restore it (mlflow experiments restore -x "
+            f"{experiment.experiment_id}) or log under another name"
+        )
 
 
 def _dataset_input(use: DatasetUse) -> Any:

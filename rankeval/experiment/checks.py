@@ -1,22 +1,25 @@
 """Find all that can be wrong with an experiment before any data is loaded.
 
 The model has checked keys, values, the host and the names of measures. What is checked here imports scikit-learn and
-the libraries of the rankers: estimators, parameters, measures, the comparison, the loader, the tracker.
+the libraries of the rankers: estimators, parameters, measures, the comparison, the loader. Last come the places that
+results go to: the folder, the ledger, the tracking server. A look at the test part must not be spent on a run whose
+result has no place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from rankeval._registry import chosen
-from rankeval.errors import ConfigError, InvalidInput
+from rankeval.errors import ConfigError, InvalidInput, RankevalError, warn
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.estimators import make_ranker
-from rankeval.experiment.final_look import unguarded
+from rankeval.experiment.final_look import check_ledger, unguarded
 from rankeval.experiment.loading import Loaded, find_loader
-from rankeval.tracking import find_tracker
+from rankeval.tracking import find_tracker, host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
@@ -42,7 +45,10 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     ------
     ConfigError
         If a measure cannot be computed from rows, a ranker cannot be made, the comparison is unknown or not one that a
-        plan freezes, the tracker cannot be made, the loader cannot be called, or there is no such file.
+        plan freezes, the loader cannot be called, there is no such file, the folder of the results cannot be written,
+        or nothing can be logged to the tracking server.
+    LedgerError
+        If the ledger cannot be read, or would be lost with this machine.
     """
     from rankeval.model_selection.checks import check_measures
 
@@ -51,8 +57,11 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     except InvalidInput as error:
         raise ConfigError(f"measures: {error}") from error
     _check_comparison(config)
+    checked = Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
+    _check_folder(config)
+    check_ledger(config)
     _check_tracker(config)
-    return Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
+    return checked
 
 
 def _check_comparison(config: ExperimentConfig) -> None:
@@ -79,14 +88,33 @@ def _check_comparison(config: ExperimentConfig) -> None:
         )
 
 
+def _check_folder(config: ExperimentConfig) -> None:
+    try:
+        config.directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=config.directory):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"output.directory: {str(config.directory)!r} cannot be written: {error.strerror or error}"
+        ) from error
+
+
 def _check_tracker(config: ExperimentConfig) -> None:
-    """Make the tracker once: what it cannot import must not be missed after the test part was opened."""
+    """Make the tracker once, and let the host try its server: both must not be missed after the opening."""
     if config.tracking is None:
         return
-    make_tracker, _ = find_tracker(config.tracking.host)
+    name, uri = config.tracking.host, config.tracking.uri
+    make_tracker, _ = find_tracker(name)
     try:
         make_tracker()
     except Exception as error:
-        raise ConfigError(
-            f"tracking: the host {config.tracking.host!r} makes no tracker: {type(error).__name__}: {error}"
-        ) from error
+        raise ConfigError(f"tracking: the host {name!r} makes no tracker: {type(error).__name__}: {error}") from error
+    check = host(name).check
+    try:
+        said = None if check is None else check(config.tracking.experiment or config.name, uri)
+    except RankevalError as error:
+        raise ConfigError(f"tracking: {error}") from error
+    except Exception as error:
+        raise ConfigError(f"tracking: the host {name!r} fails at its check: {type(error).__name__}: {error}") from error
+    if said:
+        warn(said)

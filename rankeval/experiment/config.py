@@ -46,7 +46,9 @@ class ExperimentConfig(Section):
     name: str = Field(description="names the experiment, its folder and its runs")
     data: DataConfig = Field(description="the source of the rows")
     split: SplitConfig = Field(default=SplitConfig(), description="the test part")
-    rankers: dict[str, RankerConfig] = Field(description="the candidates by name, at least two; null leaves one out")
+    rankers: dict[str, RankerConfig] = Field(
+        description="the candidates by name; null leaves one out; a single one gets its mean with an interval"
+    )
     measures: Annotated[list[str], Field(min_length=1)] = Field(
         default=["nDCG@10", "AP", "RR"], description="measures of the report; `rankeval measures` lists all"
     )
@@ -92,10 +94,12 @@ class ExperimentConfig(Section):
         for name in (self.name, *self.rankers):
             if not _NAME.fullmatch(name):
                 raise ValueError(f"the name {name!r} should be letters, digits, space or _.+-, as it names files too")
-        if len(self.rankers) < 2:
-            raise ValueError(f"rankers holds {len(self.rankers)}: a comparison needs at least two")
-        if self.baseline not in self.rankers:
-            raise ValueError(f"guard.baseline {self.baseline!r} is none of the rankers: {', '.join(self.rankers)}")
+        if not self.rankers:
+            raise ValueError("rankers is empty: name at least one")
+        if self.guard is not None and self.guard.baseline not in (None, *self.rankers):
+            raise ValueError(
+                f"guard.baseline {self.guard.baseline!r} is none of the rankers: {', '.join(self.rankers)}"
+            )
         if len(set(self.measures)) < len(self.measures):
             raise ValueError("measures names one measure twice")
         if self.split.column is not None and not self.data.is_table:
@@ -111,8 +115,10 @@ class ExperimentConfig(Section):
         return "features" if column in (data.features or ()) else roles.get(column)
 
     @property
-    def baseline(self) -> str:
-        """The ranker that the others are compared with."""
+    def baseline(self) -> str | None:
+        """The ranker that the others are compared with; None if there are no others."""
+        if len(self.rankers) == 1:
+            return None
         chosen = self.guard.baseline if self.guard else None
         return chosen or next(iter(self.rankers))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,14 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
+from rankeval.comparison.means import comparison_of_one
+from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.errors import LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.loading import Parts
 from rankeval.ledger import discovery
+from rankeval.ledger.ledger import Ledger
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
 from rankeval.significance.declarations import check_claim
@@ -57,24 +64,85 @@ def unguarded(config: ExperimentConfig) -> str:
     return ""
 
 
-def guard_test_part(config: ExperimentConfig, test: RankingData) -> TestPart:
+def check_ledger(config: ExperimentConfig) -> None:
+    """Raise if the ledger cannot be read, or a look would be lost with this machine; nothing is written.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+
+    Raises
+    ------
+    LedgerError
+        If so.
+    """
+    if config.guard is None or unguarded(config):
+        return
+    url = _ledger_url(config)
+    if discovery.may_exist(url):
+        Ledger(url).read()
+    if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
+        raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
+
+
+def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     """Register the test part, so that this experiment and later ones cannot score it by accident.
+
+    Nothing is registered if the rows to train on are refused, or the ledger cannot be written.
 
     Parameters
     ----------
     config : ExperimentConfig
         The experiment, with its project and ledger.
-    test : RankingData
-        The test part.
+    parts : Parts
+        Its data.
+
+    Raises
+    ------
+    GuardRefusal
+        If a part to train on holds registered test content, or queries of the test part.
+    LedgerError
+        If the ledger cannot be written, or the test part was retired.
     """
     reason = unguarded(config)
     if config.guard is None or reason:
-        return TestPart(test, None, unguarded=reason)
+        return TestPart(parts.test, None, unguarded=reason)
     from rankeval.guard import Guard
 
+    # The guard makes the process look into its ledger, also if that is not the one in force here.
     guard = Guard(config.guard.project or config.name, ledger=config.guard.ledger)
-    registered = guard.register(test.name or "test", test)
-    return TestPart(test, guard, registered)
+    url = _ledger_url(config)
+    if discovery.may_exist(url):  # the process would warn of a ledger that is about to be made
+        for data in filter(None, (parts.dev, parts.validation)):
+            ContaminationCheck.current().refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
+    Ledger(url).check_writable()
+    registered = guard.register(parts.test.name or "test", parts.test, **_given(supersedes=config.guard.supersedes))
+    return TestPart(parts.test, guard, registered)
+
+
+def _ledger_url(config: ExperimentConfig) -> str:
+    """Return the ledger of an experiment that is guarded."""
+    named = None if config.guard is None else config.guard.ledger
+    return str(discovery.default_url() if named is None else discovery.ledger_url(named))
+
+
+@contextmanager
+def _committing(config: ExperimentConfig) -> Iterator[None]:
+    """Say in the environment that this run commits the ledger, as a script in CI would."""
+    if config.guard is None or not config.guard.commits_ledger or discovery.COMMITTED in os.environ:
+        yield
+        return
+    os.environ[discovery.COMMITTED] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[discovery.COMMITTED]
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that differ from the library's defaults."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDArray[np.float64]]) -> Opened:
@@ -89,10 +157,15 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     scores : mapping of str to ndarray of shape (n_test_rows,)
         The scores of each winner.
     """
-    if part.guard is None:
+    if part.guard is None or config.guard is None:
         options: dict[str, Any] = {"qid": part.data.qid, "measures": config.all_measures}
         options["convention"] = config.convention
         evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
+        if config.baseline is None:
+            (name,) = evaluations
+            level = config.comparison.confidence_level
+            alone = comparison_of_one(name, evaluations[name], confidence_level=level)
+            return Opened(alone, evaluations, GuardFacts(active=False, reason=part.unguarded))
         comparison = compare(
             evaluations,
             baseline=config.baseline,
@@ -111,11 +184,14 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         systems=dict(scores),
         baseline=config.baseline,
         measure=config.all_measures[0],
+        secondary=config.all_measures[1:] if config.baseline is None else (),
         convention=config.convention,
         alpha=round(1 - config.comparison.confidence_level, 12),
         rng=config.seed,
+        **_given(queries=None if config.guard.queries == "all" else config.guard.queries),
     )
-    comparison, looks_added = guard.open_counted(plan)
+    with _committing(config):
+        comparison, looks_added = guard.open_counted(plan)
     facts = GuardFacts(
         active=True,
         project=guard.project,

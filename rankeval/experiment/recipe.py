@@ -165,7 +165,7 @@ def run_experiment(
     checked = check_experiment(config)
     steps.next("loading data")
     parts = _parts(config, checked)
-    part = guard_test_part(config, parts.test)
+    part = guard_test_part(config, parts)
     data = parts.logged()
     tuned = {}
     for name, ranker in checked.rankers.items():
@@ -283,7 +283,7 @@ def _facts(
 def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> pd.DataFrame:
     """Return the differences by the other measures, without p-values: the plan promised none."""
     others = config.all_measures[1:]
-    if not others:
+    if not others or config.baseline is None:
         return pd.DataFrame()
     table = compare(
         evaluations,

@@ -145,9 +145,20 @@ class GuardConfig(Section):
     """The guard, whose ledger counts the looks at the test part. `guard: off` switches it off."""
 
     project: str | None = Field(default=None, description="project of the guard; if not given, the experiment's name")
-    ledger: str | None = Field(default=None, description="SQLAlchemy URL; if not given, found from the project's root")
+    ledger: str | None = Field(
+        default=None, description="folder, file or SQLAlchemy URL; if not given, found from the project's root"
+    )
     baseline: str | None = Field(
         default=None, description="the ranker that the others are compared with; if not given, the first one"
+    )
+    supersedes: str | None = Field(
+        default=None, description="the registered test part whose place this one takes, for another set of queries"
+    )
+    queries: Literal["all", "fresh"] = Field(
+        default="all", description="fresh: test on the queries that nobody has looked at yet"
+    )
+    commits_ledger: bool = Field(
+        default=False, description="true: this run, in continuous integration, commits the ledger of the checkout"
     )
 
 

@@ -42,7 +42,6 @@ def track(
 
 
 def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:
-    guard = facts.guard
     return RunRecord(
         name=config.name,
         params={
@@ -59,12 +58,8 @@ def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping
         },
         tags={
             "rankeval.kind": "experiment",
-            "rankeval.standing": guard.standing,
             "rankeval.headline": facts.comparison.headline,
-            "rankeval.guard.ledger": guard.ledger or guard.reason,
-            "rankeval.guard.head": guard.head,
-            "rankeval.guard.plan": guard.plan,
-            "rankeval.guard.looks": str(guard.looks),
+            **facts.guard.tags(),
         },
         comparison=facts.comparison,
         data=facts.data,

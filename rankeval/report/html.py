@@ -26,6 +26,7 @@ from rankeval.render import plots
 from rankeval.render.markup import with_minus
 from rankeval.render.tables import DASH, number, signed
 from rankeval.report import summaries
+from rankeval.report.guard_facts import WARNINGS
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.report.summaries import Candidate, ExperimentFacts
 
@@ -48,20 +49,20 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         The page.
     """
     comparison = facts.comparison
-    best = named_system(comparison)
+    best = named_system(comparison) if facts.baseline else facts.candidates[0].name
     return _render(
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=sorted(comparison.notes, key=lambda note: not note.startswith(summaries.WARNINGS)),
-        warnings=summaries.WARNINGS,
+        notes=sorted(comparison.notes, key=lambda note: not note.startswith(WARNINGS)),
+        warnings=WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),
         comparison=_comparison(comparison),
         secondary=_secondary(facts.secondary),
-        queries=_image(comparison.plot(system=best, measure=facts.primary)),
+        queries=_image(_figure_of_queries(facts, best)),
         best=best,
-        table_of_queries=_differences_of_queries(facts, best),
+        table_of_queries=_queries_of(facts, best),
         searches=[(each.name, _search(each)) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
@@ -139,6 +140,8 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
 def _comparison(comparison: Comparison) -> TextTable:
     """Return the table of the comparison; the page names the measure and the baseline elsewhere."""
     shown = laid_out(comparison, "comparisons", digits=4)
+    if not comparison.has_pairs:
+        return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
     shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
     return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())
 
@@ -196,10 +199,21 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     return query_table(evaluation.queries, columns, by=0, falls=falls, order=f"worst by {label} first")
 
 
-def _differences_of_queries(facts: ExperimentFacts, best: str) -> QueryTable:
-    """Return the test queries with the primary score of every ranker, the largest losses of the best one first."""
+def _figure_of_queries(facts: ExperimentFacts, best: str) -> Figure:
+    if facts.baseline is None:
+        return plots.sorted_scores(facts.candidates[0].test.per_query)
+    return facts.comparison.plot(system=best, measure=facts.primary)
+
+
+def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
+    """Return the test queries with the primary score of every ranker, the largest losses of the best one first.
+
+    A single ranker loses against nobody: its lowest queries are first.
+    """
     import pandas as pd
 
+    if facts.baseline is None:
+        return _scores_of_queries(facts.candidates[0].test)
     scores = pd.DataFrame({each.name: each.test.per_query[facts.primary] for each in facts.candidates})
     difference = (scores[best] - scores[facts.baseline]).to_numpy()
     columns = [Column(f"{best} against {facts.baseline}", "difference", difference)]

@@ -11,13 +11,11 @@ from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.render.tables import DASH, Table
+from rankeval.report.guard_facts import GuardFacts
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
     import pandas as pd
-
-WARNINGS = ("exploratory", "secondary")
-"""The first words of notes that limit how far the numbers can be trusted."""
 
 RULE_WORDS: dict[str, str] = {
     "ties": "equal scores",
@@ -71,48 +69,15 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class GuardFacts:
-    """Facts on the guard of an experiment.
-
-    Attributes
-    ----------
-    active : bool
-        False if no guard protected the test part.
-    reason : str
-        The reason if there was no guard, else empty.
-    project, ledger, head, plan, test : str
-        The project, the URL of the ledger, the hash of its newest entry, the id of the plan, the name of the
-        registered part.
-    digest : str
-        Digest of the registered content.
-    looks, looks_added : int
-        Looks at this content in the ledger, and those that this run added.
-    standing : {"confirmatory", "exploratory", "secondary", "unguarded"}
-        Confirmatory: frozen before the first opening. Exploratory: frozen later, with new rankings. Secondary: frozen
-        later, with rankings that were all open.
-    """
-
-    active: bool
-    reason: str = ""
-    project: str = ""
-    ledger: str = ""
-    head: str = ""
-    plan: str = ""
-    test: str = ""
-    digest: str = ""
-    looks: int = 0
-    looks_added: int = 0
-    standing: str = "unguarded"
-
-
-@dataclass(frozen=True)
 class ExperimentFacts:
     """The content of the report of an experiment.
 
     Attributes
     ----------
-    name, primary, baseline : str
-        The experiment, its primary measure, and the ranker that the others are compared with.
+    name, primary : str
+        The experiment, and its primary measure.
+    baseline : str, optional
+        The ranker that the others are compared with; None for a single ranker.
     candidates : tuple of Candidate
         In the order of the experiment file.
     comparison : Comparison
@@ -133,7 +98,7 @@ class ExperimentFacts:
 
     name: str
     primary: str
-    baseline: str
+    baseline: str | None
     candidates: tuple[Candidate, ...]
     comparison: Comparison
     secondary: pd.DataFrame
@@ -192,7 +157,7 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
 
 
 def standing(facts: ExperimentFacts) -> str:
-    """Say in one line what was trained, how many looks were added, and if the result is not confirmatory.
+    """Say in two lines what was trained, how many looks were added, and how far the result can be believed.
 
     Parameters
     ----------
@@ -200,13 +165,11 @@ def standing(facts: ExperimentFacts) -> str:
         The experiment.
     """
     guard = facts.guard
-    trained = f"{count(facts.n_trained, 'ranker')} trained"
+    trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
     if not guard.active:
-        return f"NOT GUARDED. {guard.reason} This run: {trained}."
-    warning = ""
-    if guard.standing != "confirmatory":
-        warning = f"{guard.standing.upper()}: the test part had been opened before this comparison was frozen. "
-    return f"{warning}This run: {trained}, {count(guard.looks_added, 'look')} added."
+        return f"NOT GUARDED. {guard.reason} {trained}."
+    warning = f"{guard.warning} " if guard.warning else ""
+    return f"{warning}{trained}, {count(guard.looks_added, 'look')} added.\n{guard.line}"
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:

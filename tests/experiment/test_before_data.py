@@ -56,6 +56,11 @@ def test_the_trace_is_left_if_all_is_right():
         ({"primary": "Accuracy"}, "primary: Accuracy needs collection_size"),
         ({"convention": "trec"}, "convention: unknown convention 'trec'"),
         ({"tracking": {"host": "mlfow"}}, "tracking: unknown host 'mlfow'; did you mean 'mlflow'"),
+        (
+            {"tracking": {"uri": "sqlte:///mlflow.db"}},
+            "tracking: MLflow knows no kind of tracking store",
+        ),
+        ({"output": {"directory": "loads.py"}}, "output.directory: 'loads.py' cannot be written: File exists"),
         ({"comparison": {"test": "tt"}}, "comparison: unknown test 'tt'; "),
         ({"comparison": {"correction": "hom"}}, "comparison: unknown correction 'hom'; did you mean 'holm'"),
         ({"comparison": {"correction": "tukey"}}, "tukey compares all pairs, and an experiment compares with its base"),

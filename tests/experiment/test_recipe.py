@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import os
 import shutil
 import sys
 from dataclasses import make_dataclass
@@ -15,10 +17,12 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import refusal
-from rankeval.errors import ConfigError, GuardRefusal
+from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
 from rankeval.experiment import cache, check_config, run_experiment
 from rankeval.experiment.cache import candidate_digest
 from rankeval.experiment.loading import data_digest
+from rankeval.ledger.noted import heads_in
+from rankeval.report.summaries import experiment_text
 
 RIDGE = {"estimator": "sklearn.linear_model.Ridge"}
 SMALL = {
@@ -131,12 +135,65 @@ def test_the_test_part_is_refused_after_the_run_but_for_the_rankings_that_were_o
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_dev_part_that_holds_registered_content_is_refused_before_anything_is_trained():
+def test_a_dev_part_that_holds_registered_content_is_refused_before_anything_is_trained_or_registered():
     dev = load_parts(small()).dev
-    rk.Guard("someone-else").register("theirs", dev.X, dev.y, qid=dev.qid)
+    guard = rk.Guard("someone-else")
+    guard.register("theirs", dev.X, dev.y, qid=dev.qid)
+    before = guard.head
     with pytest.raises(GuardRefusal, match="theirs"):
         run_experiment(small())
     assert not list(small().directory.glob("kept/*"))
+    assert guard.head == before
+
+
+def test_a_single_ranker_gets_its_mean_with_an_interval_and_uses_a_look(ledger):
+    """Under the guard and without one, in the text and in the page."""
+    only = {"rankers": {"ridge": SMALL["rankers"]["ridge"]}, "guard": {"ledger": str(ledger)}}
+    result = run_experiment(small(**only))
+    assert (result.looks_added, result.guard.standing, len(result.comparison.table)) == (1, "confirmatory", 0)
+    mean = result.evaluations["ridge"].mean()["nDCG@10"]
+    assert result.comparison.best.estimate == pytest.approx(mean, abs=1e-12)
+    assert result.comparison.headline.startswith(f"ridge: nDCG@10 {mean:.4f} [95% interval")
+    page = result.report.read_text()
+    assert "How good is it?" in page
+    assert "An experiment with 1 ranker," in page
+    assert run_experiment(small(**only)).looks_added == 0
+    with pytest.warns(RankevalWarning, match="may hold queries"):  # it sees labels without features
+        unguarded = run_experiment(small(**only | {"guard": "off", "name": "off"}))
+    assert unguarded.comparison.headline == result.comparison.headline
+
+
+def test_a_run_that_commits_the_ledger_may_open_in_ci(tmp_path, monkeypatch):
+    """A ledger in the checkout of a CI job is thrown away with it, so nothing is loaded before that is settled."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.delenv("RANKEVAL_LEDGER_COMMITTED", raising=False)
+    guard = {"ledger": str(tmp_path / "ledger")}
+    with pytest.raises(LedgerError, match=r"thrown away.*guard.commits_ledger: true"):
+        run_experiment(small(guard=guard))
+    assert not (tmp_path / "ledger").exists()
+    assert run_experiment(small(guard=guard | {"commits_ledger": True})).looks_added == 1
+    assert "RANKEVAL_LEDGER_COMMITTED" not in os.environ
+
+
+def test_a_ledger_that_cannot_be_written_is_found_before_anything_is_trained(tmp_path):
+    (tmp_path / "taken").write_text("a file is in the way")
+    with pytest.raises(LedgerError, match="cannot be written"):
+        run_experiment(small(guard={"ledger": str(tmp_path / "taken" / "ledger")}))
+    assert not list(small().directory.glob("kept/*"))
+
+
+@pytest.mark.usefixtures("ledger")
+def test_the_line_on_the_guard_stands_in_page_and_text_with_the_whole_head():
+    rk.Guard("someone-else").register("theirs", rk.datasets.make_ranking(60, rng=5))
+    result = run_experiment(small())
+    guard = result.guard
+    assert guard.head == rk.Guard("small").head
+    for said in (guard.head, guard.plan, "1 look of project small at digits-test", "0 of other projects"):
+        assert said in guard.line
+    assert guard.line in experiment_text(result.facts)
+    assert guard.line in html.unescape(result.report.read_text())
+    assert guard.head in heads_in(result.report)
 
 
 @pytest.mark.parametrize(("guard", "why"), [("off", "experiment file switches"), ({}, "RANKEVAL_LEDGER=off")])

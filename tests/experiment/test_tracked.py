@@ -113,7 +113,10 @@ def test_the_validation_part_and_the_iterations_are_logged(tmp_path):
 def test_a_server_that_is_down_leaves_all_else_done_and_says_how_to_send_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with pytest.warns(RankevalWarning, match="was not logged: .*127.0.0.1:9"):
+    with (
+        pytest.warns(RankevalWarning, match="127.0.0.1:9 cannot be reached now"),
+        pytest.warns(RankevalWarning, match="was not logged: .*127.0.0.1:9"),
+    ):
         result = run_experiment(load_config("quickstart", [*DIGITS, "tracking.uri=http://127.0.0.1:9"]))
     assert result.tracked is None
     assert "rankeval mlflow resend" in result.tracking_error

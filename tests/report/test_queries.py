@@ -76,7 +76,7 @@ def test_the_first_rows_of_an_evaluation_are_its_worst_queries():
 
 def test_an_experiment_has_the_scores_of_every_ranker_and_the_largest_losses_first():
     given = facts()
-    made = html._differences_of_queries(given, "strong")
+    made = html._queries_of(given, "strong")
     assert list(made.first.headers) == ["Query", "strong against weak", "weak", "strong"]
     weak, strong = (each.test.per_query["nDCG@10"] for each in given.candidates)
     lost = (strong - weak).round(4).sort_values(kind="stable")

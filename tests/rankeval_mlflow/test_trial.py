@@ -1,0 +1,57 @@
+"""A tracking store is tried before an experiment: never usable is an error, not usable now is said."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rankeval.errors import InvalidInput, RankevalWarning, TrackingError
+from rankeval.experiment.checks import check_experiment
+from rankeval.experiment.config import check_config
+from rankeval_mlflow.connection import connected
+from rankeval_mlflow.trial import check_store
+
+RIDGE = {"estimator": "sklearn.linear_model.Ridge"}
+
+
+@pytest.fixture(autouse=True)
+def _own_spool(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+
+
+def test_a_store_that_answers_has_nothing_to_say(empty_database):
+    shutil.copy(empty_database, "mlflow.db")
+    assert check_store("new", "sqlite:///mlflow.db") is None
+    assert not list(Path("spool").iterdir()) or all(one.name.startswith(".") for one in Path("spool").iterdir())
+
+
+def test_a_server_that_is_down_is_said_before_any_data_is_loaded():
+    """The run goes on: everything is kept on disk, to be sent later."""
+    said = check_store("new", "http://127.0.0.1:9")
+    assert said.startswith("the tracking store http://127.0.0.1:9 cannot be reached now (Connection refused)")
+    raw = {"name": "x", "data": {"loader": "digits"}, "rankers": {"a": RIDGE}, "guard": "off"}
+    with pytest.warns(RankevalWarning, match="cannot be reached now"):
+        check_experiment(check_config({**raw, "tracking": {"uri": "http://127.0.0.1:9"}}))
+
+
+def test_a_kind_of_store_that_does_not_exist_is_an_error():
+    with pytest.raises(InvalidInput, match="knows no kind of tracking store that is written htp://127"):
+        check_store("new", "htp://127.0.0.1:9")
+
+
+def test_an_experiment_that_was_deleted_is_an_error(empty_database):
+    shutil.copy(empty_database, "mlflow.db")
+    with connected("sqlite:///mlflow.db") as client:
+        client.delete_experiment(client.create_experiment("gone"))
+    with pytest.raises(InvalidInput, match="the experiment 'gone' was deleted; restore it"):
+        check_store("gone", "sqlite:///mlflow.db")
+
+
+def test_a_spool_that_cannot_be_written_is_an_error(monkeypatch):
+    Path("taken").write_text("a file is in the way")
+    monkeypatch.setenv("RANKEVAL_SPOOL", "taken/spool")
+    with pytest.raises(TrackingError, match=r"pending uploads .* cannot be written"):
+        check_store("new", "sqlite:///mlflow.db")
