@@ -210,12 +210,9 @@ def test_outside_of_a_freeze_the_same_fits_are_refused(guard, test):
         rk.evaluate(DATA.y, EXPECTED, qid=DATA.qid)
     with pytest.raises(GuardRefusal):
         joblib.Parallel(n_jobs=2)(
-            joblib.delayed(_fit)(rk.QueryRanker(Ridge()), rk.make_scorer("nDCG@10"), rows) for rows, _ in PAIRS
+            joblib.delayed(rk.QueryRanker.fit)(rk.QueryRanker(Ridge()), DATA.X[rows], DATA.y[rows], qid=DATA.qid[rows])
+            for rows, _ in PAIRS
         )
-
-
-def _fit(ranker, _scorer, rows):
-    ranker.fit(DATA.X[rows], DATA.y[rows], qid=DATA.qid[rows])
 
 
 def test_inside_a_freeze_other_registered_collections_are_still_refused(guard, test):
