@@ -6,6 +6,8 @@ changes the features beyond recognition.
 """
 
 from rankeval.guard.checks import guard_check, list_checks
+from rankeval.guard.decisions import Decision
+from rankeval.guard.gate import Gate
 from rankeval.guard.protocol import Guard
 
-__all__ = ["Guard", "guard_check", "list_checks"]
+__all__ = ["Decision", "Gate", "Guard", "guard_check", "list_checks"]

@@ -1,0 +1,227 @@
+"""The record of a gate: its terms, and the decisions that were made by them.
+
+A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
+
+    gate  name, terms, baseline, n_exposed
+    decide  name of the system, its output, the output it was compared with, accepted
+
+An entry of a decision holds the hash of a ranking output and one bit: no score, no difference and no p-value. Which
+system is the baseline of the next decision, and how many are left, follows from the entries.
+
+The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
+may stand there than the budget allows; and if both accepted a system, nothing says which is the baseline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+
+from rankeval._checks import count
+from rankeval.errors import LedgerError
+from rankeval.guard.records import Records
+from rankeval.guard.terms import Terms
+from rankeval.ledger.entry import Entry
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a gate decided on a system: accepted or rejected, and nothing else.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the claim of the gate was shown. A system that is rejected may be as good as the baseline, or better.
+    remaining : int
+        Decisions that the gate has left.
+    name : str
+        The system.
+    gate : str
+        The gate.
+    baseline : str
+        The system it was compared with.
+    is_new : bool
+        Whether the decision was made now, and used the budget. A repeated one is free.
+    """
+
+    accepted: bool
+    remaining: int
+    name: str
+    gate: str
+    baseline: str
+    is_new: bool
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    def __str__(self) -> str:
+        verdict = "accepted" if self.accepted else "rejected"
+        known = "" if self.is_new else " (as before, which is free)"
+        left = count(self.remaining, "decision")
+        return f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {left} left"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(str(self))}</code>"
+
+
+@dataclass(frozen=True)
+class Standard:
+    """The ranking that candidates are compared with.
+
+    Attributes
+    ----------
+    name, output : str
+        The system, and the hash of its ranking output.
+    digest : str
+        The content that it ranks.
+    rankings : str
+        The file of the ledger that holds the ranking.
+    """
+
+    name: str
+    output: str
+    digest: str
+    rankings: str
+
+
+@dataclass(frozen=True)
+class GateRecord:
+    """A gate and its decisions, as the ledger has them.
+
+    Attributes
+    ----------
+    records : Records
+        The ledger at one head.
+    declared : tuple of Entry
+        The entries that declared it; two, if two clones did.
+    """
+
+    records: Records
+    declared: tuple[Entry, ...]
+
+    @classmethod
+    def find(cls, records: Records, name: str, registration: str) -> GateRecord | None:
+        """Return the gate of this name of the project on a collection or an earlier version of it; None without one.
+
+        Parameters
+        ----------
+        records : Records
+            The ledger at one head.
+        name : str
+            Name of the gate.
+        registration : str
+            Id of the registered collection.
+        """
+        lineage = lineage_of(records, registration)
+        found = tuple(
+            entry
+            for entry in records.snapshot.entries
+            if entry.kind == "gate"
+            and entry.project == records.project
+            and entry.body["gate"] == name
+            and lineage_of(records, entry.body["registration"]) == lineage
+        )
+        return cls(records, found) if found else None
+
+    @property
+    def name(self) -> str:
+        """The name of the gate."""
+        return str(self.declared[0].body["gate"])
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The terms; raises LedgerError if two clones declared it by different ones."""
+        first, *others = (Terms.from_content(entry.body["terms"]) for entry in self.declared)
+        for other in others:
+            if told := first.differences(other):
+                raise LedgerError(
+                    f"gate {self.name!r} was declared in two clones by different terms ({told}): declare a gate of "
+                    "another name"
+                )
+        return first
+
+    @cached_property
+    def decided(self) -> tuple[Entry, ...]:
+        """The decisions, parents first."""
+        own = {entry.hash for entry in self.declared}
+        return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
+
+    @property
+    def n_decided(self) -> int:
+        """Decisions that used the budget: the same question, asked in two clones, counts once."""
+        return len({(entry.body["output"], entry.body["baseline"]) for entry in self.decided})
+
+    @property
+    def remaining(self) -> int:
+        """Decisions that are left."""
+        return max(0, self.terms.budget - self.n_decided)
+
+    @cached_property
+    def standards(self) -> tuple[Standard, ...]:
+        """The baselines that the next decision may have: one, unless clones accepted different systems."""
+        accepted = [entry for entry in self.decided if entry.body["accepted"]] or list(self.declared)
+        last = [
+            entry
+            for entry in accepted
+            if not any(self.records.snapshot.precedes(entry.hash, other.hash) for other in accepted)
+        ]
+        return tuple({one.output: one for one in map(_standard, last)}.values())
+
+    @property
+    def standard(self) -> Standard:
+        """The baseline of the next decision.
+
+        Raises
+        ------
+        LedgerError
+            If two clones accepted different systems.
+        """
+        if len(self.standards) > 1:
+            names = " and ".join(repr(one.name) for one in self.standards)
+            raise LedgerError(
+                f"gate {self.name!r} accepted {names} in two clones that did not know of each other: say which one is "
+                "in use by baseline="
+            )
+        return self.standards[0]
+
+    def knows(self, output: str) -> bool:
+        """Return whether an output is a declared baseline or was accepted."""
+        accepted = {entry.body["output"] for entry in self.decided if entry.body["accepted"]}
+        return output in accepted | {entry.body["baseline"] for entry in self.declared}
+
+    def decision(self, output: str, baseline: str | None = None) -> Entry | None:
+        """Return the last decision on an output; None if there is none.
+
+        Parameters
+        ----------
+        output : str
+            The hash of a ranking output.
+        baseline : str, optional
+            The hash of the output that it was compared with; any by default.
+        """
+        found = [one for one in self.decided if one.body["output"] == output]
+        return next((one for one in reversed(found) if baseline in {None, one.body["baseline"]}), None)
+
+
+def lineage_of(records: Records, registration: str) -> str:
+    """Return the first version of a registered collection, by the ids of registrations.
+
+    Parameters
+    ----------
+    records : Records
+        The ledger at one head.
+    registration : str
+        Id of any version.
+    """
+    revises = {one.hash: one.body.get("revises") for one in records.snapshot.entries if one.kind == "register"}
+    while revises.get(registration):
+        registration = str(revises[registration])
+    return registration
+
+
+def _standard(entry: Entry) -> Standard:
+    body = entry.body
+    own = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
+    name, output = (str(body[key]) for key in own)
+    return Standard(name, output, str(body["digest"]), str(body["rankings"]))

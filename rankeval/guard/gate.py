@@ -1,0 +1,236 @@
+"""The gate: accept or reject one candidate after the other on the same queries, and show nothing else.
+
+A team that deploys continuously cannot take fresh queries for each candidate. What makes repeated looks harmful is what
+they teach. So a gate has a budget of T decisions, tests each candidate at alpha / T, and tells one bit.
+
+As long as nothing was accepted, every answer was "rejected", and the next candidate would have been made whatever the
+scores were. So the chance that a gate with no better candidate ever accepts one is at most alpha, by Bonferroni's
+inequality, as nearly as the randomisation test holds its level. With skewed differences it is larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from rankeval._checks import count, shown
+from rankeval.errors import InvalidInput, LedgerError
+from rankeval.guard.candidates import (
+    Candidate,
+    about,
+    check_lasting,
+    exposed,
+    exposed_words,
+    registration_of,
+    scores_of,
+)
+from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.decisions import Decision, GateRecord
+from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.records import Journal, Records
+from rankeval.guard.terms import Terms
+from rankeval.ledger.entry import Entry
+from rankeval.measures import direction
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Decides on one candidate after the other, within a budget.
+
+    `Guard.gate` makes it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    test : RegisteredCollection
+        The collection.
+    terms : Terms
+        Measure, convention, claim, margin, alpha, budget.
+    detectable : float
+        The true gain that one decision accepts with a chance of 80 %; for "not_worse" the margin at which a system that
+        is equal is accepted so often.
+    sd : float
+        The standard deviation of the differences by query that it was computed with.
+    sd_assumed : bool
+        Whether nobody gave that, so that it is .2.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankeval.datasets import make_ranking
+    >>> from rankeval.guard import Guard
+    >>> data = make_ranking(60, 10, 4, rng=0)
+    >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
+    >>> test = guard.register("my-test", data)
+    >>> gate = guard.gate(test, baseline=-data.y, budget=10)
+    >>> print(gate.decide("ideal", data.y))
+    ideal: accepted against baseline by gate 'gate'; 9 decisions left
+    >>> gate.decide("again", data.y).remaining, gate.baseline
+    (9, 'ideal')
+    """
+
+    name: str
+    test: RegisteredCollection
+    terms: Terms
+    detectable: float
+    sd: float
+    sd_assumed: bool
+    _journal: Journal
+
+    @property
+    def remaining(self) -> int:
+        """Decisions that are left, as the ledger has it now."""
+        return self._record(self._journal.read()).remaining
+
+    @property
+    def baseline(self) -> str:
+        """The system that the next candidate is compared with: the one accepted last, else the declared one."""
+        return self._record(self._journal.read()).standard.name
+
+    def decisions(self) -> pd.DataFrame:
+        """Return the decisions, a row each, oldest first.
+
+        Returns
+        -------
+        DataFrame
+            Columns: time, who, system, against (the output of its baseline), accepted, output.
+        """
+        import pandas as pd
+
+        rows = [
+            (one.time, one.who, one.body["system"], one.body["baseline_name"], one.body["accepted"], one.body["output"])
+            for one in self._record(self._journal.read()).decided
+        ]
+        return pd.DataFrame(rows, columns=["time", "who", "system", "against", "accepted", "output"])
+
+    def decide(self, name: str, system: Any, *, baseline: Any = None) -> Decision:
+        """Accept or reject a system, and record no more than that.
+
+        A system that was accepted is the baseline of later decisions. The same ranking output again has the same
+        decision, for free, although the baseline may be another one by now. With ``baseline=``, it is the decision on
+        these two outputs.
+
+        Parameters
+        ----------
+        name : str
+            Name of the system.
+        system : array, fitted model or Run
+            Its scores, model or run, as in `Guard.freeze`.
+        baseline : array, fitted model or Run, optional
+            Compare with this one: the system in use, if another one than the gate knows.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        InvalidInput
+            If a system gives no ranking of the collection, or has a query without a score.
+        LedgerError
+            If no decision is left, the collection was retired or revised, two clones accepted different systems, or the
+            ledger cannot keep the decision.
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(f"name is {shown(name)}; expected a name for the system")
+        loaded = self.test.loaded()
+        candidate = Candidate.of(loaded, name, system)
+        given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
+        check_lasting(self._journal)
+
+        def record(records: Records) -> Decision:
+            records.in_use(self.test)
+            gate = self._record(records)
+            known = gate.decision(candidate.output, None if given is None else given.output)
+            if known is not None:
+                return self._decision(gate, known, is_new=False)
+            against = given or self._standard(gate, loaded)
+            if candidate.output == against.output:
+                # Nothing is learned of the labels, and nothing is recorded.
+                accepted = self.terms.claim == "not_worse"
+                return Decision(accepted, gate.remaining, name, self.name, against.name, is_new=False)
+            if not gate.remaining:
+                raise _used_up(gate, self.test)
+            accepted = self._accepts(loaded, candidate, against)
+            self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
+            return Decision(accepted, gate.remaining - 1, name, self.name, against.name, is_new=True)
+
+        return self._journal.decide(record)
+
+    def _record(self, records: Records) -> GateRecord:
+        found = GateRecord.find(records, self.name, registration_of(records, self.test))
+        if found is None:
+            raise LedgerError(f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy")
+        return found
+
+    def _decision(self, gate: GateRecord, entry: Entry, *, is_new: bool) -> Decision:
+        body = entry.body
+        names = str(body["system"]), self.name, str(body["baseline_name"])
+        return Decision(bool(body["accepted"]), gate.remaining, *names, is_new=is_new)
+
+    def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
+        kept = gate.standard
+        if kept.digest != self.test.digest:
+            raise LedgerError(
+                f"the collection was revised since the ranking of {kept.name!r} was kept, which therefore does not fit "
+                "its rows: give the system in use by baseline="
+            )
+        ranking = loaded.restored(self._journal.ledger.load(kept.rankings), kept.name)
+        return Candidate(kept.name, ranking, kept.output)
+
+    def _accepts(self, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
+        gains = direction(self.terms.measure) * (
+            scores_of(loaded, candidate, self.terms) - scores_of(loaded, against, self.terms)
+        )
+        return self.terms.shows(gains)
+
+    def _body(
+        self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate, *, accepted: bool
+    ) -> dict[str, Any]:
+        ledger = self._journal.ledger
+        return {
+            **about(self.test, gate.records),
+            "gate": gate.declared[0].hash,
+            "system": candidate.name,
+            "output": candidate.output,
+            "baseline": against.output,
+            "baseline_name": against.name,
+            "accepted": accepted,
+            "rankings": ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None,
+        }
+
+    def _told(self) -> str:
+        """Say what a decision can find, and how many are left."""
+        terms, gate = self.terms, self._record(self._journal.read())
+        sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
+        what = "a true gain" if terms.claim == "better" else "with a margin"
+        equal = "" if terms.claim == "better" else "a system that is equal "
+        told = (
+            f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words} by {terms.measure}, at "
+            f"{terms.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); {gate.remaining} left; "
+            f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
+            f"have {sd}; ledger {gate.records.where} at {gate.records.head[:12]})"
+        )
+        if gate.n_decided > terms.budget:
+            n_over = count(gate.n_decided - terms.budget, "decision")
+            told += f"\n{n_over} over the budget: clones decided without knowing of each other"
+        n_exposed = exposed(gate.records, self.test, gate)
+        return told + (f"\n{exposed_words(n_exposed, self.test)}" if n_exposed else "")
+
+    def __repr__(self) -> str:
+        return self._told()
+
+    def _repr_html_(self) -> str:
+        return "<br>".join(f"<code>{escape(line)}</code>" for line in self._told().splitlines())
+
+
+def _used_up(gate: GateRecord, test: RegisteredCollection) -> LedgerError:
+    return LedgerError(
+        f"gate {gate.name!r} has made its {count(gate.terms.budget, 'decision')} on {test.name!r}, and decides no "
+        "more: collect and label fresh queries, register them, and declare a gate on them"
+    )

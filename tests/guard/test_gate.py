@@ -1,0 +1,347 @@
+"""A gate tells one bit for each candidate, spends its budget, and leaves no score behind."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import re
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval.collection.convention import get_convention
+from rankeval.contamination import forget
+from rankeval.datasets import make_ranking
+from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
+from rankeval.guard import Decision, Gate
+from rankeval.guard.terms import Terms
+from rankeval.significance.power import detectable_difference
+
+DATA = make_ranking(60, 10, 4, rng=0)
+RNG = np.random.default_rng(1)
+NOISE = [DATA.X[:, 1] + RNG.normal(size=len(DATA)) for _ in range(12)]
+BASE = NOISE[0]
+GOOD = DATA.y + 0.7 * RNG.normal(size=len(DATA))
+IDEAL = DATA.y.astype(float)
+
+
+@pytest.fixture
+def guard(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    yield rk.Guard("gates")
+    forget()
+
+
+@pytest.fixture
+def test(guard):
+    return guard.register("test", DATA)
+
+
+@pytest.fixture
+def gate(guard, test):
+    return guard.gate(test, baseline=BASE, budget=5)
+
+
+def entries(guard, kind):
+    return [one for one in guard._journal.read().snapshot.entries if one.kind == kind]
+
+
+def test_it_accepts_what_is_far_better_and_rejects_what_is_not(gate):
+    assert gate.decide("noise", NOISE[1]) == Decision(
+        accepted=False, remaining=4, name="noise", gate="gate", baseline="baseline", is_new=True
+    )
+    assert gate.decide("good", GOOD).accepted
+    assert gate.remaining == 3
+
+
+def test_a_decision_is_that_of_the_one_sided_randomisation_test_at_alpha_over_the_budget(guard, test):
+    """Against `compare`, candidate by candidate, between certain rejection and certain acceptance."""
+    weights = np.linspace(0, 0.45, 12)
+    gate = guard.gate(test, baseline=BASE, budget=20)
+    scored = {f"c{k}": BASE + w * DATA.y + 1e-9 * k * NOISE[2] for k, w in enumerate(weights)}
+    evaluations = {name: rk_scores(score) for name, score in {"base": BASE, **scored}.items()}
+    verdicts = []
+    for name, score in scored.items():
+        pair = {"base": evaluations["base"], name: evaluations[name]}
+        compared = rk.compare(
+            pair, baseline="base", test="randomization", correction="none", claim="better", rng=0,
+            confidence_level=1 - 0.05 / 20,
+        )  # fmt: skip
+        verdicts.append(bool(compared.table["p_value"][0] <= 0.05 / 20))
+        assert gate.decide(name, score, baseline=BASE).accepted == verdicts[-1], name
+    assert len(set(verdicts)) == 2
+
+
+def rk_scores(score):
+    """Score without asking the guard."""
+    from rankeval.evaluation import Given
+    from rankeval.evaluation import score as scored
+
+    return scored(Given(DATA.y, score, DATA.qid).join(get_convention("rankeval")), [("nDCG@10", rk.measure("nDCG@10"))])
+
+
+def test_neither_entries_nor_decisions_nor_errors_hold_a_score(guard, gate, capsys, caplog):
+    """Nothing that follows from the scores, but one bit: no number between 0 and 1 that was not declared."""
+    decided = [gate.decide(f"n{k}", NOISE[k]) for k in (1, 2)] + [gate.decide("good", GOOD)]
+    body = entries(guard, "decide")[-1].body
+    assert set(body) == {
+        "registration", "queries", "digest", "collection", "gate", "system", "output", "baseline", "baseline_name",
+        "accepted", "rankings",
+    }  # fmt: skip
+    said = [json.dumps(one.body) for one in entries(guard, "decide")]
+    said += [str(one) + repr(one) + one._repr_html_() for one in decided]
+    while gate.remaining:
+        gate.decide(f"more {gate.remaining}", NOISE[3 + gate.remaining])
+    with pytest.raises(LedgerError) as refused:
+        gate.decide("too late", NOISE[10])
+    said += [str(refused.value), capsys.readouterr().out, capsys.readouterr().err, caplog.text]
+    assert not re.search(r"\d\.\d|e-\d", " ".join(said))
+
+
+def test_rejected_rankings_are_not_kept(guard, gate):
+    gate.decide("noise", NOISE[1])
+    assert entries(guard, "decide")[0].body["rankings"] is None
+
+
+def test_what_was_accepted_is_the_baseline_of_later_decisions(gate):
+    gate.decide("good", GOOD)
+    assert gate.baseline == "good"
+    assert not gate.decide("noise", NOISE[1]).accepted
+    assert gate.decisions()["against"].tolist() == ["baseline", "good"]
+    assert gate.decide("ideal", IDEAL).baseline == "good"
+
+
+def test_a_baseline_of_ones_own_overrides_for_one_decision(gate):
+    """As for a promotion whose alias was moved by hand."""
+    gate.decide("good", GOOD)
+    assert gate.decide("better than noise", GOOD + 0.3 * IDEAL, baseline=BASE).accepted
+    assert gate.baseline == "better than noise"
+
+
+def test_an_equal_output_has_the_same_decision_for_free(gate):
+    """Whatever it is called, and whatever the baseline is by now."""
+    first = gate.decide("noise", NOISE[1])
+    gate.decide("good", GOOD)
+    again = gate.decide("renamed", np.exp(NOISE[1] / 10))
+    assert (again.accepted, again.is_new, again.name) == (first.accepted, False, "noise")
+    assert again.remaining == gate.remaining == 3
+    assert "as before, which is free" in str(again)
+    assert gate.decide("good again", 2 * GOOD).accepted
+    assert gate.remaining == 3
+
+
+def test_another_baseline_is_another_question(gate):
+    gate.decide("good", GOOD)
+    assert not gate.decide("good", GOOD, baseline=IDEAL).accepted
+    assert gate.remaining == 3
+    assert gate.decide("good", GOOD, baseline=BASE).is_new is False
+
+
+def test_the_baseline_itself_is_no_candidate(guard, gate):
+    assert not gate.decide("same", BASE * 2).accepted
+    assert gate.remaining == 5
+    assert entries(guard, "decide") == []
+
+
+def test_an_exhausted_budget_says_what_to_do(gate):
+    for k in range(1, 6):
+        gate.decide(f"n{k}", NOISE[k])
+    with pytest.raises(LedgerError, match="has made its 5 decisions on 'test', and decides no more: collect and label"):
+        gate.decide("good", GOOD)
+    assert gate.decide("n1", NOISE[1]).remaining == 0
+
+
+def test_the_same_terms_return_it_in_another_process_too(guard, test, gate, tmp_path):
+    gate.decide("good", GOOD)
+    other = rk.Guard("gates", ledger=tmp_path / "ledger")
+    again = other.gate(other.register("test", DATA), budget=5)
+    assert (again.remaining, again.baseline) == (4, "good")
+    for known in (BASE, GOOD):
+        assert guard.gate(test, baseline=known, budget=5).remaining == 4
+    assert len(entries(guard, "gate")) == 1
+
+
+@pytest.mark.parametrize(
+    ("terms", "match"),
+    [
+        ({"budget": 6}, "budget is 5 and not 6"),
+        ({"alpha": 0.1}, "alpha is 0.05 and not 0.1"),
+        ({"measure": "AP"}, "measure is nDCG@10 and not AP"),
+        ({"claim": "not_worse", "margin": 0.02}, "claim is better and not not_worse, margin is 0.0 and not 0.02"),
+        ({"rng": 1}, "rng is 0 and not 1"),
+        ({"baseline": NOISE[5]}, "another baseline"),
+    ],
+)
+def test_other_terms_are_an_error(guard, test, gate, terms, match):
+    with pytest.raises(LedgerError, match=match):
+        guard.gate(test, **{"budget": 5, **terms})
+    assert gate.remaining == 5
+
+
+def test_gates_of_other_names_and_projects_have_budgets_of_their_own(guard, test, gate, tmp_path):
+    gate.decide("noise", NOISE[1])
+    with pytest.warns(RankevalWarning, match="60 of 60 queries of 'test' were looked at outside of this gate"):
+        second = guard.gate(test, baseline=BASE, budget=3, name="second")
+    assert second.remaining == 3
+    other = rk.Guard("others", ledger=tmp_path / "ledger")
+    with pytest.warns(RankevalWarning, match="looked at outside"):
+        theirs = other.gate(other.register("test", DATA), baseline=BASE, budget=2)
+    assert (theirs.remaining, gate.remaining) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"baseline": None}, "baseline is missing"),
+        ({"budget": 0}, "budget is 0"),
+        ({"budget": 2.5}, "budget is 2.5"),
+        ({"alpha": 0.0}, "alpha is 0"),
+        ({"claim": "difference"}, "claim is 'difference'; a gate asks for 'better' or 'not_worse'"),
+        ({"claim": "not_worse"}, "margin is 0"),
+        ({"margin": -0.1}, "margin is -0.1"),
+        ({"sd": 0}, "sd is 0"),
+        ({"name": " "}, "a name for the gate"),
+        ({"baseline": BASE[:-1]}, "scores for 600 rows"),
+    ],
+)
+def test_a_gate_that_is_not_whole_is_refused(guard, test, given, match):
+    with pytest.raises(InvalidInput, match=match):
+        guard.gate(test, **{"baseline": BASE, **given})
+    assert entries(guard, "gate") == []
+
+
+def test_too_few_queries_to_accept_anything_are_refused(guard):
+    """8 queries have 256 patterns, of which .0025 is less than one; 9 have 512."""
+    small = make_ranking(9, 10, rng=3)
+    test = guard.register("small", small)
+    guard.gate(test, baseline=-small.y, budget=20)
+    assert guard.gate(test, budget=20).decide("ideal", small.y).accepted
+    eight = make_ranking(8, 10, rng=4)
+    smaller = guard.register("smaller", eight)
+    with pytest.raises(InvalidInput, match=r"8 queries, on which no candidate can be accepted at 0.0025: that takes 9"):
+        guard.gate(smaller, baseline=-eight.y, budget=20)
+
+
+def test_not_worse_accepts_an_equal_system_where_better_rejects_it(guard, test):
+    near = BASE + 1e-3 * NOISE[1]
+    gate = guard.gate(test, baseline=BASE, claim="not_worse", margin=0.05, budget=5)
+    assert gate.decide("near", near).accepted
+    assert not gate.decide("worst", -IDEAL).accepted
+
+
+def test_less_is_better_by_some_measures(guard):
+    qrels = {f"q{k}": {f"d{j}": int(j == k % 4) for j in range(6)} for k in range(20)}
+    good = {q: {d: float(rel) for d, rel in docs.items()} for q, docs in qrels.items()}
+    bad = {q: {d: -float(rel) for d, rel in docs.items()} for q, docs in qrels.items()}
+    with pytest.warns(RankevalWarning, match="RG001"):
+        test = guard.register("judged", qrels=qrels)
+    gate = guard.gate(test, baseline=bad, measure="ARP", budget=2)
+    assert gate.decide("good", good).accepted
+
+
+def test_it_says_what_it_can_find_and_from_which_spread(guard, test):
+    assumed = guard.gate(test, baseline=BASE, budget=5)
+    assert assumed.detectable == pytest.approx(float(detectable_difference(60, 0.2, 0.01, claim="better")))
+    assert f"a true gain of {assumed.detectable:.2g} is accepted four times in five" in repr(assumed)
+    assert "a standard deviation of 0.2, which is assumed" in repr(assumed)
+    known = guard.gate(test, budget=5, sd=0.1)
+    assert known.detectable == pytest.approx(assumed.detectable / 2)
+    assert "a standard deviation of 0.1;" in repr(known)
+    assert "5 left" in known._repr_html_()
+
+
+def test_what_it_can_find_is_found_four_times_in_five():
+    """Simulated: normal differences with the spread assumed, and the gain that is said to be detectable."""
+    terms = Terms("nDCG@10", get_convention("rankeval"), "better", 0.0, 0.05, 5, 0)
+    rng, gain = np.random.default_rng(0), terms.detectable(60, 0.2)
+    found = [terms.shows(rng.normal(gain, 0.2, 60)) for _ in range(400)]
+    assert np.mean(found) == pytest.approx(0.8, abs=3 * math.sqrt(0.8 * 0.2 / 400))
+
+
+def test_an_opening_of_the_same_queries_marks_the_gate(guard, test, gate):
+    """The level of a gate holds for candidates that no other look helped to make."""
+    assert "looked at outside" not in repr(gate)
+    guard.open(guard.freeze(test, systems={"a": BASE, "b": GOOD}, baseline="a"))
+    assert "60 of 60 queries of 'test' were looked at outside of this gate" in repr(gate)
+    with pytest.warns(RankevalWarning, match="declare a gate on fresh queries"):
+        guard.gate(test, baseline=BASE, name="late")
+    assert entries(guard, "gate")[-1].body["n_exposed"] == 60
+
+
+def test_what_a_gate_accepted_is_still_refused_elsewhere(gate):
+    gate.decide("good", GOOD)
+    with pytest.raises(GuardRefusal):
+        rk.evaluate(DATA.y, GOOD, qid=DATA.qid)
+
+
+def test_a_retired_collection_has_no_decisions(guard, test, gate):
+    guard.retire(test, "given up")
+    with pytest.raises(LedgerError, match="retired"):
+        gate.decide("good", GOOD)
+    with pytest.raises(LedgerError, match="retired"):
+        guard.gate(test, baseline=BASE, budget=5)
+
+
+def test_a_ledger_that_is_lost_with_the_machine_is_refused_before_anything_is_scored(guard, gate, monkeypatch):
+    monkeypatch.setattr("rankeval.guard.candidates.why_lost", lambda _url: "the ledger would be lost")
+    monkeypatch.setattr("rankeval.guard.gate.scores_of", None)
+    with pytest.raises(LedgerError, match="would be lost"):
+        gate.decide("good", GOOD)
+    assert entries(guard, "decide") == []
+
+
+def _decide(folder, number, results):
+    guard = rk.Guard("gates", ledger=folder)
+    gate = guard.gate(guard.register("test", DATA), budget=6)
+    for k in range(5):
+        try:
+            decision = gate.decide(f"p{number} {k}", NOISE[1 + 5 * number + k])
+        except LedgerError:
+            results.put("used up")
+        else:
+            results.put(decision.remaining)
+
+
+def test_two_processes_at_once_never_overspend(guard, test, tmp_path):
+    """Ten candidates, six decisions: each number of remaining ones is told once."""
+    guard.gate(test, baseline=BASE, budget=6)
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    workers = [context.Process(target=_decide, args=(tmp_path / "ledger", k, results)) for k in range(2)]
+    for worker in workers:
+        worker.start()
+    told = [results.get(timeout=120) for _ in range(10)]
+    for worker in workers:
+        worker.join(30)
+    assert sorted(one for one in told if one != "used up") == [0, 1, 2, 3, 4, 5]
+    assert told.count("used up") == 4
+    assert len(entries(guard, "decide")) == 6
+    assert guard.verify()
+
+
+def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp_path):
+    """All decisions count. If both accepted a system, the next decision needs to be told which one is in use."""
+    guard.gate(test, baseline=BASE, budget=2)
+    clone = rk.Guard("gates", ledger=tmp_path / "clone")
+    clone._ledger.merge(guard._ledger)
+    theirs = clone.gate(clone.register("test", DATA), budget=2)
+    ours = guard.gate(test, budget=2)
+    ours.decide("noise", NOISE[1])
+    ours.decide("good", GOOD)
+    theirs.decide("noise", NOISE[1])
+    theirs.decide("ideal", IDEAL)
+    guard._ledger.merge(clone._ledger)
+    merged = guard.gate(test, budget=2)
+    assert merged.remaining == 0
+    assert "1 decision over the budget" in repr(merged)
+    with pytest.raises(LedgerError, match=r"accepted '(good|ideal)' and '(good|ideal)' in two clones"):
+        _ = merged.baseline
+    with pytest.raises(LedgerError, match="accepted"):
+        merged.decide("new", NOISE[2])
+
+
+def test_public_names_are_exported(gate):
+    assert isinstance(gate, Gate)
