@@ -6,11 +6,13 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
 import pytest
 from hypothesis import settings
+from ledger import server
 
 # Set before any test module loads NumPy or a booster. The tests run side by side, one process a core: threads of
 # their own would only wait for each other, and OpenMP's do so by spinning.
@@ -38,6 +40,8 @@ def _absent() -> dict[str, str]:
         why["shared"] = f"needs the shared collections at {SHARED}"
     if not (which("chromium") or which("chromium-browser") or which("google-chrome")):
         why["browser"] = "needs Chromium on the PATH"
+    if server.program("postgres") is None or not find_spec("psycopg"):
+        why["postgres"] = "needs PostgreSQL (Debian's package postgresql) and psycopg"
     return why
 
 
@@ -101,6 +105,13 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
     with connected(f"sqlite:///{path}"):
         return path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[server.PostgreSQL]:
+    """Start a PostgreSQL server of our own; its method ``database`` gives the URL of a new, empty database."""
+    with server.running() as started:
+        yield started
 
 
 @pytest.fixture

@@ -90,9 +90,13 @@ class FolderStore:
         """Return hash -> text of all entries."""
         texts = {}
         for name in self._listed(".json"):
-            with contextlib.suppress(FileNotFoundError):  # git, which takes another branch, took it away
+            try:
                 # Windows programs begin a text with a mark. Bytes that are no text must not look like other text.
                 texts[name] = (self.path / f"{name}.json").read_bytes().decode("utf-8-sig", "surrogateescape")
+            except FileNotFoundError:  # git took it away meanwhile, to show another branch
+                continue
+            except IsADirectoryError:
+                texts[name] = ""
         return texts
 
     def add(self, entries: Mapping[str, str]) -> None:

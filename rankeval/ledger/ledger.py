@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -161,12 +161,8 @@ class Ledger:
             snapshot = self.read()
             if expected not in {None, snapshot.head}:
                 raise HeadMovedError(f"the ledger {self.where} grew beyond {expected} meanwhile")
-            parents, added = snapshot.heads, []
-            for kind, body in notes:
-                entry = Entry(kind, project, _now(), self.who, tuple(p for p in parents if p != GENESIS), body)
-                added.append(entry)
-                parents = (entry.hash,)
             with self._errors("written"):
+                added = list(_chain(snapshot.heads, project, self.who, notes))
                 self._store.add({entry.hash: entry.text() for entry in added})
         return added[-1]
 
@@ -361,7 +357,15 @@ class Ledger:
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from error
 
 
-def _signatures_of(entries: Any) -> set[str]:
+def _chain(parents: tuple[str, ...], project: str, who: str, notes: Iterable[Note]) -> Iterator[Entry]:
+    """Yield an entry for each note, the first after the parents and each other one after the one before."""
+    for kind, body in notes:
+        entry = Entry(kind, project, _now(), who, tuple(one for one in parents if one != GENESIS), body)
+        yield entry
+        parents = (entry.hash,)
+
+
+def _signatures_of(entries: Iterable[Entry]) -> set[str]:
     return {name for entry in entries for name in named_files(entry.body) if name.startswith("signatures/")}
 
 

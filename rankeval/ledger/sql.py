@@ -25,8 +25,6 @@ from rankeval.ledger.disk import PATIENCE, try_writing
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-_LARGEST_BODY = 1 << 30
-"""Asked for, so that MySQL takes its longest text; other databases have no limit."""
 _REACHED_WITHIN = 10
 """Seconds in which a PostgreSQL server must answer. Without a limit, scores would wait for minutes."""
 _THE_ROW = 1
@@ -199,10 +197,14 @@ def _make_tables(connection: sa.Connection) -> None:
     with connection.begin():
         if _has_tables(connection) and connection.execute(sa.select(lock)).first():
             return
-    # Errors are not told apart: if the tables or the row are still missing, the update of the row says why.
-    with suppress(sa.exc.DBAPIError), connection.begin():
-        lock.metadata.create_all(connection)
-    with suppress(sa.exc.DBAPIError), connection.begin():
+    try:
+        with connection.begin():
+            lock.metadata.create_all(connection)
+    except sa.exc.DBAPIError:
+        with connection.begin():
+            if not _has_tables(connection):
+                raise
+    with suppress(sa.exc.IntegrityError), connection.begin():
         connection.execute(lock.insert().values(id=_THE_ROW, writes=0))
 
 
@@ -262,19 +264,25 @@ def _begin(connection: sa.Connection) -> None:
 def _tables() -> tuple[sa.Table, sa.Table, sa.Table]:
     """Return the tables of entries, of files, and of the row that writers lock."""
     import sqlalchemy as sa
+    from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
+    # MySQL's usual text and bytes end at 64 kB; other databases have no such limit.
+    text, data = (
+        sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"),
+        sa.LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb"),
+    )
     all_of_them = sa.MetaData()
     entries = sa.Table(
         "rankeval_ledger_entries",
         all_of_them,
         sa.Column("hash", sa.String(64), primary_key=True),
-        sa.Column("text", sa.Text(_LARGEST_BODY), nullable=False),
+        sa.Column("text", text, nullable=False),
     )
     files = sa.Table(
         "rankeval_ledger_files",
         all_of_them,
         sa.Column("name", sa.String(128), primary_key=True),
-        sa.Column("data", sa.LargeBinary(_LARGEST_BODY), nullable=False),
+        sa.Column("data", data, nullable=False),
     )
     lock = sa.Table(
         "rankeval_ledger_lock",

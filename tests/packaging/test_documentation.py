@@ -37,12 +37,18 @@ def test_doctests(name):
     assert failed == 0
 
 
+def in_a_project(folder):
+    """Make a folder the root of a project, as a reader has one, and return an environment that names no ledger."""
+    (folder / "pyproject.toml").touch()
+    return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
+
+
 @pytest.mark.parametrize(("program", "shown"), PROGRAMS)
 def test_the_readme_prints_what_it_shows(program, shown, tmp_path):
     """Each program of the README, run as a user would, prints the block that stands below it."""
     path = tmp_path / "program.py"
     path.write_text(program)
-    environment = {**os.environ, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
+    environment = in_a_project(tmp_path)
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", path], capture_output=True, text=True, env=environment, check=False
     )
@@ -81,7 +87,7 @@ def test_the_readme_has_three_programs():
 def test_examples_run_and_warn_of_nothing(path, tmp_path):
     """Each example is a story that runs, in under 80 lines, and prints something."""
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80
-    environment = {**os.environ, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
+    environment = in_a_project(tmp_path)
     done = subprocess.run(
         [sys.executable, path], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False, timeout=300
     )

@@ -82,12 +82,18 @@ def trimmed(text):
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
+def in_a_project(folder):
+    """Make a folder the root of a project, as a reader has one, and return an environment that names no ledger."""
+    (folder / "pyproject.toml").touch()
+    return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
+
+
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
 def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     script, text = tmp_path / "guide.py", path.read_text(encoding="utf-8")
     script.write_text(program(text), encoding="utf-8")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
-    environment = {**os.environ, "PATH": search, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
+    environment = {**in_a_project(tmp_path), "PATH": search}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
     done = subprocess.run(
         [sys.executable, script],

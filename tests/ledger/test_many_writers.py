@@ -1,0 +1,141 @@
+"""Writers at once and writers that are killed: no entry is lost, doubled or half written, in any store."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+from ledger.conftest import FULL
+
+from rankeval.ledger.graph import HeadMovedError
+from rankeval.ledger.ledger import Ledger
+
+FORK = multiprocessing.get_context("fork")
+WRITERS, LOOKS, SHARED = 8, 25, 5
+
+
+def look(ledger: Ledger, output: str) -> None:
+    """Record an output unless it is on record, as an opening does: read, decide, append, again if others came first."""
+    while True:
+        snapshot = ledger.read()
+        if any(entry.body["output"] == output for entry in snapshot.entries):
+            return
+        name = ledger.keep("signatures", {"of": np.frombuffer(output.encode().ljust(32), dtype=np.uint64)})
+        try:
+            ledger.append("p", ("open", {"output": output, "signatures": name}), expected=snapshot.head)
+        except HeadMovedError:
+            continue
+        return
+
+
+def look_often(url: str, writer: int) -> None:
+    ledger = Ledger(url)
+    for number in range(LOOKS):
+        look(ledger, f"{writer}-{number}")
+        if number % (LOOKS // SHARED) == 0:
+            look(ledger, f"shared-{number}")  # the same output, of whoever comes first
+
+
+def test_eight_processes_with_25_looks_each_lose_none_and_count_equal_ones_once(ledger):
+    """200 looks of their own and 5 that all of them want; the first entry makes the ledger, while the others wait."""
+    writers = [FORK.Process(target=look_often, args=(ledger.url, number)) for number in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * WRITERS
+    entries = ledger.read().entries
+    outputs = [entry.body["output"] for entry in entries]
+    assert len(outputs) == len(set(outputs)) == WRITERS * LOOKS + SHARED
+    assert ledger.problems() == []
+    assert len(ledger._files()) == WRITERS * LOOKS + SHARED
+    assert [len(entry.parents) for entry in entries] == [0] + [1] * (len(entries) - 1), "one chain, since they waited"
+
+
+def append_until_killed(url: str, number: int, done: int) -> None:
+    """Say each number after its entry was appended."""
+    ledger = Ledger(url)
+    while True:
+        name = ledger.keep("signatures", {"of": np.full(2000, number)})
+        ledger.append("p", ("note", {"n": number, "signatures": name}))
+        os.write(done, number.to_bytes(4, "little"))
+        number += 1
+
+
+def kill_one(url: str, number: int, chance: random.Random) -> list[int]:
+    """Let a process append from a number on, kill it at some moment, and return the numbers that it was done with."""
+    ours, theirs = os.pipe()
+    writer = FORK.Process(target=append_until_killed, args=(url, number, theirs))
+    writer.start()
+    os.close(theirs)
+    time.sleep(chance.uniform(0.005, 0.12))
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    with os.fdopen(ours, "rb") as read:
+        said = np.frombuffer(read.read(), dtype="<u4").tolist()
+    assert writer.exitcode == -signal.SIGKILL
+    return said
+
+
+def test_writers_that_are_killed_lose_no_entry_and_leave_none_half(ledger):
+    """What was appended before the kill is there, the entry of the moment is there whole or not at all."""
+    chance, said = random.Random(0), []  # noqa: S311 - no secret
+    ledger.append("p", ("note", {"n": -1}))
+    for start in range(0, (100 if FULL else 20) * 1000, 1000):
+        said += kill_one(ledger.url, start, chance)
+        snapshot = ledger.read()
+        numbers = [entry.body["n"] for entry in snapshot.entries]
+        assert set(said) <= set(numbers)
+        assert len(numbers) == len(set(numbers)) <= len(said) + start // 1000 + 2
+        ledger.append("p", ("note", {"n": -start - 2}), expected=snapshot.head)
+        said.append(-start - 2)
+    assert ledger.problems() == []
+    assert len(said) > 30, "some were killed after an entry"
+
+
+def test_a_lock_that_a_killed_or_a_forked_process_held_is_free(ledger):
+    ledger.append("p", ("note", {}))
+
+    def hold():
+        with Ledger(ledger.url).locked():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    holder = FORK.Process(target=hold)
+    holder.start()
+    holder.join()
+    ledger.append("p", ("note", {}))
+    if not ledger.url.startswith("file"):
+        return  # a connection to a database must not be used by two processes, and none of ours is
+    with ledger.locked():
+        idle = FORK.Process(target=time.sleep, args=(30,))
+        idle.start()  # it has the file of the lock, too
+    try:
+        started = time.monotonic()
+        Ledger(ledger.url).append("p", ("note", {}))
+        assert time.monotonic() - started < 20
+    finally:
+        idle.kill()
+        idle.join()
+
+
+def test_a_writer_that_waits_too_long_says_why(ledger, monkeypatch):
+    ledger.append("p", ("note", {}))
+    monkeypatch.setattr("rankeval.ledger.disk.PATIENCE", 0.2)
+    monkeypatch.setattr("rankeval.ledger.sql.PATIENCE", 0.2)
+    from rankeval.errors import LedgerError
+    from rankeval.ledger.sql import _engine
+
+    _engine.cache_clear()
+    waiting = Ledger(ledger.url)
+    with ledger.locked():
+        assert len(waiting.read().entries) == 1, "readers wait for nobody"
+        with pytest.raises(LedgerError, match=r"cannot be written: .*(another process|locked|timeout)"):
+            waiting.append("p", ("note", {}))
+    _engine.cache_clear()
+    monkeypatch.undo()
+    waiting.append("p", ("note", {}))
