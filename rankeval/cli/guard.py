@@ -231,7 +231,8 @@ def _tell_status(found: Status, output: Format) -> None:
     if output is Format.table:
         tell(str(found))
     else:
-        fields = [(one.name, getattr(found, one.name)) for one in dataclasses.fields(found)]
+        # The mask of rows is for programs that have the rows.
+        fields = [(one.name, getattr(found, one.name)) for one in dataclasses.fields(found) if one.repr]
         print_rows([name for name, _ in fields], [[value for _, value in fields]], output)
 
 

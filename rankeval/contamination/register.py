@@ -1,8 +1,9 @@
 """The registered test collections of a ledger, as its entries describe them.
 
-Entries of three kinds matter here: ``register`` holds the signatures of a collection, ``open`` the ranking outputs that
-were opened, ``retire`` says that a collection is no test any more. A collection belongs to the project that registered
-it, and that project alone retires it. An opened output counts for every project that registered the same content.
+Entries of four kinds matter here: ``register`` holds the signatures of a collection, ``open`` the ranking outputs that
+were opened, ``exempt`` the queries that may be used elsewhere, and ``retire`` says that a collection is no test any
+more. A collection belongs to the project that registered it, and that project alone retires it. An opened output counts
+for every project that registered the same content, and for all versions of a collection.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rankeval.errors import LedgerError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import part_of
-from rankeval.ledger.entry import GENESIS
+from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.graph import Snapshot
 from rankeval.ledger.ledger import Ledger
 
@@ -48,6 +49,8 @@ class RegisteredContent:
         The reason for which it was retired.
     exempt : ndarray of bool of shape (n_queries,), optional
         The queries that may be used elsewhere: they count for nothing.
+    revises : str, optional
+        The id of the registration that this one revises or supersedes.
     """
 
     project: str
@@ -60,6 +63,7 @@ class RegisteredContent:
     opened: tuple[Mapping[str, Hashes], ...] = ()
     retired: str | None = None
     exempt: NDArray[np.bool_] | None = None
+    revises: str | None = None
 
     @property
     def n_queries(self) -> int:
@@ -120,33 +124,62 @@ def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredC
     snapshot : Snapshot
         Its entries.
     """
-    registered: dict[tuple[str, str], Any] = {}
-    retired: dict[tuple[str, str], str] = {}
+    registered = {entry.hash: entry for entry in snapshot.entries if entry.kind == "register"}
     opened: dict[str, list[dict[str, Hashes]]] = {}
     for entry in snapshot.entries:
-        body = entry.body
-        if entry.kind == "register":
-            registered[entry.project, body["digest"]] = entry
-        elif entry.kind == "retire":
-            retired[entry.project, body["digest"]] = body["reason"]
-        elif entry.kind == "open":
-            arrays = ledger.load(body["outputs"])
-            outputs = [part_of(arrays, f"{place}.outputs.") for place in range(len(body["systems"]))]
-            opened.setdefault(body["digest"], []).extend(outputs)
+        if entry.kind == "open":
+            arrays = ledger.load(entry.body["outputs"])
+            outputs = [part_of(arrays, f"{place}.outputs.") for place in range(len(entry.body["systems"]))]
+            opened.setdefault(entry.body["digest"], []).extend(outputs)
+    retired = {entry.body["registration"]: entry.body["reason"] for entry in snapshot.entries if entry.kind == "retire"}
+    exempt, versions = _exempt(ledger, snapshot, registered), _versions(registered)
     return tuple(
         content_of(
             ledger.load(entry.body["signatures"]),
-            project=project,
+            project=entry.project,
             name=entry.body["name"],
-            digest=digest,
-            id=entry.hash,
+            digest=entry.body["digest"],
+            id=name,
             who=entry.who,
             time=entry.time,
-            opened=tuple(opened.get(digest, ())),
-            retired=retired.get((project, digest)),
+            opened=tuple(output for digest in versions[name] for output in opened.get(digest, ())),
+            retired=retired.get(name),
+            exempt=exempt.get(name),
+            revises=entry.body["revises"],
         )
-        for (project, digest), entry in registered.items()
+        for name, entry in registered.items()
     )
+
+
+def _exempt(ledger: Ledger, snapshot: Snapshot, registered: Mapping[str, Entry]) -> dict[str, NDArray[np.bool_]]:
+    """Return id of a registration -> the mask of its exempted queries; none for registrations without any.
+
+    An exemption lists the places of its queries in every collection that holds them. Later registrations list those of
+    their queries that had been exempted before.
+    """
+    places = [
+        (name, ledger.load(entry.body["released"])["places"])
+        for name, entry in registered.items()
+        if entry.body["released"] is not None
+    ]
+    for entry in snapshot.entries:
+        if entry.kind == "exempt":
+            places += ledger.load(entry.body["everywhere"]).items()
+    exempt: dict[str, NDArray[np.bool_]] = {}
+    for name, released in places:
+        if len(released):
+            exempt.setdefault(name, np.zeros(registered[name].body["n_queries"], dtype=bool))[released] = True
+    return exempt
+
+
+def _versions(registered: Mapping[str, Entry]) -> dict[str, tuple[str, ...]]:
+    """Return id of a registration -> the digests of all versions of the collection, older and newer ones."""
+    first: dict[str, str] = {}
+    digests: dict[str, dict[str, None]] = {}
+    for name, entry in registered.items():  # parents first, so a registration follows those that it revises
+        first[name] = first.get(entry.body["revises"], name)
+        digests.setdefault(first[name], {})[entry.body["digest"]] = None
+    return {name: tuple(digests[first[name]]) for name in registered}
 
 
 def read_register(url: str, head: str = GENESIS) -> Register:

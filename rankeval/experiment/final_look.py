@@ -209,9 +209,10 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
 
 
 def _standing(comparison: Comparison) -> str:
-    """Return the standing that the guard gave the comparison: the first word of one of its notes."""
-    words = ("confirmatory", "exploratory", "secondary")
-    return next(word for note in comparison.notes for word in words if note.startswith(word))
+    """Return the standing that the guard gave the comparison: the first words of one of its notes."""
+    from rankeval.guard.standing import STANDINGS
+
+    return next(word for note in comparison.notes for word in STANDINGS if note.startswith(word))
 
 
 def _scored(

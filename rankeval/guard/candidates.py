@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.decisions import GateRecord
+from rankeval.guard.exposure import is_few
 from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.records import Records
 from rankeval.guard.terms import Terms
-from rankeval.ledger.discovery import why_lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +58,12 @@ def scores_of(loaded: LoadedCollection, system: Candidate, terms: Terms) -> NDAr
 
 
 def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | None = None) -> int:
-    """Return how many queries of a collection somebody looked at, apart from the decisions of a gate itself."""
+    """Return how many queries of a collection somebody looked at, apart from the decisions of a gate; 0 if few."""
     own = set() if gate is None else {entry.hash for entry in gate.decided}
-    looked = [
-        one
-        for one in records.snapshot.entries
-        if one.hash not in own and one.body.get("digest") == test.digest
-        and (one.kind == "decide" or (one.kind == "open" and one.body["looks"]))
-    ]  # fmt: skip
-    return test.n_queries if looked else 0
+    exposure = records.exposure
+    queries = exposure.queries_of(about(test, records))
+    n_exposed = int(exposure.exposed(queries, [one for one in exposure.exposing if one.hash not in own]).sum())
+    return 0 if is_few(n_exposed, len(queries)) else n_exposed
 
 
 def exposed_words(n_exposed: int, test: RegisteredCollection) -> str:
@@ -79,7 +76,7 @@ def exposed_words(n_exposed: int, test: RegisteredCollection) -> str:
 
 def registration_of(records: Records, test: RegisteredCollection) -> str:
     """Return the id of the registration of a collection."""
-    return records.registered(test).id
+    return records.registered(test).hash
 
 
 def about(test: RegisteredCollection, records: Records) -> dict[str, Any]:
@@ -90,10 +87,3 @@ def about(test: RegisteredCollection, records: Records) -> dict[str, Any]:
         "digest": test.digest,
         "collection": test.name,
     }
-
-
-def check_lasting(journal: Journal) -> None:
-    """Raise LedgerError if a decision could not be kept, before anything is scored."""
-    if lost := why_lost(journal.ledger.url):
-        raise LedgerError(lost)
-    journal.ledger.check_writable()

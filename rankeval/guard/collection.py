@@ -17,6 +17,7 @@ from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.checks import Finding
 from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.plan import short
 from rankeval.io.ids import as_typed
 from rankeval.join.grouping import ids_of_rows
 
@@ -29,12 +30,16 @@ class RegisteredCollection:
     ----------
     name, project : str
         Its name, and the project that registered it.
+    id : str
+        The hash of the entry that registered it.
     digest : str
         SHA-256 of its exact content, whatever the order of rows and the ids of queries.
     n_queries, n_rows, n_identifiable : int
         Sizes; the last is the number of queries that can be told from others.
     findings : tuple of Finding
         Findings of the registration checks.
+    revises : str, optional
+        The id of the registration that this one revises or supersedes; looks carry over from it.
     ledger, head : str
         The ledger, and its head after the registration.
     content : LoadedCollection
@@ -43,11 +48,13 @@ class RegisteredCollection:
 
     name: str
     project: str
+    id: str
     digest: str
     n_queries: int
     n_rows: int
     n_identifiable: int
     findings: tuple[Finding, ...]
+    revises: str | None
     ledger: str
     head: str
     content: LoadedCollection = field(repr=False)
@@ -71,9 +78,10 @@ class RegisteredCollection:
 
     def __repr__(self) -> str:
         return (
-            f"RegisteredCollection({self.name!r}, {count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}, "
+            f"RegisteredCollection({self.name!r}{', a revision' if self.revises else ''}, "
+            f"{count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}, "
             f"{self.n_identifiable} identifiable, digest {self.digest[:12]}, project {self.project!r}, "
-            f"ledger {self.ledger} at {self.head[:12]})"
+            f"ledger {self.ledger} at {short(self.head)})"
         )
 
     def _repr_html_(self) -> str:

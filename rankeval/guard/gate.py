@@ -19,7 +19,6 @@ from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.candidates import (
     Candidate,
     about,
-    check_lasting,
     exposed,
     exposed_words,
     registration_of,
@@ -141,7 +140,7 @@ class Gate:
         loaded = self.test.loaded()
         candidate = Candidate.of(loaded, name, system)
         given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
-        check_lasting(self._journal)
+        self._journal.check_lasting()
 
         def record(records: Records) -> Decision:
             records.in_use(self.test)

@@ -1,172 +1,156 @@
-"""The plans and openings of one collection by one project, and the standing that they give to the next opening."""
+"""The outputs that a project opened on the queries of a plan: which are new, and how good the best of them looks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.plan import Plan
+from rankeval.guard.standing import Standings
+from rankeval.join.matching import Hashes
+from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry
-from rankeval.ledger.ledger import Ledger
 
-CONFIRMATORY = "confirmatory"
-"""The plan was frozen before the first opening: its p-values hold, adjusted over all plans frozen by then."""
-EXPLORATORY = "exploratory"
-"""It was frozen later, and has new outputs: nothing can adjust for the lessons of the earlier openings."""
-SECONDARY = "secondary"
-"""It was frozen later, and all its outputs were opened before: it is another view of known rankings."""
-
-
-@dataclass(frozen=True)
-class OpeningStatus:
-    """The standing of an opening.
-
-    Attributes
-    ----------
-    status : {"confirmatory", "exploratory", "secondary"}
-        See the constants of this module.
-    looks : tuple of str
-        The systems of the plan whose opening is a new look.
-    n_looks : int
-        Looks of the project at the collection, these included.
-    family : tuple of str
-        Ids of the plans that are corrected together, this one included.
-    """
-
-    status: str
-    looks: tuple[str, ...]
-    n_looks: int
-    family: tuple[str, ...]
+_KINDS = ("features", "documents", "labels")
+"""Kinds of rows by which two outputs are compared; the same order of any of them scores the same."""
 
 
 @dataclass(frozen=True)
 class History:
-    """The plans and openings of one content, oldest first.
+    """The openings by a project of the queries of one plan, parents first.
 
     Attributes
     ----------
-    ledger : Ledger
-        The ledger.
-    project : str
-        The project.
-    frozen, opened : tuple of Entry
-        Its entries.
-    elsewhere : int
-        Looks at the content by other projects.
-    order : mapping of str to int
-        Hash of an entry -> its place.
+    standings : Standings
+        The plans of the project.
+    body : mapping
+        The body of the entry that froze the plan, or of any that names its queries.
     """
 
-    ledger: Ledger
-    project: str
-    frozen: tuple[Entry, ...]
-    opened: tuple[Entry, ...]
-    elsewhere: int
-    order: Mapping[str, int]
-
-    @classmethod
-    def of(cls, ledger: Ledger, entries: Sequence[Entry], project: str, digest: str) -> History:
-        """Pick the entries of one project about one content."""
-        about = [entry for entry in entries if entry.kind in {"freeze", "open"} and entry.body.get("digest") == digest]
-        own = [entry for entry in about if entry.project == project]
-        return cls(
-            ledger,
-            project,
-            tuple(entry for entry in own if entry.kind == "freeze"),
-            tuple(entry for entry in own if entry.kind == "open"),
-            sum(len(entry.body["looks"]) for entry in about if entry.kind == "open" and entry.project != project),
-            {entry.hash: place for place, entry in enumerate(entries)},
-        )
+    standings: Standings
+    body: Mapping[str, Any]
 
     @cached_property
-    def n_looks(self) -> int:
-        """Number of looks so far."""
-        return sum(len(entry.body["looks"]) for entry in self.opened)
+    def opened(self) -> list[Entry]:
+        """The openings of any of these queries."""
+        return self.standings.openings_of(self.body)
+
+    @property
+    def elsewhere(self) -> int:
+        """The looks of other projects at any of these queries."""
+        exposure = self.standings.exposure
+        return sum(
+            len(entry.body["looks"])
+            for entry in exposure.snapshot.entries
+            if entry.kind == "open"
+            and entry.project != self.standings.project
+            and exposure.shared(self.body, entry.body)
+        )
 
     @property
     def first_baseline(self) -> str | None:
-        """The output of the first baseline that the project declared."""
-        plans = (entry.body["content"] for entry in self.frozen)
+        """The output of the first baseline that the project declared for any of these queries."""
+        exposure = self.standings.exposure
+        bodies = (freezes[0].body for freezes in self.standings.frozen.values())
+        plans = (body["content"] for body in bodies if exposure.shared(self.body, body))
         return next((dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None), None)
 
-    def opening_of(self, plan_id: str) -> Entry | None:
-        """Return the entry of a plan's opening; None if it was not opened."""
-        return next((entry for entry in self.opened if entry.body["plan"] == plan_id), None)
-
-    def status_of(self, plan: Plan) -> OpeningStatus:
-        """Return the standing that opening a plan now has; for an opened plan, the standing that it had then.
+    def new_looks(self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]) -> tuple[str, ...]:
+        """Return the systems with new outputs. The first declared baseline is free, and equal outputs count once.
 
         Parameters
         ----------
-        plan : Plan
-            A frozen plan.
+        systems : mapping of str to str
+            System -> the digest of its output.
+        outputs : mapping
+            System -> kind of row -> the hash of its output for each query, in the order of the content.
         """
-        before = self.opening_of(plan.id)
-        if before is not None:
-            body = before.body
-            return OpeningStatus(body["status"], tuple(body["looks"]), body["n_looks"], tuple(body["family"]))
-        looks = self._new_looks(plan)
-        # Nobody had seen a new output when these plans were frozen, so one correction over all of them is honest.
-        first = next((self.order[entry.hash] for entry in self.opened if entry.body["looks"]), math.inf)
-        frozen = (entry.body["plan"] for entry in self.frozen if self.order[entry.hash] < first)
-        family = tuple(dict.fromkeys(frozen))
-        if plan.id in family:
-            status = CONFIRMATORY
-        else:
-            status, family = (EXPLORATORY if looks else SECONDARY), (plan.id,)
-        return OpeningStatus(status, looks, self.n_looks + len(looks), family)
-
-    def _new_looks(self, plan: Plan) -> tuple[str, ...]:
-        """Return the systems with new outputs. The first declared baseline is free, and equal outputs count once."""
-        opened = (output for entry in self.opened for output in entry.body["systems"].values())
         # A baseline is what one starts from: its score is published, or was the reason for the work.
-        seen = {self.first_baseline, *opened}
+        seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
         new = []
-        for name, output in plan.systems:
-            if output not in seen:
+        for name, output in systems.items():
+            if output not in seen and not self._was_opened_before(outputs[name]):
                 new.append(name)
                 seen.add(output)
         return tuple(new)
 
-    def scores_of_looks(self, measure: str, n_queries: int) -> list[NDArray[np.float64]]:
-        """Return the per-query scores by one measure of all opened outputs, each output once.
+    def scores_of_looks(self, measure: str) -> list[NDArray[np.float64]]:
+        """Return the scores of these queries by one measure, for each output that was opened on all of them.
 
         Parameters
         ----------
         measure : str
             Name of a measure.
-        n_queries : int
-            Number of queries of the collection.
         """
         found: dict[str, NDArray[np.float64]] = {}
-        for entry in self.opened:
+        for entry, places, arrays in self._aligned():
             if measure in entry.body["measures"]:
-                column = entry.body["measures"].index(measure)
-                arrays = self.ledger.load(entry.body["outputs"])
+                column, n_measures = entry.body["measures"].index(measure), len(entry.body["measures"])
                 for place, output in enumerate(entry.body["systems"].values()):
-                    scores = arrays[f"{place}.scores"].reshape(n_queries, -1)
+                    scores = arrays[f"{place}.scores"].reshape(-1, n_measures)
                     # Another measure order or a later opening gives the same scores of the same output.
-                    found.setdefault(output, scores[:, column])
+                    found.setdefault(output, scores[places, column])
         return list(found.values())
 
-    def table(self) -> Any:
-        """Return the looks as a DataFrame, one row per look, oldest first."""
-        import pandas as pd
+    def sd_of_differences(self, measure: str) -> float | None:
+        """Return the standard deviation of differences per query, on average over pairs that were opened together.
 
-        columns = ["look", "time", "who", "system", "measure", "value", "status", "plan", "output"]
-        rows: list[tuple[Any, ...]] = []
+        Parameters
+        ----------
+        measure : str
+            Name of a measure.
+
+        Returns
+        -------
+        float or None
+            None if no two systems were opened by this measure.
+        """
+        found = []
         for entry in self.opened:
-            body = entry.body
-            for name in body["looks"]:
-                about = (name, body["measures"][0], body["values"][name], body["status"], body["plan"])
-                rows.append((len(rows) + 1, entry.time, entry.who, *about, body["systems"][name]))
-        return pd.DataFrame(rows, columns=columns).astype({"look": "int64", "value": "float64"})
+            if measure in entry.body["measures"]:
+                column, n_measures = entry.body["measures"].index(measure), len(entry.body["measures"])
+                arrays = self.standings.exposure.ledger.load(entry.body["outputs"])
+                systems = [
+                    arrays[f"{place}.scores"].reshape(-1, n_measures)[:, column]
+                    for place in range(len(entry.body["systems"]))
+                ]
+                found += [float(np.nanstd(one - other, ddof=1)) for one, other in combinations(systems, 2)]
+        varied = [one for one in found if one > 0]
+        return float(np.mean(varied)) if varied else None
+
+    def _was_opened_before(self, output: Mapping[str, Hashes]) -> bool:
+        """Return whether an opening of a revision or of more queries had the same output on all of these queries."""
+        return any(
+            any(
+                np.array_equal(output[kind], known[kind][places]) for kind in _KINDS if kind in output and kind in known
+            )
+            for places, known in self._outputs_elsewhere
+        )
+
+    @cached_property
+    def _outputs_elsewhere(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
+        """The outputs on other registrations or parts: the places of these queries there, and the hashes by kind."""
+        named = ("registration", "queries")
+        return [
+            (places, part_of(arrays, f"{place}.outputs."))
+            for entry, places, arrays in self._aligned()
+            if any(entry.body[name] != self.body[name] for name in named)
+            for place in range(len(entry.body["systems"]))
+        ]
+
+    def _aligned(self) -> Iterator[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
+        """Yield the openings of all these queries, with the places of the queries there and the kept arrays."""
+        exposure = self.standings.exposure
+        for entry in self.opened:
+            places = exposure.places_in(self.body, entry.body)
+            if places is not None:
+                yield entry, places, exposure.ledger.load(entry.body["outputs"])
 
 
 def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: float) -> float:

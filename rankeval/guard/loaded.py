@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
+from rankeval.collection.data import take_rows
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.rows import check_rows
 from rankeval.collection.run import Run, as_run
@@ -68,6 +69,35 @@ class LoadedCollection:
             return fingerprint_qrels(self.qrels, queries=self.queries)
         return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
 
+    def rows_of(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which rows belong to some queries.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Places of queries in the order of the content.
+        """
+        wanted = np.zeros(self.prints.n_queries, dtype=bool)
+        wanted[np.argsort(self.prints.content, kind="stable")[places]] = True
+        return wanted[self.prints.codes]
+
+    def part(self, rows: NDArray[np.bool_]) -> LoadedCollection:
+        """Return the collection with some of its rows, those of whole queries.
+
+        Parameters
+        ----------
+        rows : ndarray of bool of shape (n_rows,)
+            The result of `rows_of`.
+        """
+        if self.qrels is not None:
+            columns = {name: getattr(self.qrels, name) for name in ("qid", "docid", "aspect", "subgroup")}
+            kept = {name: column and column.filter(rows) for name, column in columns.items()}
+            return replace(self, qrels=Qrels(relevance=self.qrels.relevance[rows], **kept))
+        places = np.flatnonzero(rows)
+        parts = {name: getattr(self, name) for name in ("X", "y", "qid", "docid", "index")}
+        taken = {name: None if one is None else take_rows(one, places) for name, one in parts.items()}
+        return replace(self, **taken)
+
     @property
     def labels(self) -> NDArray[np.float64]:
         """The labels, one per row."""
@@ -106,14 +136,17 @@ class LoadedCollection:
         return score
 
     def outputs(self, ranking: Ranking) -> dict[str, Hashes]:
-        """Return the hashes of a ranking output, query by query.
+        """Return the hashes of a ranking output, query by query, in the order of the content.
 
         Parameters
         ----------
         ranking : ndarray or Run
             The ranking.
         """
-        return run_outputs(self.prints, ranking) if isinstance(ranking, Run) else self.prints.outputs(ranking)
+        data = self.prints
+        found = run_outputs(data, ranking) if isinstance(ranking, Run) else data.outputs(ranking)
+        order = np.argsort(data.content, kind="stable")
+        return {kind: hashes[order] for kind, hashes in found.items()}
 
     def evaluate(self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any) -> Evaluation:
         """Score a ranking without asking whether the collection is registered.

@@ -1,15 +1,26 @@
-"""The third step of the protocol: score a plan, record the opening, and compare."""
+"""The third step of the protocol: score a plan, record the opening, and compare.
+
+The comparison is made before the opening is recorded, so that no look is spent on one that fails. It is made again if
+somebody else appended in between and the standing changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rankeval.errors import LedgerError
+from rankeval.guard.batches import Batch
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.plan import Plan
+from rankeval.guard.exposure import places_of
+from rankeval.guard.history import History
+from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.notes import notes_of, summary_of
+from rankeval.guard.plan import Plan, short
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.scored import ScoredPlan
+from rankeval.guard.standing import Standing
+from rankeval.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from rankeval.comparison.result import Comparison
@@ -41,26 +52,52 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
             f"it again, guard.register({plan.collection!r}, ...), then open the plan"
         )
     records.in_use(test)
-    loaded = test.loaded()
-
-    def score(plans: Sequence[Plan], records: Records) -> list[ScoredPlan]:
-        files = {one.id: journal.ledger.load(records.plans[one.id]["rankings"]) for one in plans}
-        return [ScoredPlan.of(one, loaded, files[one.id]) for one in plans]
-
+    if records.standings.opening_of(plan.id) is None:
+        journal.check_lasting()
+    loaded = _queries_of(plan, test.loaded(), journal.ledger)
     # Scored before the records are decided on: that takes longest, and is the same however often others append.
-    (scored,) = score([plan], records)
+    scored = _scored(records, plan, loaded)
+    # The last comparison, and the standing that it was made for.
+    made: list[tuple[Standing, Batch, Comparison]] = []
 
     def record(records: Records) -> tuple[Comparison, int]:
         records.in_use(test)
-        history, head, n_new = records.history(plan.digest), records.head, 0
-        status, before = history.status_of(plan), history.opening_of(plan.id)
+        body = records.standings.frozen[plan.id][0].body
+        history, before = History(records.standings, body), records.standings.opening_of(plan.id)
+        standing = records.standings.of(plan.id, lambda: history.new_looks(dict(plan.systems), scored.outputs))
+        if not made or made[-1][0] != standing:
+            made.append((standing, *_compared(records, scored, standing, history)))
+        _, batch, comparison = made[-1]
+        head, n_new = records.head, 0
         if before is None:
-            head, n_new = journal.append(records, ("open", scored.body(status, journal.ledger))), len(status.looks)
+            head = journal.append(records, ("open", scored.body(standing, journal.ledger)))
+            n_new = len(standing.looks)
         else:
             scored.check_against(before.body, journal.ledger)
-        family = [records.plan(one) for one in status.family if one != plan.id]
-        where = f"ledger {records.where} at {head[:12]}"
-        # A plan of the family may have been frozen since the ledger was first read.
-        return scored.result(status, history, family, lambda plans: score(plans, records), where), n_new
+        where = f"ledger {records.where} as of head {short(head)}"
+        return comparison.with_notes(summary_of(batch, standing, history, where)), n_new
 
     return journal.decide(record, records)
+
+
+def _queries_of(plan: Plan, loaded: LoadedCollection, ledger: Ledger) -> LoadedCollection:
+    """Return the queries that a plan tests on."""
+    return loaded if plan.queries is None else loaded.part(loaded.rows_of(places_of(ledger, plan.queries)))
+
+
+def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
+    body = records.standings.frozen[plan.id][0].body
+    return ScoredPlan.of(plan, loaded, records.ledger.load(body["rankings"]))
+
+
+def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:
+    """Return the comparison within the plan's family, with all notes but the summary."""
+
+    def score(plan: Plan) -> ScoredPlan | None:
+        body = records.standings.frozen[plan.id][0].body
+        # Rankings are large and may stay in the clone that made them.
+        return _scored(records, plan, scored.loaded) if records.ledger.has(body["rankings"]) else None
+
+    others = [records.plan(one) for one in standing.family if one != scored.plan.id]
+    batch = Batch.of(scored, others, score)
+    return batch, batch.compare(adjusted=standing.is_adjusted).with_notes(*notes_of(batch, standing, history))

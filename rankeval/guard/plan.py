@@ -11,6 +11,7 @@ from typing import Any
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
+from rankeval.significance.declarations import ClaimName, check_claim
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,19 @@ class Plan:
         The folds whose held-out parts were predicted, in words, with a hash over their queries; "" for other plans.
     n_folds : int
         Their number; 0 for other plans.
+    claim : {"difference", "better", "not_worse", "equivalent"}
+        The claim to be shown, as in `rankeval.compare`.
+    margin : float
+        Of the claim.
+    queries : str, optional
+        The file of the ledger that lists the queries to test on; None for all.
+    registration : str
+        The entry of the ledger that registered the collection.
     ledger, head : str
-        The ledger and its head when the plan was read. Like the name of the collection, no part of the plan's id.
+        The ledger and its head when the plan was read. Like the name and the registration of the collection and the
+        notes, no part of the plan's id.
+    notes : tuple of str
+        Sentences that a reader of the plan should see.
     """
 
     project: str
@@ -56,8 +68,13 @@ class Plan:
     rng: int
     folds: str = ""
     n_folds: int = 0
+    claim: ClaimName = "difference"
+    margin: float = 0.0
+    queries: str | None = None
+    registration: str = ""
     ledger: str = ""
     head: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Sorted, so that a plan has the same id and the same tables in whatever order its systems were given.
@@ -70,8 +87,16 @@ class Plan:
         if self.baseline is not None and len(self.systems) == 1:
             # A first baseline is free, and this one would be looked at for its own sake.
             raise InvalidInput("the plan has one system, which has no baseline: leave baseline= out")
-        if not 0 < self.alpha <= 0.5:
-            raise InvalidInput(f"alpha is {self.alpha}; expected a level above 0 and up to 0.5, such as 0.05")
+        check_alpha(self.alpha)
+        # A program that formats JSON may write 0.0 as 0: the id must not depend on it.
+        object.__setattr__(self, "margin", float(self.margin))
+        self._check_claim()
+
+    def _check_claim(self) -> None:
+        from rankeval.comparison.design import refuse_undirected
+
+        check_claim(self.claim, self.margin)
+        refuse_undirected(self.claim, self.baseline)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,9 +110,10 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
-    def about(self) -> dict[str, str]:
-        """The keys by which entries of the ledger name the plan."""
-        return {"plan": self.id, "digest": self.digest, "collection": self.collection}
+    def about(self) -> dict[str, str | None]:
+        """The keys by which entries of the ledger name the plan, its collection and its queries."""
+        names = {"plan": self.id, "digest": self.digest, "collection": self.collection}
+        return names | {"registration": self.registration, "queries": self.queries}
 
     @property
     def family_key(self) -> str:
@@ -104,28 +130,29 @@ class Plan:
         return {name: getattr(self, name) for name in _HASHED} | {"convention": self.convention.card()}
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any], *, collection: str, ledger: str, head: str) -> Plan:
-        """Return the plan that `content` described.
+    def from_body(cls, body: Mapping[str, Any], *, ledger: str, head: str) -> Plan:
+        """Return the plan that an entry of the ledger froze.
 
         Parameters
         ----------
-        content : mapping
-            The result of `content`.
-        collection : str
-            Name of the collection.
+        body : mapping
+            The body of the entry.
         ledger, head : str
             The ledger and its head.
         """
+        content = body["content"]
         values = {name: content[name] for name in _HASHED} | {"convention": Convention.from_card(content["convention"])}
-        return cls(**values, collection=collection, ledger=ledger, head=head)
+        beside = {name: body[name] for name in ("collection", "registration")}
+        return cls(**values, **beside, notes=tuple(body["notes"]), ledger=ledger, head=head)
 
     def __repr__(self) -> str:
         against = f" against {self.baseline!r}" if self.baseline else ""
         over = f" over {self.folds}" if self.folds else ""
+        claim = "" if self.claim == "difference" else f", claim {self.claim} by {self.margin:g}"
         return (
             f"Plan({self.id}: {', '.join(self.names)}{against} on {self.collection!r}{over} by {self.measure}, "
-            f"alpha {self.alpha:g}; ledger {self.ledger} at {self.head[:12]})"
-        )
+            f"alpha {self.alpha:g}{claim}; ledger {self.ledger} at {short(self.head)})"
+        ) + "".join(f"\n{note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         shown = {"id": self.id, "collection": self.collection, **self.content(), "ledger": self.ledger}
@@ -133,8 +160,31 @@ class Plan:
             f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
             for key, value in {**shown, "head": self.head}.items()
         )
-        return f"<table>{rows}</table>"
+        return f"<table>{rows}</table>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
 
 
-_HASHED = tuple(field.name for field in fields(Plan) if field.name not in {"collection", "ledger", "head"})
+_UNHASHED = {"collection", "registration", "ledger", "head", "notes"}
+_HASHED = tuple(field.name for field in fields(Plan) if field.name not in _UNHASHED)
 """The fields that decide a result."""
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise `InvalidInput` unless alpha is the level of a test."""
+    if not 0 < alpha <= 0.5:
+        raise InvalidInput(f"alpha is {alpha}; expected a level above 0 and up to 0.5, such as 0.05")
+
+
+def short(head: str) -> str:
+    """Return a head as texts name it: 12 digits of each of its parts.
+
+    Parameters
+    ----------
+    head : str
+        The head of a ledger.
+
+    Examples
+    --------
+    >>> short("0123456789abcdef+fedcba9876543210")
+    '0123456789ab+fedcba987654'
+    """
+    return "+".join(one[:12] for one in head.split("+"))

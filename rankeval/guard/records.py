@@ -7,26 +7,27 @@ entries, and the step decides again on newer records. So no entry stands on reco
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rankeval._checks import shown
 from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.history import History
-from rankeval.guard.plan import Plan
-from rankeval.ledger.entry import GENESIS
+from rankeval.guard.exposure import Exposure
+from rankeval.guard.plan import Plan, short
+from rankeval.guard.standing import Standings
+from rankeval.ledger import discovery
+from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.graph import HeadMovedError, Snapshot
 from rankeval.ledger.ledger import Ledger, Note
 
 T = TypeVar("T")
 
-_PATIENCE = 60.0
-"""Seconds for which a step is decided again while others append."""
+_SEEN: dict[str, str] = {}
+"""URL -> the last head that this process saw, against which a missing end is found."""
 
 
 @dataclass(frozen=True)
@@ -59,56 +60,42 @@ class Records:
 
     @cached_property
     def contents(self) -> tuple[RegisteredContent, ...]:
-        """The registered collections of all projects."""
+        """The registered collections of all projects, with their signatures."""
         return registered_contents(self.ledger, self.snapshot)
 
     @cached_property
-    def plans(self) -> dict[str, Mapping[str, Any]]:
-        """Id -> body of the project's frozen plans."""
-        own = [one for one in self.snapshot.entries if one.kind == "freeze" and one.project == self.project]
-        return {entry.body["plan"]: entry.body for entry in own}
+    def exposure(self) -> Exposure:
+        """The queries that were looked at."""
+        return Exposure(self.ledger, self.snapshot)
+
+    @cached_property
+    def standings(self) -> Standings:
+        """The plans of the project."""
+        return Standings(self.project, self.exposure)
+
+    @cached_property
+    def retired(self) -> dict[str, str]:
+        """Id of a registration -> the reason for which it was retired."""
+        bodies = [entry.body for entry in self.snapshot.entries if entry.kind == "retire"]
+        return {body["registration"]: body["reason"] for body in bodies}
 
     def in_force(self) -> list[RegisteredContent]:
         """Return the collections of all projects that are not retired."""
         return [one for one in self.contents if one.retired is None]
 
-    def history(self, digest: str) -> History:
-        """Return the plans and openings of one content."""
-        return History.of(self.ledger, self.snapshot.entries, self.project, digest)
-
-    def same(self, name: str, digest: str) -> RegisteredContent | None:
-        """Return the project's registration of a content; None if there is none yet.
+    def named(self, name: str) -> list[Entry]:
+        """Return the registrations of a collection by the project: the first, and its revisions.
 
         Parameters
         ----------
-        name, digest : str
-            Name and content to be registered.
-
-        Raises
-        ------
-        LedgerError
-            If the name stands for other content, the content for another name, or it was retired.
+        name : str
+            The name of the collection.
         """
-        for one in self.contents:
-            if one.project != self.project or (one.digest != digest and one.name != name):
-                continue
-            if one.digest != digest:
-                raise LedgerError(
-                    f"{name!r} is registered with other content (digest {one.digest[:12]}, this has {digest[:12]}): "
-                    "choose another name"
-                )
-            if one.retired is not None:
-                raise LedgerError(
-                    f"this content was retired as {one.name!r} ({one.retired}) and may have been fitted on since: it "
-                    "can never be a test again"
-                )
-            if one.name != name:
-                raise LedgerError(f"this content is registered as {one.name!r}: use that name instead of {name!r}")
-            return one
-        return None
+        entries = self.exposure.registrations.values()
+        return [entry for entry in entries if entry.project == self.project and entry.body["name"] == name]
 
-    def registered(self, test: RegisteredCollection | str) -> RegisteredContent:
-        """Return a collection of the project as the ledger describes it.
+    def registered(self, test: RegisteredCollection | str) -> Entry:
+        """Return the entry that registered a collection of the project; by its name, the latest.
 
         Parameters
         ----------
@@ -125,20 +112,52 @@ class Records:
         if not isinstance(test, (str, RegisteredCollection)):
             raise InvalidInput(f"test is {shown(test)}; expected a registered collection or its name")
         name = test if isinstance(test, str) else test.name
-        own = {one.name: one for one in self.contents if one.project == self.project}
-        if name not in own or (isinstance(test, RegisteredCollection) and own[name].digest != test.digest):
+        found = [one for one in self.named(name) if isinstance(test, str) or one.body["digest"] == test.digest]
+        if not found:
+            entries = self.exposure.registrations.values()
+            own = dict.fromkeys(entry.body["name"] for entry in entries if entry.project == self.project)
             raise LedgerError(
                 f"project {self.project!r} has no collection {name!r} in the ledger {self.where}; it has: "
                 f"{', '.join(own) or 'none'}"
             )
-        return own[name]
+        return found[-1]
 
-    def in_use(self, test: RegisteredCollection | str) -> RegisteredContent:
-        """Return a collection of the project as `registered` does; raises LedgerError if it was retired too."""
-        content = self.registered(test)
-        if content.retired is not None:
-            raise LedgerError(f"{content.name!r} was retired ({content.retired}) and is no test any more")
-        return content
+    def anybodys(self, test: RegisteredCollection | str) -> Entry:
+        """Return the entry that registered a collection of any project, by "name" or "project/name".
+
+        Parameters
+        ----------
+        test : RegisteredCollection or str
+            The collection or its name.
+
+        Raises
+        ------
+        LedgerError
+            If there is none, or several projects have one of this name.
+        """
+        if isinstance(test, RegisteredCollection):
+            return Records(test.project, self.ledger, self.snapshot).registered(test)
+        if not isinstance(test, str):
+            raise InvalidInput(f"test is {shown(test)}; expected a registered collection or its name")
+        if self.named(test):
+            return self.registered(test)
+        entries = self.exposure.registrations.values()
+        found = [one for one in entries if test in {one.body["name"], f"{one.project}/{one.body['name']}"}]
+        if len({one.project for one in found}) != 1:
+            known = dict.fromkeys(f"{one.project}/{one.body['name']}" for one in found or entries)
+            raise LedgerError(
+                f"{len(known) if found else 'no'} collections are called {test!r} in the ledger {self.where}: give one "
+                f"of {', '.join(known) or 'none'}"
+            )
+        return found[-1]
+
+    def in_use(self, test: RegisteredCollection | str) -> Entry:
+        """Return the entry of a collection as `registered` does; raises LedgerError if it was retired."""
+        entry = self.registered(test)
+        reason = self.retired.get(entry.hash)
+        if reason is not None:
+            raise LedgerError(f"{entry.body['name']!r} was retired ({reason}) and is no test any more")
+        return entry
 
     def plan(self, plan_id: str) -> Plan:
         """Return a plan by its id.
@@ -157,14 +176,14 @@ class Records:
         """
         if not isinstance(plan_id, str):
             raise InvalidInput(f"plan is {shown(plan_id)}; expected a frozen plan or its id")
-        found = [one for one in self.plans if one.startswith(plan_id)]
+        frozen = self.standings.frozen
+        found = [one for one in frozen if one.startswith(plan_id)]
         if len(found) != 1 or not plan_id:
             raise LedgerError(
                 f"{len(found) if plan_id else 'no'} plans of project {self.project!r} begin with {plan_id!r} in the "
                 f"ledger {self.where}: give the id of one that was frozen"
             )
-        body = self.plans[found[0]]
-        return Plan.from_content(body["content"], collection=body["collection"], ledger=self.where, head=self.head)
+        return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
 
 
 class Journal:
@@ -181,20 +200,46 @@ class Journal:
     def __init__(self, project: str, ledger: Ledger) -> None:
         self.project = project
         self.ledger = ledger
-        self.seen = GENESIS  # the last head, against which a missing end is found
+
+    @property
+    def seen(self) -> str:
+        """The last head of the ledger that this process saw."""
+        return _SEEN.get(self.ledger.url, GENESIS)
 
     def read(self) -> Records:
-        """Read the ledger."""
-        snapshot = self.ledger.read()
-        # A ledger that lost the last head that was seen is cut off: keep that head, so that `Guard.verify` finds it.
-        if snapshot.holds(self.seen):
-            self.seen = snapshot.head
+        """Read the ledger.
+
+        Raises
+        ------
+        LedgerError
+            If it is not whole, or lost the last head that this process saw.
+        """
+        snapshot, seen = self.ledger.read(), self.seen
+        if not snapshot.holds(seen):
+            raise LedgerError(
+                f"the ledger {self.ledger.where} lost entries since this process last read it, when its head was "
+                f"{short(seen)}: it was shortened or replaced. Restore it from a copy"
+            )
+        _SEEN[self.ledger.url] = snapshot.head
         return Records(self.project, self.ledger, snapshot)
+
+    def check_lasting(self) -> None:
+        """Find out whether a look or a decision will be kept, before anything is scored.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be written, or would be lost with the machine of a CI run.
+        """
+        if lost := discovery.why_lost(self.ledger.url):
+            raise LedgerError(lost)
+        self.ledger.check_writable()
 
     def append(self, records: Records, *notes: Note) -> str:
         """Append entries that were decided on these records, and return the new head."""
-        self.seen = self.ledger.append(self.project, *notes, expected=records.head).hash
-        return self.seen
+        head = self.ledger.append(self.project, *notes, expected=records.head).hash
+        _SEEN[self.ledger.url] = head
+        return head
 
     def decide(self, step: Callable[[Records], T], records: Records | None = None) -> T:
         """Let a step decide and append, again if somebody else appended in between.
@@ -209,13 +254,11 @@ class Journal:
         Raises
         ------
         HeadMovedError
-            If others were faster for a minute.
+            If others append although the ledger is locked, as they can on file systems without locks.
         """
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                return step(records or self.read())
-            except HeadMovedError:
-                if time.monotonic() > deadline:
-                    raise
-                records = None
+        try:
+            return step(records or self.read())
+        except HeadMovedError:
+            # Under the lock nobody else appends. The step may take long, so it goes without at first.
+            with self.ledger.locked():
+                return step(self.read())

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count, few
+from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
+from rankeval.guard.plan import short
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Status:
     """Whether some data is registered test content.
 
@@ -19,53 +26,84 @@ class Status:
         Whether it would be refused. Rankings that were opened are accepted all the same, and nothing is refused while
         ledgers are switched off.
     collection, project : str, optional
-        The registered collection that it matches, if any.
+        The registered collection that it matches best, if any.
     why : str
         The evidence in words.
+    rows : ndarray of bool of shape (n_rows,)
+        The rows of registered queries: ``X[~status.rows]`` is the rest.
+    queries : list
+        The ids of these queries in the data.
     n_matched, n_to_refuse : int
-        Identifiable queries that match the collection, and how many are needed.
+        Registered queries that are in the data, and how many are needed to refuse it.
     ledger, head : str
         The ledger that was asked.
+    matched : mapping of str to ndarray of int
+        Id of a registration -> the places of its queries that are in the data.
     """
 
     refused: bool
     collection: str | None
     project: str | None
     why: str
+    queries: list[Any]
     n_matched: int
     n_to_refuse: int
     ledger: str
     head: str
+    rows: NDArray[np.bool_] = field(repr=False)
+    matched: Mapping[str, NDArray[Any]] = field(repr=False)
 
     def __bool__(self) -> bool:
         return self.refused
 
     def __str__(self) -> str:
         verdict = "would be refused" if self.refused else "would not be refused"
-        return f"{verdict}: {self.why} (ledger {self.ledger} at {self.head[:12]})"
+        asked = f"ledger {self.ledger} at {short(self.head)}"
+        if not self.queries:
+            return f"{verdict}: {self.why} ({asked})"
+        return (
+            f"{verdict}: {self.why}; {count(len(self.queries), 'query')} of the data, {few(self.queries)}, in "
+            f"{count(int(self.rows.sum()), 'row')}: X[~status.rows] is the rest ({asked})"
+        )
 
     def _repr_html_(self) -> str:
-        return f"<code>{escape(str(self))}</code>"
+        return f"<p>{escape(str(self))}</p>"
 
 
-def status_of(found: Sequence[Match], *, ledger: str, head: str, off: bool) -> Status:
+def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: str, off: bool) -> Status:
     """Sum up matches by the strongest of them.
 
     Parameters
     ----------
     found : sequence of Match
         One for each registered collection.
+    data : Fingerprint
+        The data.
     ledger, head : str
         The ledger that was asked.
     off : bool
         Whether refusals are switched off in this process.
     """
+    queries = np.logical_or.reduce([np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)])
     best = max(found, key=lambda one: (one.refused, one.n_matched, one.same_labels), default=None)
-    if best is None or not (best.refused or best.n_matched or best.same_labels):
-        return Status(False, None, None, "nothing of it is registered", 0, 0, ledger, head)
-    content = best.registered
-    link = "it is" if best.refused else "there is weak evidence that it is"
-    why = f"{link} {content.name!r} of project {content.project!r}: {best.why}"
-    if best.refused and off:
-        why += "; but the ledger is switched off in this process"
-    return Status(best.refused, content.name, content.project, why, best.n_matched, content.n_to_refuse, ledger, head)
+    refused, collection, project, numbers = False, None, None, (0, 0)
+    why = "nothing of it is registered"
+    if best is not None and (best.refused or best.queries.any() or best.same_labels):
+        content, refused = best.registered, best.refused
+        link = "it holds" if refused else "there is weak evidence that it holds"
+        why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
+        if refused and off:
+            why += "; but the ledger is switched off in this process"
+        collection, project, numbers = content.name, content.project, (best.n_matched, content.n_to_refuse)
+    return Status(
+        refused,
+        collection,
+        project,
+        why,
+        data.names[queries].tolist(),
+        *numbers,
+        ledger,
+        head,
+        queries[data.codes],
+        {one.registered.id: np.unique(one.pairs[:, 1]) for one in found if len(one.pairs)},
+    )

@@ -182,6 +182,17 @@ class Ledger:
             self._store.keep(name, content)
         return name
 
+    def has(self, name: str) -> bool:
+        """Return whether a file is here.
+
+        Parameters
+        ----------
+        name : str
+            The result of `keep`.
+        """
+        with self._errors("read"):
+            return self._store.load(name) is not None
+
     def load(self, name: str) -> dict[str, NDArray[Any]]:
         """Return the arrays of a file.
 

@@ -1,0 +1,154 @@
+"""Compare the systems of a plan, corrected together with those of all plans of its family.
+
+Plans that share all but their systems are one batch: one matrix of differences from one baseline, over which max-T
+corrects. Other plans of the family, with another baseline, measure or part of the queries, form batches of their own,
+and the batches share the level by Bonferroni's correction::
+
+    family of A:   A, B  (same baseline, measure, queries)    one batch, max-T
+                   C     (another measure)                    a batch of its own
+                   p of A = 2 times the p of max-T over the systems of A and B
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rankeval.guard.plan import Plan
+from rankeval.guard.scored import ScoredPlan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.comparison import Comparison
+    from rankeval.evaluation import Evaluation
+
+Score = Callable[[Plan], ScoredPlan | None]
+"""Scores a plan; None if its rankings are not here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The systems that are corrected together with those of a plan.
+
+    Attributes
+    ----------
+    scored : ScoredPlan
+        The plan.
+    evaluations : mapping of str to Evaluation
+        Its systems, and those of plans that share all else with it.
+    n_batches : int
+        Number of batches in the family.
+    """
+
+    scored: ScoredPlan
+    evaluations: Mapping[str, Evaluation]
+    n_batches: int
+
+    @classmethod
+    def of(cls, scored: ScoredPlan, others: Sequence[Plan], score: Score) -> Batch:
+        """Gather the systems of a family.
+
+        Parameters
+        ----------
+        scored : ScoredPlan
+            The plan.
+        others : sequence of Plan
+            The other plans of its family.
+        score : callable
+            Scores one of them.
+        """
+        plan, batch = scored.plan, dict(scored.evaluations)
+        # A plan of one system tests nothing, so it takes no share of the level.
+        others = [one for one in others if len(one.systems) > 1 and len(plan.systems) > 1]
+        seen, apart = {output for _, output in plan.systems}, set()
+        for one in others:
+            together = score(one) if one.family_key == plan.family_key else None
+            if together is None:
+                # A plan of which another clone kept the rankings is a batch of its own too.
+                apart.add(one.id if one.family_key == plan.family_key else one.family_key)
+                continue
+            for name, output in one.systems:
+                if output not in seen:
+                    seen.add(output)
+                    # Other plans may call other systems by the same names.
+                    batch[f"{one.id}/{name}"] = together.evaluations[name]
+        return cls(scored, batch, 1 + len(apart))
+
+    @property
+    def n_others(self) -> int:
+        """Number of systems of other plans."""
+        return len(self.evaluations) - len(self.scored.evaluations)
+
+    def compare(self, *, adjusted: bool) -> Comparison:
+        """Compare by the primary measure within the batch, and by the secondary measures within the plan.
+
+        Parameters
+        ----------
+        adjusted : bool
+            Whether p-values are adjusted; if not, there are none.
+        """
+        from rankeval.comparison.means import comparison_of_one, means_of
+
+        plan, evaluations = self.scored.plan, self.scored.evaluations
+        if len(plan.names) == 1:
+            ((name, evaluation),) = evaluations.items()
+            return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
+        result = self._adjusted() if adjusted else self._plain()
+        means = means_of(evaluations, 1 - plan.alpha)
+        own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
+        return replace(own, table=self._with_secondary(own.table), primary=self.scored.labels[0])
+
+    def _adjusted(self) -> Comparison:
+        """Return the comparison by max-T over the batch, times the number of batches."""
+        plan, n = self.scored.plan, self.n_batches
+        result = self._compared(1 - plan.alpha)
+        if n == 1:
+            return result
+        # Bonferroni over the batches: p times their number, and what belongs to it at the level that each has.
+        narrow = self._compared(1 - plan.alpha / n)
+        table = result.table
+        table["p_adjusted"] = (table["p_adjusted"] * n).clip(upper=1.0)
+        of_level = ["ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
+        table[of_level] = narrow.table[of_level]
+        return replace(result, notes=tuple(dict.fromkeys((*result.notes, *narrow.notes))))
+
+    def _plain(self) -> Comparison:
+        """Return the comparison without any adjusted p, so without the note that p is not corrected."""
+        from rankeval.comparison.design import without_adjusted
+
+        result = self._compared(1 - self.scored.plan.alpha, correction="none")
+        notes = tuple(note for note in result.notes if "not corrected" not in note)
+        return replace(result, table=without_adjusted(result.table), notes=notes)
+
+    def _compared(self, confidence_level: float, correction: str = "max_t") -> Comparison:
+        from rankeval.comparison import compare
+
+        primary = self.scored.labels[0]
+        options = self._options | {"confidence_level": confidence_level}
+        return compare(self.evaluations, measures=[primary], correction=correction, **options)
+
+    def _with_secondary(self, table: pd.DataFrame) -> pd.DataFrame:
+        import pandas as pd
+
+        from rankeval.comparison import compare
+        from rankeval.comparison.design import without_adjusted
+
+        plan, secondary = self.scored.plan, list(self.scored.labels[1:])
+        if not secondary:
+            return table
+        options = self._options | {"confidence_level": 1 - plan.alpha, "claim": "difference", "margin": 0.0}
+        besides = compare(self.scored.evaluations, measures=secondary, correction="none", **options)
+        return pd.concat([table, without_adjusted(besides.table)], ignore_index=True)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        plan = self.scored.plan
+        kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "n_resamples", "rng")}
+        return kept | {"test": "randomization"}
+
+
+def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return the rows of a batch that compare systems of the plan."""
+    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)

@@ -1,0 +1,253 @@
+"""Which queries were looked at, whatever collection, project or name they stood in.
+
+The same query may stand in several registrations: in a revision with another feature, in a larger collection, in that
+of another project. Links say which are the same, and the connected components of all links are *classes* of queries::
+
+    registration a   0  1  2        a and b share two queries        classes  0  1  2
+    registration b   0  1                                                     1  2
+    registration c   0  1           c shares one with b                       2  3
+
+Three sources give links. Equal digests link all queries. A registration keeps the links to those before it, which were
+found with its data at hand. Two registrations that were made in two clones are linked by their signatures.
+
+An entry *exposes* its queries if somebody learned something about them: an opening with a new look, a decision of a
+gate, an exemption or a retirement, after which they may have been fitted on. Exposure is a set of classes, so it adds
+up over openings, names and projects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.contamination.matching import link
+from rankeval.contamination.signature import Signature
+from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import Snapshot
+from rankeval.ledger.ledger import Ledger
+
+Classes = NDArray[np.int64]
+"""The class of each query, in the order of the content."""
+
+SHARE, NUMBER = 0.05, 5
+"""From this share or this number of its queries on, a plan counts as exposed."""
+
+
+def is_few(n_exposed: int, n_queries: int) -> bool:
+    """Return whether so few queries are exposed that a plan counts as if none were: under 5 %, and under 5.
+
+    Parameters
+    ----------
+    n_exposed, n_queries : int
+        Exposed queries, and all.
+
+    Examples
+    --------
+    >>> is_few(4, 100), is_few(5, 1000), is_few(1, 20)
+    (True, False, False)
+    """
+    return n_exposed < NUMBER and n_exposed < SHARE * n_queries
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """The classes of queries of a ledger, and what its entries expose.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        The ledger, whose files hold links and parts of collections.
+    snapshot : Snapshot
+        Its entries.
+    """
+
+    ledger: Ledger
+    snapshot: Snapshot
+
+    @cached_property
+    def registrations(self) -> dict[str, Entry]:
+        """Id -> the entry of each registration; the id is the hash of the entry."""
+        return {entry.hash: entry for entry in self.snapshot.entries if entry.kind == "register"}
+
+    @cached_property
+    def exposing(self) -> tuple[Entry, ...]:
+        """The entries that expose queries, parents first."""
+        return tuple(entry for entry in self.snapshot.entries if exposes(entry))
+
+    @cached_property
+    def classes(self) -> dict[str, Classes]:
+        """Id of a registration -> the class of each of its queries."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        start, total = {}, 0
+        for name, entry in self.registrations.items():
+            start[name] = total
+            total += entry.body["n_queries"]
+        links = [(start[a] + own, start[b] + other) for a, own, b, other in self._links()]
+        if not links:
+            labels = np.arange(total, dtype=np.int32)
+        else:
+            rows, columns = (np.concatenate(ends) for ends in zip(*links, strict=True))
+            graph = coo_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(total, total))
+            labels = connected_components(graph, directed=False)[1]
+        return {
+            name: labels[first : first + self.registrations[name].body["n_queries"]].astype(np.int64)
+            for name, first in start.items()
+        }
+
+    @cached_property
+    def _n_classes(self) -> int:
+        return 1 + max((int(one.max()) for one in self.classes.values() if len(one)), default=-1)
+
+    def queries_of(self, body: Mapping[str, Any]) -> Classes:
+        """Return the classes of the queries that an entry is about, in the order of the content.
+
+        Parameters
+        ----------
+        body : mapping
+            The body of an entry that names a registration, and perhaps a part of its queries.
+        """
+        key = _key(body)
+        if key not in self._queries:
+            classes = self.classes[key[0]]
+            self._queries[key] = classes if key[1] is None else classes[places_of(self.ledger, key[1])]
+        return self._queries[key]
+
+    @cached_property
+    def _queries(self) -> dict[tuple[str, str | None], Classes]:
+        return {}
+
+    def exposed(self, queries: Classes, by: Iterable[Entry]) -> NDArray[np.bool_]:
+        """Return which queries some entries expose.
+
+        Parameters
+        ----------
+        queries : ndarray of int
+            Classes of queries.
+        by : iterable of Entry
+            The entries.
+        """
+        marked = np.zeros(self._n_classes, dtype=bool)
+        # Most openings are about whole collections: each collection is marked once.
+        for body in {_key(entry.body): entry.body for entry in by}.values():
+            marked[self.queries_of(body)] = True
+        return marked[queries]
+
+    def shared(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
+        """Return how many queries of one entry the other is about too.
+
+        Parameters
+        ----------
+        one, other : mapping
+            Bodies of entries.
+        """
+        key = _key(one), _key(other)
+        if key not in self._shared:
+            self._shared[key] = int(np.isin(self.queries_of(one), self.queries_of(other)).sum())
+        return self._shared[key]
+
+    @cached_property
+    def _shared(self) -> dict[tuple[Any, Any], int]:
+        return {}
+
+    def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp] | None:
+        """Return the place of each query of one entry among those of another; None if it lacks some.
+
+        Parameters
+        ----------
+        one, other : mapping
+            Bodies of entries.
+        """
+        wanted, there = self.queries_of(one), self.queries_of(other)
+        if _key(one) == _key(other):
+            return np.arange(len(wanted))
+        order = np.argsort(there, kind="stable")
+        place = order[np.minimum(np.searchsorted(there[order], wanted), len(there) - 1)]
+        return place if np.array_equal(there[place], wanted) else None
+
+    def _links(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
+        """Yield (registration, places, other registration, places) for all queries known to be the same."""
+        alike: dict[str, str] = {}
+        for name, entry in self.registrations.items():
+            first = alike.setdefault(entry.body["digest"], name)
+            if first != name:
+                places = np.arange(entry.body["n_queries"])
+                yield name, places, first, places
+            kept = entry.body["links"]
+            arrays = self.ledger.load(kept["pairs"]) if kept["to"] else {}
+            for place, other in enumerate(kept["to"]):
+                yield name, arrays[f"{place}.own"], other, arrays[f"{place}.other"]
+        yield from self._links_between_clones()
+
+    def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
+        """Yield the links of registrations neither of which knew of the other."""
+        for one, other in combinations(self.registrations.values(), 2):
+            if one.body["digest"] != other.body["digest"] and self.snapshot.concurrent(one.hash, other.hash):
+                own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])
+                yield one.hash, own, other.hash, theirs
+
+
+def _linked(ledger: Ledger, one: str, other: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the places of the same queries in two registrations, by the files of their signatures."""
+    key = one, other
+    if key not in _LINKED:  # files are named by their content
+        pairs = link(*(Signature.from_arrays(ledger.load(name)) for name in key))
+        _LINKED[key] = pairs[:, 0], pairs[:, 1]
+    return _LINKED[key]
+
+
+_LINKED: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
+"""The links between registrations of two clones, as this process found them."""
+
+
+def exposes(entry: Entry) -> bool:
+    """Return whether somebody learned something about the queries of an entry, or may have fitted on them.
+
+    Parameters
+    ----------
+    entry : Entry
+        Any entry.
+    """
+    return entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
+
+
+def is_look(entry: Entry) -> bool:
+    """Return whether an entry is an opening with new outputs."""
+    return entry.kind == "open" and bool(entry.body["looks"])
+
+
+def places_of(ledger: Ledger, name: str) -> NDArray[np.int64]:
+    """Return the places of a part of a collection's queries, in the order of the content.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    name : str
+        The result of `keep_places`.
+    """
+    return ledger.load(name)["places"].astype(np.int64)
+
+
+def keep_places(ledger: Ledger, places: NDArray[Any]) -> str:
+    """Keep a part of a collection's queries in a file of the ledger, and return its name.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    places : ndarray of int
+        The places of the queries in the order of the content.
+    """
+    return ledger.keep("signatures", {"places": np.sort(places).astype(np.int64)})
+
+
+def _key(body: Mapping[str, Any]) -> tuple[str, str | None]:
+    return body["registration"], body["queries"]

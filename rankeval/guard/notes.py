@@ -1,0 +1,115 @@
+"""The standing of an opening in words."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count
+from rankeval.guard.batches import Batch
+from rankeval.guard.folds import NOTE
+from rankeval.guard.history import History, inflation_of
+from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
+from rankeval.ledger.entry import Entry
+
+
+def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
+    """Return the sentences that say how far a comparison can be believed.
+
+    Parameters
+    ----------
+    batch : Batch
+        The systems that were corrected together.
+    standing : Standing
+        The standing of the plan.
+    history : History
+        The openings of its queries.
+    """
+    plan = batch.scored.plan
+    notes = [_standing(batch, standing, history)]
+    if standing.n_released:
+        notes.append(
+            f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired when the plan "
+            "was frozen, so systems may have been fitted on them: they count as exposed"
+        )
+    notes += [_beside(entry) for entry in standing.beside]
+    if plan.folds:
+        notes.append(NOTE.format(folds=plan.folds))
+    if plan.secondary:
+        notes.append(f"secondary, without adjusted p: {', '.join(plan.secondary)}")
+    return [*notes, *plan.notes]
+
+
+def summary_of(batch: Batch, standing: Standing, history: History, where: str) -> str:
+    """Return the sentence that counts the looks, and names the plan and the ledger.
+
+    Parameters
+    ----------
+    batch, standing, history
+        As in `notes_of`.
+    where : str
+        The ledger and its head.
+    """
+    plan = batch.scored.plan
+    more = f" ({history.elsewhere} more by other projects)" if history.elsewhere else ""
+    looks = count(standing.n_looks, "look")
+    return f"{looks} of project {plan.project!r} at {plan.collection!r}{more}; plan {plan.id}; {where}"
+
+
+def _standing(batch: Batch, standing: Standing, history: History) -> str:
+    plan = batch.scored.plan
+    if standing.status == CONFIRMATORY:
+        return f"confirmatory for {plan.measure}: frozen before the first opening{_correction(batch)}"
+    if standing.status == FIRST:
+        looked = "; ".join(
+            f"project {one.project!r} looked at {one.n_queries} of them, {count(one.n_looks, 'look')} by "
+            f"{', '.join(one.who)}"
+            for one in standing.before
+        )
+        return (
+            f"{FIRST} for {plan.measure}: {standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed "
+            f"before this plan was frozen ({looked or 'by entries without an opening'}). If results were published, "
+            f"they may have guided the choice of systems; else p is as for a confirmatory plan{_correction(batch)}"
+        )
+    if standing.status == CONCURRENT:
+        return (
+            f"concurrent for {plan.measure}: other plans of the project were opened on these queries, and neither side "
+            f"knew of the other. They are one family, and neither is confirmatory alone{_correction(batch)}"
+        )
+    if standing.status == EXPLORATORY:
+        n_looks, said = standing.n_looks, inflation_of(_scores(batch, history), standing.n_looks)
+        return (
+            f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after "
+            f"the first was seen. The best of {n_looks} equally good systems would look better than it is by about "
+            f"{said:.3f} in {plan.measure}. No p-value can be adjusted for that: confirm on fresh queries"
+        )
+    return "secondary: all these rankings were opened before; nothing here is confirmatory"
+
+
+def _correction(batch: Batch) -> str:
+    """Return what p-values are corrected for, as the end of a sentence."""
+    if len(batch.scored.plan.systems) == 1:
+        return "; a mean, and no test"
+    said = ", max-T over the batch"
+    if batch.n_others:
+        said += f" and {count(batch.n_others, 'system')} of other plans frozen by then"
+    if batch.n_batches > 1:
+        said += f", times {batch.n_batches} for the plans that form batches of their own"
+    return said
+
+
+def _beside(entry: Entry) -> str:
+    return (
+        f"concurrent with plan {entry.body['plan']} of {entry.who} (project {entry.project!r}, "
+        f"{count(len(entry.body['looks']), 'look')}): it was opened on queries of this plan, and neither opening knew "
+        "of the other"
+    )
+
+
+def _scores(batch: Batch, history: History) -> list[NDArray[np.float64]]:
+    """Return the scores of all outputs opened on these queries, our own among them, each once."""
+    scored = batch.scored
+    scores = history.scores_of_looks(scored.plan.measure)
+    scores += [scored.loaded.by_content(one)[:, 0] for one in scored.evaluations.values()]
+    # If an opening is reproduced, the history already holds its scores.
+    return list({one.tobytes(): one for one in scores}.values())

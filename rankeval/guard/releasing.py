@@ -1,0 +1,122 @@
+"""Give up some queries of a registered collection, or all of it: on record, and for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count, few
+from rankeval.contamination.hashing import text_hashes
+from rankeval.errors import InvalidInput
+from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.exposure import keep_places
+from rankeval.guard.records import Journal, Records
+from rankeval.guard.status import Status
+from rankeval.io.ids import as_typed
+from rankeval.ledger.entry import Entry
+
+
+def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str) -> int:
+    """Record that some queries of a collection may be used elsewhere.
+
+    Parameters
+    ----------
+    journal : Journal
+        The ledger.
+    test : RegisteredCollection or str
+        The collection, of any project.
+    queries : iterable of query id, or Status
+        The queries by their registered ids, or those that `Guard.status` found.
+    reason : str
+        The reason.
+
+    Returns
+    -------
+    int
+        Number of queries that were exempted now.
+    """
+    _check_reason(reason, "the queries are exempted")
+    if isinstance(queries, str):
+        raise InvalidInput(f"queries is {queries!r}; expected a list of query ids, or the result of guard.status")
+    given = queries if isinstance(queries, Status) else list(queries)
+
+    def record(records: Records) -> int:
+        entry, exposure = records.anybodys(test), records.exposure
+        wanted = _matched(records, entry, given) if isinstance(given, Status) else _named(records, entry, given)
+        classes = exposure.classes[entry.hash]
+        earlier = [one for one in exposure.exposing if one.kind == "exempt"]
+        new = wanted[~exposure.exposed(classes[wanted], earlier)]
+        if not len(new):
+            return 0
+        everywhere = {name: np.flatnonzero(np.isin(there, classes[new])) for name, there in exposure.classes.items()}
+        body = _about(entry) | {
+            "queries": keep_places(journal.ledger, new),
+            "everywhere": journal.ledger.keep("signatures", everywhere),
+            "n_queries": len(new),
+            "owner": entry.project,
+            "reason": reason,
+        }
+        journal.append(records, ("exempt", body))
+        return len(new)
+
+    return journal.decide(record)
+
+
+def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> None:
+    """Record that a collection of the project, with all its revisions, is no test any more.
+
+    Parameters
+    ----------
+    journal : Journal
+        The ledger.
+    test : RegisteredCollection or str
+        The collection.
+    reason : str
+        The reason.
+    """
+    _check_reason(reason, "the collection is given up")
+
+    def record(records: Records) -> None:
+        entry = records.in_use(test)
+        revisions = [one for one in records.named(entry.body["name"]) if one.hash not in records.retired]
+        notes = [("retire", _about(one) | {"queries": None, "reason": reason}) for one in revisions]
+        journal.append(records, *notes)
+
+    journal.decide(record)
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    return {"registration": entry.hash, "name": entry.body["name"], "digest": entry.body["digest"]}
+
+
+def _check_reason(reason: str, done: str) -> None:
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidInput(f"reason is missing: say why {done}; it goes on record")
+
+
+def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
+    """Return the places of query ids in a registration, which keeps only hashes of them."""
+    if not ids:
+        raise InvalidInput("queries is empty: give the ids of the queries")
+    known = next(one.signature.ids for one in records.contents if one.id == entry.hash)
+    hashes = text_hashes(as_typed(ids, "queries"))
+    missing = [one for one, here in zip(ids, np.isin(hashes, known), strict=True) if not here]
+    if missing:
+        raise InvalidInput(
+            f"{count(len(missing), 'id')} in queries= {'is' if len(missing) == 1 else 'are'} not in "
+            f"{entry.body['name']!r}: {few(missing)}"
+        )
+    return np.flatnonzero(np.isin(known, hashes))
+
+
+def _matched(records: Records, entry: Entry, status: Status) -> NDArray[np.intp]:
+    """Return the places in a registration of the queries that a status found there or in linked collections."""
+    classes = records.exposure.classes
+    found = [classes[name][places] for name, places in status.matched.items() if name in classes]
+    places = np.flatnonzero(np.isin(classes[entry.hash], np.concatenate(found))) if found else np.zeros(0, np.intp)
+    if not len(places):
+        raise InvalidInput(f"the status found no query of {entry.body['name']!r}: {status}")
+    return places

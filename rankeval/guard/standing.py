@@ -1,0 +1,251 @@
+"""The standing of a plan: how far its result can be believed, decided by what its writer had seen when it was frozen.
+
+Only the ancestors of the entry that froze a plan count, never a clock. Four openings of one collection::
+
+    freeze A --- freeze B --- open A --+-- freeze C --- open B --- open C
+                                       |
+                                       +-- freeze D --- open D          (in another clone)
+
+A and B were frozen before anything was opened: both are confirmatory, and one family, since a result may be picked from
+either. C and D came after A was opened: they are exploratory. If D had been frozen and opened beside A, neither having
+seen the other, A and D would be concurrent: one family, and neither confirmatory alone.
+
+The looks of a project count in full. Those of other projects do not make a plan exploratory, but it is not confirmatory
+either: it is the first look of this project, and its notes say who looked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rankeval.guard.exposure import Exposure, is_few, is_look
+from rankeval.ledger.entry import Entry
+
+CONFIRMATORY = "confirmatory"
+"""Frozen before anybody had looked at its queries: its p-values hold, adjusted over its family."""
+FIRST = "first look of this project"
+"""Frozen before this project had looked at them, but others had: its p-values hold if nobody told."""
+CONCURRENT = "concurrent"
+"""As the above, but a plan of the project was opened without knowing of it: neither confirms alone."""
+EXPLORATORY = "exploratory"
+"""Frozen later, and with new outputs: nothing can adjust for the lessons of the earlier openings."""
+SECONDARY = "secondary"
+"""Frozen later, and all its outputs were opened before: it is another view of known rankings."""
+
+STANDINGS = (CONFIRMATORY, FIRST, CONCURRENT, EXPLORATORY, SECONDARY)
+ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
+"""The standings with adjusted p-values."""
+
+
+@dataclass(frozen=True)
+class ElsewhereLooked:
+    """The looks of another project at queries of a plan before it was frozen."""
+
+    project: str
+    n_looks: int
+    n_queries: int
+    who: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The standing of a plan as of one head of the ledger.
+
+    Attributes
+    ----------
+    status : str
+        One of `STANDINGS`.
+    looks : tuple of str
+        The systems of the plan whose opening is a new look.
+    n_looks : int
+        Looks of the project at these queries, these included.
+    family : tuple of str
+        Ids of the plans that are corrected together, this one included.
+    n_queries, n_exposed, n_released : int
+        Queries of the plan; those that anybody had looked at when it was frozen; those that had been exempted or
+        retired by then.
+    before : tuple of ElsewhereLooked
+        Other projects that had looked at them by then.
+    beside : tuple of Entry
+        Openings of these queries that did not know of this plan's opening, nor it of them.
+    """
+
+    status: str
+    looks: tuple[str, ...]
+    n_looks: int
+    family: tuple[str, ...]
+    n_queries: int
+    n_exposed: int
+    n_released: int
+    before: tuple[ElsewhereLooked, ...]
+    beside: tuple[Entry, ...]
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether p-values can be adjusted."""
+        return self.status in ADJUSTED
+
+
+@dataclass(frozen=True)
+class Standings:
+    """The plans of one project, and their standings.
+
+    Attributes
+    ----------
+    project : str
+        The project.
+    exposure : Exposure
+        The queries that were looked at.
+    """
+
+    project: str
+    exposure: Exposure
+
+    @cached_property
+    def frozen(self) -> dict[str, list[Entry]]:
+        """Id -> the entries that froze a plan of the project; two, if it was frozen in two clones."""
+        return self._own("freeze")
+
+    @cached_property
+    def opened(self) -> dict[str, list[Entry]]:
+        """Id -> the entries that opened a plan of the project."""
+        return self._own("open")
+
+    def opening_of(self, plan_id: str) -> Entry | None:
+        """Return the first entry of a plan's opening; None if it was not opened."""
+        return next(iter(self.opened.get(plan_id, ())), None)
+
+    def openings_of(self, queries_of: Mapping[str, Any]) -> list[Entry]:
+        """Return the openings by the project of any queries that the body of an entry is about."""
+        entries = (entry for entries in self.opened.values() for entry in entries)
+        return [entry for entry in entries if self.exposure.shared(queries_of, entry.body)]
+
+    def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
+        """Return the standing of a frozen plan.
+
+        Parameters
+        ----------
+        plan_id : str
+            Its id.
+        new_looks : callable
+            Returns the systems whose opening would be a new look; asked if the plan was not opened yet.
+        """
+        body, opening = self._body(plan_id), self.opening_of(plan_id)
+        looks = new_looks() if opening is None else tuple(opening.body["looks"])
+        queries = self.exposure.queries_of(body)
+        before = self._before(plan_id)
+        beside = self._beside(plan_id)
+        status = self._at_freeze(plan_id)
+        if status in ADJUSTED and self._matters(body, [one for one in beside if one.project == self.project]):
+            status = CONCURRENT
+        if status == EXPLORATORY and not looks:
+            status = SECONDARY
+        released = [entry for entry in before if not is_look(entry)]
+        return Standing(
+            status=status,
+            looks=looks,
+            n_looks=len(self._outputs(plan_id, looks)),
+            family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
+            n_queries=len(queries),
+            n_exposed=int(self.exposure.exposed(queries, before).sum()),
+            n_released=int(self.exposure.exposed(queries, released).sum()),
+            before=self._elsewhere(body, before),
+            beside=tuple(one for one in beside if self.exposure.shared(body, one.body)),
+        )
+
+    def _own(self, kind: str) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.exposure.snapshot.entries:
+            if entry.kind == kind and entry.project == self.project:
+                found.setdefault(entry.body["plan"], []).append(entry)
+        return found
+
+    def _body(self, plan_id: str) -> Mapping[str, Any]:
+        return self.frozen[plan_id][0].body
+
+    def _before(self, plan_id: str) -> list[Entry]:
+        """Return the entries that had exposed queries when the plan was frozen, wherever it was."""
+        precedes, freezes = self.exposure.snapshot.precedes, self.frozen[plan_id]
+        return [
+            entry for entry in self.exposure.exposing if all(precedes(entry.hash, freeze.hash) for freeze in freezes)
+        ]
+
+    def _beside(self, plan_id: str) -> list[Entry]:
+        """Return the looks by other plans that an opening of this one did not know of, nor they of it."""
+        concurrent, openings = self.exposure.snapshot.concurrent, self.opened.get(plan_id, ())
+        return [
+            entry
+            for entry in self.exposure.exposing
+            if is_look(entry)
+            and (entry.project, entry.body["plan"]) != (self.project, plan_id)
+            and any(concurrent(entry.hash, opening.hash) for opening in openings)
+        ]
+
+    def _at_freeze(self, plan_id: str) -> str:
+        """Return the standing that the ancestors of the freeze alone give."""
+        if plan_id not in self._known:
+            body, before = self._body(plan_id), self._before(plan_id)
+            # Exempted queries may have been fitted on by every project.
+            own = [entry for entry in before if entry.project == self.project or entry.kind == "exempt"]
+            if not self._matters(body, before):
+                self._known[plan_id] = CONFIRMATORY
+            else:
+                self._known[plan_id] = EXPLORATORY if self._matters(body, own) else FIRST
+        return self._known[plan_id]
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        return {}
+
+    def _matters(self, body: Mapping[str, Any], by: Iterable[Entry]) -> bool:
+        """Return whether entries expose more than few of the queries of a plan."""
+        queries = self.exposure.queries_of(body)
+        return not is_few(int(self.exposure.exposed(queries, by).sum()), len(queries))
+
+    def _family(self, plan_id: str) -> tuple[str, ...]:
+        """Return the plans that somebody could have picked a result from as well as from this one."""
+        precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
+        family = [
+            other
+            for other, freezes in self.frozen.items()
+            if self._is_linked(self._body(plan_id), freezes[0].body)
+            and self._at_freeze(other) in ADJUSTED
+            and not any(precedes(opening.hash, freeze.hash) for opening in openings for freeze in freezes)
+        ]
+        return tuple(dict.fromkeys([*family, plan_id]))
+
+    def _is_linked(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Return whether two plans share more than few queries of either."""
+        pairs = ((one, other), (other, one))
+        return any(not is_few(self.exposure.shared(a, b), len(self.exposure.queries_of(a))) for a, b in pairs)
+
+    def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
+        """Return the outputs that the project has looked at, but for looks that came after the plan's opening."""
+        precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
+        body = self._body(plan_id)
+        systems = dict(body["content"]["systems"])
+        seen = {systems[name] for name in looks}
+        for entry in self.openings_of(body):
+            if not any(precedes(opening.hash, entry.hash) for opening in openings):
+                seen.update(entry.body["systems"][name] for name in entry.body["looks"])
+        return seen
+
+    def _elsewhere(self, body: Mapping[str, Any], before: Iterable[Entry]) -> tuple[ElsewhereLooked, ...]:
+        """Return the other projects that had looked, and how often."""
+        queries = self.exposure.queries_of(body)
+        found: dict[str, list[Entry]] = {}
+        for entry in before:
+            if entry.project != self.project and is_look(entry) and self.exposure.shared(body, entry.body):
+                found.setdefault(entry.project, []).append(entry)
+        return tuple(
+            ElsewhereLooked(
+                project,
+                len({entry.body["systems"][name] for entry in entries for name in entry.body["looks"]}),
+                int(self.exposure.exposed(queries, entries).sum()),
+                tuple(dict.fromkeys(entry.who for entry in entries)),
+            )
+            for project, entries in found.items()
+        )
