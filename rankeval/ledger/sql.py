@@ -214,7 +214,7 @@ def _take_row(connection: sa.Connection) -> None:
         _tables()[0].metadata.create_all(connection)
         return
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'")
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE * 1000:.0f}ms'")
     lock = _tables()[2]
     updated = connection.execute(lock.update().where(lock.c.id == _THE_ROW).values(writes=lock.c.writes + 1))
     if updated.rowcount != 1:

@@ -3,17 +3,32 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 
+import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget
-from rankeval.errors import ConfigError, LedgerError
-from rankeval.ledger.discovery import FILE, VARIABLE, default_url, ledger_url, watch
+from rankeval.errors import ConfigError, LedgerError, RankevalWarning
+from rankeval.ledger.discovery import (
+    COMMITTED,
+    FOLDER,
+    VARIABLE,
+    default_url,
+    folder_of,
+    ledger_url,
+    sqlite_path,
+    watch,
+    why_lost,
+)
+from rankeval.ledger.ledger import Ledger
 
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch, tmp_path):
     monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv(COMMITTED, raising=False)
     (tmp_path / ".git").mkdir()
     forget()
     yield
@@ -29,11 +44,11 @@ def test_without_any_setting_it_is_in_the_root_of_the_project(tmp_path, monkeypa
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    assert found() == f"sqlite:///{tmp_path / FILE}"
+    assert found() == f"file://{tmp_path / FOLDER}"
     (tmp_path / "a" / "pyproject.toml").write_text("[project]\nname = 'x'\n")
-    assert found() == f"sqlite:///{tmp_path / 'a' / FILE}"
-    (inner / FILE).touch()
-    assert found() == f"sqlite:///{inner / FILE}"
+    assert found() == f"file://{tmp_path / 'a' / FOLDER}"
+    (inner / FOLDER).mkdir()
+    assert found() == f"file://{inner / FOLDER}"
 
 
 def test_the_project_may_name_it(tmp_path, monkeypatch):
@@ -42,6 +57,10 @@ def test_the_project_may_name_it(tmp_path, monkeypatch):
     inner.mkdir()
     monkeypatch.chdir(inner)
     assert found() == f"sqlite:///{tmp_path / 'records' / 'looks.db'}"
+    (tmp_path / "pyproject.toml").write_text('[tool.rankeval]\nledger = "records"\n')
+    assert found() == f"file://{tmp_path / 'records'}"
+    (tmp_path / "pyproject.toml").write_text('[tool.rankeval]\nledger = " off "\n')
+    assert found() is None
 
 
 def test_the_variable_goes_first_and_can_switch_it_off(tmp_path, monkeypatch):
@@ -70,14 +89,23 @@ def test_settings_that_cannot_be_are_said(tmp_path):
         (tmp_path / "pyproject.toml").write_text(text)
         with pytest.raises(ConfigError, match=r"pyproject\.toml"):
             found()
-    for spec in (":memory:", "sqlite://", "folder/"):
+    for spec in (":memory:", "sqlite://", "sqlite:///:memory:", "", "file://"):
         with pytest.raises(LedgerError, match="give"):
             ledger_url(spec)
+    with pytest.raises(LedgerError, match="question mark"):
+        ledger_url("what?.db")
 
 
-def test_paths_and_urls_do_not_depend_on_the_working_directory(tmp_path):
-    assert ledger_url("a.db") == ledger_url("sqlite:///a.db") == f"sqlite:///{tmp_path / 'a.db'}"
-    assert ledger_url(f"sqlite:///{tmp_path}/a.db") == ledger_url(tmp_path / "a.db")
+@pytest.mark.parametrize("name", ["a.db", "a.sqlite", "a.sqlite3"])
+def test_the_end_of_a_path_tells_a_database_from_a_folder(tmp_path, name):
+    """And neither depends on the working directory."""
+    for spec in (name, f"./{name}", f"sqlite:///{name}", tmp_path / name, f"file://{tmp_path}/{name}"):
+        assert ledger_url(spec) == f"sqlite:///{tmp_path / name}"
+    for spec in ("a", "a/", "./b/../a", tmp_path / "a", f"file://{tmp_path}/a"):
+        assert ledger_url(spec) == f"file://{tmp_path / 'a'}"
+    assert ledger_url("sqlite:///plain") == f"sqlite:///{tmp_path / 'plain'}"
+    assert (folder_of(ledger_url("a")), sqlite_path(ledger_url("a"))) == (tmp_path / "a", None)
+    assert (folder_of(ledger_url(name)), sqlite_path(ledger_url(name))) == (None, str(tmp_path / name))
 
 
 def test_asking_where_there_is_no_ledger_loads_no_database_and_no_frames(tmp_path):
@@ -106,3 +134,129 @@ def test_a_ledger_called_mlflow_is_refused():
     """It would be a file of that name, and its owner would look for it on the server."""
     with pytest.raises(LedgerError, match="'mlflow' is no ledger"):
         ledger_url("mlflow")
+
+
+# A ledger that is not there -------------------------------------------------------------------------------------------
+
+QRELS = {f"q{q}": {f"d{q}-{d}": int((q * d) % 3 == 1) for d in range(12)} for q in range(10)}
+RUN = {q: dict.fromkeys(docs, 0.5) for q, docs in QRELS.items()}
+
+
+def score():
+    """Score something, and return what was warned about."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        rk.evaluate(QRELS, RUN, measures="AP")
+    return [str(one.message) for one in said if issubclass(one.category, RankevalWarning)]
+
+
+@pytest.mark.parametrize("name", ["records", "records.db"])
+def test_a_ledger_that_a_setting_names_and_that_is_not_there_is_said_once(tmp_path, monkeypatch, name):
+    """In each process; the default one, which nobody named, is not."""
+    assert score() == []
+    monkeypatch.setenv(VARIABLE, str(tmp_path / name))
+    forget()
+    for source in (f"the variable {VARIABLE}", str(tmp_path / "pyproject.toml")):
+        (said,) = score()
+        assert said == (
+            f"the ledger {tmp_path / name}, which {source} names, is not there: it guards nothing until a test "
+            "collection is registered in it"
+        )
+        assert score() == []
+        monkeypatch.delenv(VARIABLE, raising=False)
+        (tmp_path / "pyproject.toml").write_text(f'[tool.rankeval]\nledger = "{name}"\n')
+        forget()
+    rk.Guard("p").register("other", qrels={f"{q}x": {f"{d}x": 1 - y for d, y in QRELS[q].items()} for q in QRELS})
+    forget()
+    assert score() == []
+
+
+def test_a_ledger_that_went_away_while_we_worked_still_refuses(tmp_path):
+    """Scoring uses what was known last and says so."""
+    data = rk.datasets.make_ranking(40, 8, 3, rng=0)
+    rk.Guard("p").register("t", data)
+
+    def evaluate():
+        with pytest.raises(rk.errors.GuardRefusal):
+            rk.evaluate(data.y, data.X[:, 0], qid=data.qid, measures="AP")
+
+    evaluate()
+    (tmp_path / FOLDER).rename(tmp_path / "elsewhere")
+    with pytest.warns(RankevalWarning, match=r"is gone: restore it.*using its last known state"):
+        evaluate()
+
+
+@pytest.mark.parametrize("name", ["records", "records.db"])
+def test_a_place_that_holds_something_else_is_an_error_and_not_an_empty_ledger(tmp_path, monkeypatch, name):
+    monkeypatch.setenv(VARIABLE, name)
+    forget()
+    if name == "records":
+        (tmp_path / name).write_text("notes")
+    else:
+        (tmp_path / name).mkdir()
+    for act in (score, lambda: rk.Guard("p").register("t", qrels=QRELS), Ledger(ledger_url(name)).check_writable):
+        with pytest.raises(LedgerError, match=rf"the ledger {tmp_path / name} cannot be (read|written)"):
+            act()
+
+
+# Outside a project ----------------------------------------------------------------------------------------------------
+
+
+def test_outside_a_project_the_first_ledger_says_once_where_it_is_made(tmp_path):
+    (tmp_path / ".git").rmdir()
+    forget()
+    guard = rk.Guard("p")
+    assert score() == []
+    with pytest.warns(RankevalWarning, match="there is no project around") as said:
+        guard.register("t", qrels=QRELS)
+    assert str(tmp_path / FOLDER) in str(said[0].message)
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        guard.retire("t", "done")
+        forget()
+        rk.Guard("q").register("t", qrels=QRELS)
+
+
+def test_a_ledger_that_was_named_or_is_in_a_project_is_made_without_a_word(tmp_path, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rk.Guard("p").register("t", qrels=QRELS)
+        (tmp_path / ".git").rmdir()
+        forget()
+        rk.Guard("p", ledger=tmp_path / "named").register("t", qrels=QRELS)
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "other"))
+        rk.Guard("p").register("t", qrels=QRELS)
+
+
+# Continuous integration -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["records", "deep/records.db"])
+def test_in_ci_a_ledger_inside_the_checkout_is_lost_with_it(tmp_path, monkeypatch, name):
+    url = ledger_url(name)
+    assert why_lost(url) is None, "CI is not set"
+    for value in ("true", "1", "woodpecker"):
+        monkeypatch.setenv("CI", value)
+        assert str(tmp_path / name) in why_lost(url)
+        assert f"the checkout {tmp_path}," in why_lost(url)
+    assert why_lost(url, committed=True) is None
+    for value, lost in (("1", False), ("true", False), ("0", True), ("", True), ("false", True)):
+        monkeypatch.setenv(COMMITTED, value)
+        assert (why_lost(url) is not None) == lost
+    for value, lost in ((name, False), (str(tmp_path / name), False), ("other.db", True), ("off", True), (" ", True)):
+        monkeypatch.setenv(VARIABLE, value)
+        assert (why_lost(url) is not None) == lost
+    monkeypatch.delenv(VARIABLE)
+    for value in ("", "0", "false"):
+        monkeypatch.setenv("CI", value)
+        assert why_lost(url) is None
+
+
+def test_in_ci_a_ledger_that_outlives_the_checkout_is_none_to_worry_about(tmp_path, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    assert why_lost("postgresql+psycopg://host/base") is None
+    assert why_lost(ledger_url(tmp_path.parent / "kept")) is None
+    (tmp_path / ".git").rmdir()
+    (tmp_path / ".git").write_text("gitdir: elsewhere")  # a worktree, or a submodule
+    assert why_lost(ledger_url("records")) is not None
