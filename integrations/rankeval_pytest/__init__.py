@@ -1,4 +1,4 @@
-"""The pytest plugin of rankeval: a baseline beside the tests, and a table of what was checked.
+"""The pytest plugin of rankeval: a baseline beside the tests, a ledger for one test, a table of what was checked.
 
 pytest loads this module for every project in an environment with rankeval. So it imports nothing of rankeval: the
 fixture does, when a test asks for it. What the assertions of `rankeval.testing` checked travels with the reports of the
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from rankeval_pytest.baselines import Baselines
 
-__all__ = ["rankeval_baseline"]
+__all__ = ["rankeval_baseline", "rankeval_ledger"]
 
 _CHECKED = "rankeval"
 _RENEWED = "rankeval_baseline"
@@ -58,6 +59,19 @@ def rankeval_baseline(request: pytest.FixtureRequest) -> Baselines:
         folder=request.config.getini("rankeval_baselines"),
         said=lambda text: request.node.user_properties.append((_RENEWED, text)),
     )
+
+
+@pytest.fixture
+def rankeval_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give the test an empty ledger of its own: what it registers and opens is on no other record.
+
+    The variable ``RANKEVAL_LEDGER`` names the folder during the test, so processes that the test starts use it too.
+    What this process knew of other ledgers is forgotten, and looked up again after the test.
+    """
+    from rankeval_pytest.ledgers import empty_ledger
+
+    with empty_ledger(tmp_path / "rankeval-ledger", monkeypatch) as folder:
+        yield folder
 
 
 @pytest.hookimpl(wrapper=True)

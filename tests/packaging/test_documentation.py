@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import rankeval
+from rankeval.ledger.discovery import FOLDER
 from rankeval.measures.family import FAMILIES
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.registry import CORRECTIONS, TESTS
@@ -50,9 +51,15 @@ def test_the_readme_prints_what_it_shows(program, shown, tmp_path):
     path.write_text(program)
     environment = in_a_project(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", path], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-W", "error::UserWarning", path],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
     )
     assert done.stderr == ""
+    assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
     assert done.stdout.split("\n") == shown.split("\n")
 
 
@@ -89,8 +96,15 @@ def test_examples_run_and_warn_of_nothing(path, tmp_path):
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80
     environment = in_a_project(tmp_path)
     done = subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False, timeout=300
+        [sys.executable, path],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert done.stdout
+    assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"

@@ -300,3 +300,45 @@ def test_other_file(rankeval_baseline):
     result.stdout.fnmatch_lines(
         ["E *test_search.test_other_file.parquet: expected a Parquet file that Evaluation.save*"]
     )
+
+
+LEDGER = """
+import os
+import subprocess
+import sys
+from pathlib import Path
+import pytest
+import rankeval as rk
+from sklearn.linear_model import Ridge
+
+data = rk.datasets.make_ranking(60, 10, 4, rng=0)
+CODE = "import rankeval as rk; print(rk.Guard('p').looks('held-out').shape[0], rk.Guard('p').ledger)"
+
+@pytest.mark.parametrize("round", [1, 2])
+def test_own(rankeval_ledger, round):
+    assert list(rankeval_ledger.glob("*.json")) == []
+    guard = rk.Guard("p")
+    test = guard.register("held-out", data)
+    assert (guard.ledger, len(list(rankeval_ledger.glob("*.json")))) == (str(rankeval_ledger), 1)
+    guard.open(guard.freeze(test, systems={"a": data.X[:, 0], "b": data.X[:, 1]}))
+    for n_jobs in (1, 2):
+        with pytest.raises(rk.errors.GuardRefusal):
+            rk.cross_validate(Ridge(), data, cv=3, n_jobs=n_jobs)
+    other = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert other.stdout.split() == ["2", str(rankeval_ledger)]
+
+def test_without():
+    "It is requested, not used by all: here the project's own ledger is in force, and knows nothing of this."
+    assert "RANKEVAL_LEDGER" not in os.environ
+    assert rk.Guard("p").ledger == str(Path.cwd() / "rankeval-ledger")
+    assert rk.cross_validate(Ridge(), data, cv=3).evaluation.n_queries == 60
+    assert not Path("rankeval-ledger").exists()
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_ledger_of_its_own_is_empty_for_each_test_and_forgotten_after_it(project, monkeypatch, workers):
+    """Other processes that the test starts use it; a test that does not ask for it has the project's ledger."""
+    monkeypatch.delenv("RANKEVAL_LEDGER", raising=False)
+    project.makepyfile(LEDGER)
+    project.runpytest_subprocess("-n", str(workers), "--dist", "loadfile").assert_outcomes(passed=3)
