@@ -30,8 +30,11 @@ from scipy.stats import binom
 
 from rankeval.contamination.label_counts import LabelCounts
 
-ENOUGH_BITS = 20.0
-"""Evidence by which labels of shared queries are the registered ones: by chance once in a million data sets."""
+ENOUGH_BITS = 14.0
+"""Evidence by which labels of shared queries are the registered ones: by chance once in 10,000 data sets."""
+
+ENOUGH_IF_ALL_AGREE = 5.0
+"""The same, if the documents and labels of all registered queries agree without exception."""
 
 CHANGED = np.array([0.0, 0.02, 0.06, 0.15])
 """Shares of changed labels that H1 allows."""
@@ -80,7 +83,7 @@ def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -
     """
     same_size = ours.sizes == theirs.sizes
     if len(ours.levels) and len(theirs.levels):
-        common = np.minimum(ours.counts, theirs.counts_at(ours.levels)).sum(axis=1)
+        common = np.minimum(ours.counts, theirs.counts_at(ours.levels)).sum(axis=1, dtype=np.int64)
         n_changed = np.where(same_size, np.minimum(ours.sizes - common, 2), 2)
     else:  # too many levels to count: all or nothing
         n_changed = np.where(same_size & (ours.hashes == theirs.hashes), 0, 2)
@@ -161,7 +164,7 @@ class Chances:
         n_queries = len(labels.sizes)
         if not len(labels.levels):
             return cls(np.full(n_queries, _FLOOR[0]), np.full(n_queries, _FLOOR[1]))
-        counts, n = labels.counts, np.maximum(labels.sizes, 1)
+        counts, n = labels.counts.astype(np.int64), np.maximum(labels.sizes, 1)
         own = np.exp2(labels.entropy + (counts * np.log2(np.maximum(counts, 1) / n[:, None])).sum(axis=1))
         # P(c + 1 of a, - 1 of b) = P(c) c_a / (c_a + 1); and a bit more, since c / n need not be the probabilities.
         n_levels = (counts > 0).sum(axis=1)
@@ -179,7 +182,7 @@ def _again(labels: LabelCounts) -> NDArray[np.float64]:
     """Return the chance of as many clicks again if they persist by document; 0 where there are grades."""
     if len(labels.levels) > 2:
         return np.zeros(len(labels.sizes))
-    rare = labels.sizes - labels.counts[:, labels.counts.sum(axis=0).argmax()]
+    rare = labels.sizes - labels.counts[:, labels.most_frequent].astype(np.int64)
     rest = labels.sizes - rare
     gained = np.minimum(rare * (1 - _PERSISTENCE) / np.maximum(rest, 1), 1)
     most = int(min(rare.max(initial=0), 30))
@@ -192,7 +195,7 @@ def _again(labels: LabelCounts) -> NDArray[np.float64]:
 def _share_alike(labels: LabelCounts) -> NDArray[np.float64]:
     """Return the share of the other queries that have the same counts of all labels but the most frequent one."""
     n_queries = len(labels.sizes)
-    pattern = np.delete(labels.counts, labels.counts.sum(axis=0).argmax(), axis=1)
+    pattern = np.delete(labels.counts, labels.most_frequent, axis=1)
     _, place, times = np.unique(pattern, axis=0, return_inverse=True, return_counts=True)
     share: NDArray[np.float64] = (times[place.ravel()] - 1) / max(1, n_queries - 1)
     return share

@@ -77,7 +77,7 @@ def column_entries(
         value.append(hashes[column, place])
         bits.append(weight[column, place])
     found = np.concatenate(query), np.concatenate(value)
-    return Entries.of(*found, bits=np.concatenate(bits) if with_bits else None)
+    return Entries.of(*found, bits=np.concatenate(bits).astype(np.float32) if with_bits else None)
 
 
 def _blocks(codes: NDArray[np.intp], n_columns: int) -> Iterator[slice]:
@@ -129,17 +129,29 @@ class _Block:
 
     def hashes(self) -> Hashes:
         """Return a hash for each column and query."""
-        before = self.group - self.begin
-        new = np.ones((len(self.key), len(self.place) + 1), dtype=bool)
-        new[:, 1:-1] = self.group[:, 1:] != self.group[:, :-1]
+        key = keys(int(self.size.max(initial=0)) + 1, salt=2)
+        value = _LABEL_HASHES[self.label]
+        tied = (self.group != self.place).any(axis=1)
+        before, after = self.place - self.begin, self.begin + np.repeat(self.size, self.size) - self.place - 1
+        sums = self._mixed_sum(value * key[before]), self._mixed_sum(value * key[after])
+        if tied.any():
+            before, after = self._around_ties(tied)
+            sums[0][tied] = self._mixed_sum(value[tied] * key[before])
+            sums[1][tied] = self._mixed_sum(value[tied] * key[after])
+        return mixed(sums[0] + sums[1] + self.size.astype(np.uint64))
+
+    def _mixed_sum(self, values: Hashes) -> Hashes:
+        return mixed(np.add.reduceat(values, self.start, axis=1))
+
+    def _around_ties(self, columns: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return how many rows of the query stand before and after the tie group of each row."""
+        group = self.group[columns]
+        new = np.ones((len(group), len(self.place) + 1), dtype=bool)
+        new[:, 1:-1] = group[:, 1:] != group[:, :-1]
         # The end of each tie group is the next start of one: places at starts, filled from the right.
         ends = np.where(new[:, 1:], self.place + np.int32(1), np.int32(len(self.place)))
         ends = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-        after = (self.begin + np.repeat(self.size, self.size).astype(np.int32)) - ends
-        key = keys(int(self.size.max(initial=0)) + 1, salt=2)
-        value = _LABEL_HASHES[self.label]
-        sums = [mixed(np.add.reduceat(key[where] * value, self.start, axis=1)) for where in (before, after)]
-        return mixed(sums[0] + sums[1] + self.size.astype(np.uint64))
+        return group - self.begin, self.begin + np.repeat(self.size, self.size).astype(np.int32) - ends
 
     def bits(self) -> NDArray[np.float64]:
         """Return the bits of evidence of each column and query."""

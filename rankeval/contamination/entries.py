@@ -45,9 +45,9 @@ class Entries:
         The label of each document.
     """
 
-    query: NDArray[np.int64]
+    query: NDArray[np.int32]
     value: NDArray[np.uint32]
-    bits: NDArray[np.float64] | None = None
+    bits: NDArray[np.float32] | None = None
     label: NDArray[np.uint8] | None = None
 
     @classmethod
@@ -56,7 +56,7 @@ class Entries:
         query: NDArray[Any],
         value: NDArray[np.uint32],
         *,
-        bits: NDArray[np.float64] | None = None,
+        bits: NDArray[np.float32] | None = None,
         label: NDArray[np.uint8] | None = None,
     ) -> Entries:
         """Sort values by query; of equal ones the first counts."""
@@ -64,10 +64,10 @@ class Entries:
         if bits is None and label is None:  # sorting values is ten times as fast as sorting places
             key.sort()
             key = key[_first(key)]
-            return cls((key >> np.uint64(32)).astype(np.int64), key.astype(np.uint32))
+            return cls((key >> np.uint64(32)).astype(np.int32), key.astype(np.uint32))
         order = np.argsort(key, kind="stable")
         order = order[_first(key[order])]
-        return cls(query.astype(np.int64), value, bits, label).take(order)
+        return cls(query.astype(np.int32), value, bits, label).take(order)
 
     def __len__(self) -> int:
         return len(self.value)
@@ -83,7 +83,7 @@ class Entries:
         place = np.arange(len(self)) - np.repeat(start, np.diff(start, append=len(self)))
         return self.take(place < k)
 
-    def renumbered(self, places: NDArray[np.int64]) -> Entries:
+    def renumbered(self, places: NDArray[np.int32]) -> Entries:
         """Return the entries with query q as query ``places[q]``, sorted again."""
         order = np.argsort(places[self.query], kind="stable")
         part = self.take(order)
@@ -115,9 +115,9 @@ class Entries:
             return None
         n, bits = arrays[f"{name}.n"], arrays.get(f"{name}.bits")
         return cls(
-            np.repeat(np.arange(len(n)), n),
+            np.repeat(np.arange(len(n), dtype=np.int32), n),
             arrays[f"{name}.value"],
-            None if bits is None else bits.astype(np.float64),
+            None if bits is None else bits.astype(np.float32),
             arrays.get(f"{name}.label"),
         )
 

@@ -107,7 +107,8 @@ def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
     """
     values = np.sort(all_values.value)
     n_with = np.searchsorted(values, kept.value, side="right") - np.searchsorted(values, kept.value, side="left")
-    return replace(kept, bits=np.where(n_with > SHARED_BY_FEW, 0.0, np.log2((n_queries + 1) / n_with)))
+    bits = np.log2((n_queries + 1) / n_with).astype(np.float32)
+    return replace(kept, bits=np.where(n_with > SHARED_BY_FEW, np.float32(0), bits))
 
 
 def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
@@ -121,11 +122,13 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
         The data.
     """
     n_queries, bits = data.n_queries, kept.bits
-    rows, known = data.row_entries, data.short_rows
-    if bits is None or rows is None or known is None or not len(kept):
+    if bits is None or not len(kept):
         return kept
     weak = kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS
-    unique = bits >= np.log2(n_queries + 1) - 1e-9
+    known = data.short_rows() if weak.any() else None
+    if known is None:
+        return kept
+    unique = bits >= np.float32(np.log2(n_queries + 1))
     greatest = np.zeros(n_queries, dtype=np.uint32)
     np.maximum.at(greatest, kept.query, kept.value)
     # The rows whose hashes are kept, looked up by (query, hash).
@@ -134,7 +137,7 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
         return kept
     key = (kept.query.astype(np.uint64) << np.uint64(32)) | kept.value
     place = np.searchsorted(key, (data.codes[here].astype(np.uint64) << np.uint64(32)) | known[here])
-    more = np.zeros(len(kept))
+    more = np.zeros(len(kept), dtype=np.float32)
     more[place] = _UNUSUAL_VALUE_BITS * _n_unusual(data.X, here)
     return replace(kept, bits=np.where(unique, np.maximum(bits, more), bits))
 

@@ -71,13 +71,18 @@ class Lazy(Mapping[str, Hashes]):
     ----------
     makers : mapping of str to callable
         Kind of content -> function that computes its hashes.
+    not_kept : sequence of str
+        Kinds that are computed each time: that takes less than the memory is worth.
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Hashes]]) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()) -> None:
         self._makers = makers
+        self._not_kept = not_kept
         self._made: dict[str, Hashes] = {}
 
     def __getitem__(self, kind: str) -> Hashes:
+        if kind in self._not_kept:
+            return self._makers[kind]()
         if kind not in self._made:
             self._made[kind] = self._makers[kind]()
         return self._made[kind]
@@ -149,15 +154,15 @@ class Fingerprint:
         """How often each label stands in each query; None without labels."""
         return None if self.y is None else LabelCounts.of(self.y, self.codes, self.n_queries)
 
-    @cached_property
     def short_rows(self) -> NDArray[np.uint32] | None:
-        """The hash of each row, rounded and without its label; None without features."""
+        """Return the hash of each row, rounded and without its label; None without features."""
         return None if self.X is None else short(rounded_hashes(self.X))
 
     @cached_property
     def row_entries(self) -> Entries | None:
         """The rounded rows without their labels, by query; None without features."""
-        return None if self.short_rows is None else Entries.of(self.codes, self.short_rows)
+        rows = self.short_rows()
+        return None if rows is None else Entries.of(self.codes, rows)
 
     @property
     def texts(self) -> Hashes | None:
@@ -353,7 +358,7 @@ def _by_query(
         codes[grouping.order] = grouped
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
-    rows = Lazy(makers)
+    rows = Lazy(makers, not_kept=("labels", "judgments"))
     hashes: dict[str, Callable[[], Hashes]] = {
         kind: partial(_sum_of, rows, kind, codes, n_queries) for kind in makers if kind not in without
     }

@@ -44,15 +44,15 @@ class LabelCounts:
         Number of rows of each query.
     levels : ndarray of float of shape (n_levels,)
         The labels that occur, ascending; none if they are too many.
-    counts : ndarray of int of shape (n_queries, n_levels)
-        How often each label stands in each query.
+    counts : ndarray of unsigned int of shape (n_queries, n_levels)
+        How often each label stands in each query, in the smallest type that holds it.
     hashed : ndarray of uint64 of shape (n_queries,), optional
         A hash of the labels of each query; None if the counts tell it.
     """
 
     sizes: NDArray[np.int64]
     levels: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    counts: NDArray[Any]
     hashed: Hashes | None = None
 
     @classmethod
@@ -70,14 +70,16 @@ class LabelCounts:
             return cls(sizes, np.zeros(0), none, join(total, sizes.astype(np.uint64)))
         place = codes * len(levels) + np.searchsorted(levels, y)
         counts = np.bincount(place, minlength=n_queries * len(levels)).reshape(n_queries, len(levels))
-        return cls(sizes, levels, counts)
+        return cls(sizes, levels, _small(counts))
 
     @cached_property
     def hashes(self) -> Hashes:
         """One hash per query over its labels, as `Fingerprint.queries` has it."""
         if self.hashed is not None:
             return self.hashed
-        total = self.counts.astype(np.uint64) @ summand(number_hashes(self.levels, name="levels"))
+        total = np.zeros(len(self.sizes), dtype=np.uint64)
+        for counts, each in zip(self.counts.T, summand(number_hashes(self.levels, name="levels")), strict=True):
+            total += counts * each
         return join(total, self.sizes.astype(np.uint64))
 
     @cached_property
@@ -85,14 +87,21 @@ class LabelCounts:
         """The byte of the most frequent label; -1 if the counts are left out."""
         if not len(self.levels):
             return -1
-        return int(label_bytes(number_hashes(self.levels, name="levels"))[self.counts.sum(axis=0).argmax()])
+        return int(label_bytes(number_hashes(self.levels, name="levels"))[self.most_frequent])
+
+    @property
+    def most_frequent(self) -> int:
+        """The place of the most frequent label among the levels."""
+        return int(self.counts.sum(axis=0, dtype=np.int64).argmax())
 
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
         """Bits in the order of the labels of each query: log2 of the number of their arrangements."""
         if not len(self.levels):
             return log2_factorial(self.sizes)
-        entropy: NDArray[np.float64] = log2_factorial(self.sizes) - log2_factorial(self.counts).sum(axis=1)
+        entropy = log2_factorial(self.sizes)
+        for counts in self.counts.T:
+            entropy = entropy - log2_factorial(counts)
         return entropy
 
     def take(self, queries: NDArray[Any]) -> LabelCounts:
@@ -120,14 +129,15 @@ class LabelCounts:
             sizes = arrays["labels.sizes"].astype(np.int64)
             return cls(sizes, np.zeros(0), np.zeros((len(sizes), 0), dtype=np.int64), arrays["labels.hashes"])
         levels = arrays["labels.levels"]
-        counts = arrays["labels.counts"].astype(np.int64).reshape(-1, len(levels))
-        return cls(counts.sum(axis=1), levels, counts)
+        counts = arrays["labels.counts"].reshape(-1, len(levels))
+        return cls(counts.sum(axis=1, dtype=np.int64), levels, counts)
 
 
-def log2_factorial(n: NDArray[np.int64]) -> NDArray[np.float64]:
+def log2_factorial(n: NDArray[Any]) -> NDArray[np.float64]:
     """Return log2(n!)."""
     table = np.append(0.0, np.cumsum(np.log2(np.arange(1, int(n.max(initial=0)) + 1))))
-    return table[n]
+    found: NDArray[np.float64] = table[n]
+    return found
 
 
 def _small(numbers: NDArray[np.int64]) -> NDArray[Any]:

@@ -4,7 +4,7 @@ Three kinds of evidence are looked for, and each adds up in its own way::
 
     content   rounded rows, texts           40 bits for one query
     columns   labels in the order of values  40 bits for all queries together, one column each
-    labels    of shared ids and documents    20 bits for all queries together, for and against
+    labels    of shared ids and documents    14 bits for all queries together, for and against
 
 Data is refused if enough registered queries are found (`RegisteredContent.n_to_refuse`). What was shown in earlier
 calls of this process counts too (`contamination.memory`), so that a loop over queries adds up.
@@ -14,76 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.contamination.agreement import (
-    CHANGED,
-    ENOUGH_BITS,
-    bayes_factor_bits,
-    ratios_of_counts,
-    ratios_of_documents,
-)
-from rankeval.contamination.entries import Entries
+from rankeval.contamination.agreement import ENOUGH_BITS, ENOUGH_IF_ALL_AGREE, bayes_factor_bits
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, REFUSAL_CHANCE, chance_of_labels
-from rankeval.contamination.label_counts import LabelCounts
 from rankeval.contamination.memory import Shown
+from rankeval.contamination.pairing import ColumnHits, Pairs, SharedValues, Traces
 from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.shared_labels import SharedLabels
 from rankeval.contamination.signature import Signature
 from rankeval.join.matching import Hashes
-
-Pairs = NDArray[np.int64]
-"""Shape (k, 2): a query of the data, and a registered one."""
-
-_SHARE = 0.4
-"""Share of a query's kept rows or documents that must be found; three quarters are where five of 20 were dropped."""
 
 _LEAST_COLUMN_BITS = 3.0
 """Evidence by which the columns of one query count among those of others."""
 
-_WARNING_BITS = 10.0
+_WARNING_BITS = 8.0
 """Evidence of shared labels that is worth a warning."""
-
-
-class Traces(Protocol):
-    """The traces of queries: a `Fingerprint` has all of them, a `Signature` those that it keeps."""
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        ...
-
-    @property
-    def ids(self) -> Hashes:
-        """A hash per query id."""
-        ...
-
-    @property
-    def label_counts(self) -> LabelCounts | None:
-        """The labels."""
-        ...
-
-    @property
-    def row_entries(self) -> Entries | None:
-        """Rounded rows."""
-        ...
-
-    @property
-    def document_entries(self) -> Entries | None:
-        """Documents with their labels."""
-        ...
-
-    @property
-    def texts(self) -> Hashes | None:
-        """A hash per text."""
-        ...
-
-    def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
-        """Return the columns of some queries."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,53 +136,80 @@ def match(registered: RegisteredContent, data: Traces, before: Shown | None = No
         What earlier calls of this process showed of it.
     """
     known = registered.protected
-    n_known, n_data = known.n_queries, data.n_queries
     chance, same_labels, by_pattern = _all_labels(known, data)
-    content, columns, labels = _by_content(known, data), _ColumnHits.of(known, data), _SharedLabels.of(known, data)
-    columns = columns.without(labels.refuted)
-    shown = None
-    if len(content) or len(columns.pairs) or len(labels.pairs):
-        shown = Shown.empty(n_known) if before is None else before.copy()
-        shown.content[content[:, 1]] = True
-        columns.add_to(shown)
-        shown.ratios[labels.pairs[:, 1]] = labels.ratios
-    if shown is None:
-        by_columns, by_labels, bits = np.zeros((0, 2), dtype=np.int64), content, 0.0
-        earlier = np.zeros(n_known, dtype=bool)
-    else:
-        told = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
-        by_columns = columns.pairs[told[columns.pairs[:, 1]]]
-        bits = bayes_factor_bits(shown.ratios[~np.isnan(shown.ratios[:, 0])])
-        agrees = (labels.ratios > 0).any(axis=1)
-        by_labels = labels.pairs[labels.fits & (bits >= ENOUGH_BITS) & agrees.any()]
-        earlier = shown.content | told
-        if bits >= ENOUGH_BITS:
-            earlier |= (shown.ratios > 0).any(axis=1)
-    found = np.concatenate([content, by_columns, by_labels, by_pattern])
-    pairs = np.unique(found, axis=0)
-    queries, here = np.zeros(n_data, dtype=bool), np.zeros(n_known, dtype=bool)
-    queries[pairs[:, 0]], here[pairs[:, 1]] = True, True
+    here = _Evidence.of(known, data)
+    shown = here.added_to(Shown.empty(known.n_queries) if before is None else before.copy()) if here.any else None
+    found, told, bits, enough = here.weigh(shown)
+    pairs = np.unique(np.concatenate([found, by_pattern]), axis=0)
+    queries, matched = np.zeros(data.n_queries, dtype=bool), np.zeros(known.n_queries, dtype=bool)
+    queries[pairs[:, 0]], matched[pairs[:, 1]] = True, True
+    n_here = int(matched.sum())
+    agreeing = here.labels.pairs[here.labels.agrees, 0]
     suspects = queries.copy()
-    suspects[columns.pairs[:, 0]] = True
-    agreeing = labels.pairs[(labels.ratios > 0).any(axis=1)]
-    suspects[agreeing[:, 0]] = True
-    if _WARNING_BITS <= bits < ENOUGH_BITS:
-        queries[agreeing[:, 0]] = True
+    suspects[here.columns.pairs[:, 0]] = suspects[agreeing] = True
+    if bits >= _WARNING_BITS and not enough:
+        queries[agreeing] = True
+    if len(pairs) and shown is not None:
+        matched |= told
     return Match(
         registered,
-        matched=here | earlier if len(pairs) else here,
+        matched=matched,
         pairs=pairs,
         queries=queries,
         bits=bits,
         chance=chance,
         same_labels=same_labels,
-        n_before=int((earlier & ~here).sum()) if len(pairs) else 0,
-        by_ids=not len(content)
-        and not len(by_columns)
-        and not labels.by_documents[np.isin(labels.pairs[:, 1], by_labels[:, 1])].any(),
+        n_before=int(matched.sum()) - n_here,
+        by_ids=not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
         suspects=suspects,
-        shown=shown if suspects.any() or len(labels.pairs) else None,
+        shown=shown,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """What some data shows of a collection: pairs of queries with the same content, columns, and shared labels."""
+
+    content: Pairs
+    columns: ColumnHits
+    labels: SharedLabels
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces) -> _Evidence:
+        labels = SharedLabels.of(known, data)
+        return cls(_by_content(known, data), ColumnHits.of(known, data).without(labels.refuted), labels)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is evidence of any strength."""
+        return bool(len(self.content) or len(self.columns.pairs) or len(self.labels.pairs))
+
+    def added_to(self, shown: Shown) -> Shown:
+        """Return what was shown before together with this."""
+        shown.content[self.content[:, 1]] = True
+        self.columns.add_to(shown)
+        shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
+        return shown
+
+    def weigh(self, shown: Shown | None) -> tuple[Pairs, NDArray[np.bool_], float, bool]:
+        """Return pairs, all registered queries that were found, bits of shared labels, and whether these are enough."""
+        if shown is None:
+            return self.content, np.zeros(0, dtype=bool), 0.0, False
+        by_columns = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
+        bits = bayes_factor_bits(shown.ratios[~np.isnan(shown.ratios[:, 0])])
+        enough = bits >= (ENOUGH_IF_ALL_AGREE if self.labels.complete else ENOUGH_BITS)
+        fits = self.labels.fits & (enough and bool(self.labels.agrees.any()))
+        told = shown.content | by_columns | (enough & (shown.ratios > 0).any(axis=1))
+        pairs = [self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]], self.labels.pairs[fits]]
+        return np.concatenate(pairs), told, bits, enough
+
+    def told_by_content(self, shown: Shown | None) -> NDArray[np.int64]:
+        """Return the registered queries that are told by more than their ids."""
+        by_columns = self.columns.pairs[:0, 1]
+        if shown is not None:
+            told = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
+            by_columns = self.columns.pairs[told[self.columns.pairs[:, 1]], 1]
+        return np.concatenate([self.content[:, 1], by_columns, self.labels.pairs[self.labels.by_documents, 1]])
 
 
 def link(a: Signature, b: Signature) -> Pairs:
@@ -249,13 +225,8 @@ def link(a: Signature, b: Signature) -> Pairs:
     ndarray of int of shape (k, 2)
         Query of a, query of b. Their labels may differ.
     """
-    content, columns, labels = _by_content(b, a), _ColumnHits.of(b, a), _SharedLabels.of(b, a)
-    columns = columns.without(labels.refuted)
-    shown = Shown.empty(b.n_queries)
-    columns.add_to(shown)
-    by_columns = columns.pairs[shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)[columns.pairs[:, 1]]]
-    by_labels = labels.pairs[labels.fits & (bayes_factor_bits(labels.ratios) >= ENOUGH_BITS)]
-    return np.unique(np.concatenate([content, by_columns, by_labels]), axis=0)
+    here = _Evidence.of(b, a)
+    return np.unique(here.weigh(here.added_to(Shown.empty(b.n_queries)))[0], axis=0)
 
 
 def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
@@ -299,7 +270,7 @@ def _by_content(known: Signature, data: Traces) -> Pairs:
     """Return the pairs of queries with the same rows or the same text."""
     found = [np.zeros((0, 2), dtype=np.int64)]
     if known.rows is not None and data.row_entries is not None:
-        pairs = _Pairs.of(known.rows, data.row_entries, known.n_queries)
+        pairs = SharedValues.of(known.rows, data.row_entries, known.n_queries)
         found.append(pairs.places[pairs.recognised])
     if known.text is not None and data.texts is not None:
         order = np.argsort(known.text)
@@ -307,172 +278,3 @@ def _by_content(known: Signature, data: Traces) -> Pairs:
         same = np.flatnonzero((known.text[place] == data.texts) & (data.texts != 0))
         found.append(np.stack([same, place[same]], axis=1))
     return np.concatenate(found)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Pairs of queries that have values in common: where, how many, and their bits."""
-
-    places: Pairs
-    n: NDArray[np.int64]
-    bits: NDArray[np.float64]
-    recognised: NDArray[np.bool_]
-    pair: NDArray[np.int64]
-    """The pair of each common value."""
-    ours: NDArray[np.intp]
-    theirs: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, known: Entries, data: Entries, n_known: int) -> _Pairs:
-        ours, theirs = known.found_in(data)
-        key, pair = np.unique(data.query[theirs] * n_known + known.query[ours], return_inverse=True)
-        places = np.stack([key // n_known, key % n_known], axis=1)
-        n = np.bincount(pair, minlength=len(key))
-        weights = np.ones(len(known)) if known.bits is None else known.bits
-        bits = np.zeros(len(key))
-        np.add.at(bits, pair, weights[ours])
-        telling = known.per_query(n_known, weights > 0).astype(np.int64)[places[:, 1]]
-        needed = np.maximum(np.minimum(2, telling), np.ceil(_SHARE * telling))
-        return cls(places, n, bits, (bits >= IDENTIFIABLE_BITS) & (n >= needed), pair, ours, theirs)
-
-
-@dataclass(frozen=True, eq=False)
-class _ColumnHits:
-    """Queries with the labels of registered ones, and those of them that have columns in common.
-
-    Attributes
-    ----------
-    pairs : ndarray of int of shape (k, 2)
-        Pairs with two columns in common or more.
-    bits : ndarray of float of shape (k,)
-        The evidence of the best column: columns of a query resemble each other, so their bits do not add up.
-    candidates : ndarray of int of shape (n_registered,)
-        How many queries of the data have the labels of each registered one that keeps columns.
-    """
-
-    pairs: Pairs
-    bits: NDArray[np.float64]
-    candidates: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, known: Signature, data: Traces) -> _ColumnHits:
-        none = cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
-        kept, theirs = known.columns, data.label_counts
-        if kept is None or not len(kept) or known.labels is None or theirs is None:
-            return none
-        keeps = kept.per_query(known.n_queries) > 0
-        hashes = np.sort(theirs.hashes)
-        wanted_hashes = known.labels.hashes
-        n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(hashes, wanted_hashes)
-        candidates = np.where(keeps, n_with, 0)
-        if not candidates.any():
-            return none
-        wanted = np.isin(theirs.hashes, wanted_hashes[candidates > 0])
-        columns = data.column_entries(wanted)
-        if columns is None:
-            return none
-        found = _Pairs.of(kept, columns, known.n_queries)
-        best = np.zeros(len(found.n))
-        np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
-        same = theirs.hashes[found.places[:, 0]] == wanted_hashes[found.places[:, 1]]
-        two = (found.n >= 2) & same
-        # Any column of the data may meet any that is kept.
-        chances = len(columns) / max(1, int(wanted.sum())) * kept.per_query(known.n_queries)[found.places[:, 1]]
-        return cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
-
-    def without(self, pairs: Pairs) -> _ColumnHits:
-        """Return the hits of other pairs."""
-        if not len(pairs) or not len(self.pairs):
-            return self
-        width = 1 + max(int(self.pairs[:, 1].max()), int(pairs[:, 1].max()))
-        other = ~np.isin(self.pairs[:, 0] * width + self.pairs[:, 1], pairs[:, 0] * width + pairs[:, 1])
-        return _ColumnHits(self.pairs[other], self.bits[other], self.candidates)
-
-    def add_to(self, shown: Shown) -> None:
-        """Remember these hits."""
-        np.add(shown.candidates, self.candidates, out=shown.candidates)
-        np.maximum.at(shown.columns, self.pairs[:, 1], self.bits)
-
-
-@dataclass(frozen=True, eq=False)
-class _SharedLabels:
-    """Queries with the same id or the same documents, and what their labels say.
-
-    Attributes
-    ----------
-    pairs : ndarray of int of shape (k, 2)
-        The pairs, each registered query once.
-    ratios : ndarray of float of shape (k, len(CHANGED))
-        As `agreement` defines them.
-    fits : ndarray of bool of shape (k,)
-        Whether the queries are the same if the labels are: by their size or their documents.
-    by_documents : ndarray of bool of shape (k,)
-        Whether the documents tell the query from others.
-    """
-
-    pairs: Pairs
-    ratios: NDArray[np.float64]
-    fits: NDArray[np.bool_]
-    by_documents: NDArray[np.bool_]
-
-    @property
-    def refuted(self) -> Pairs:
-        """The pairs, if their labels are evidence against: then they are queries that recur with new labels.
-
-        The values of their features and some of their labels recur too, and are no evidence.
-        """
-        return self.pairs if bayes_factor_bits(self.ratios) < 0 else self.pairs[:0]
-
-    @classmethod
-    def of(cls, known: Signature, data: Traces) -> _SharedLabels:
-        ours, theirs, chances = known.labels, data.label_counts, known.chances
-        by_id = _same_ids(known, data)
-        if ours is None or theirs is None or chances is None:
-            none = np.zeros(0, dtype=bool)
-            return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none)
-        by_documents, of_documents, told = _same_documents(known, data, by_id)
-        alone = by_id[~np.isin(by_id[:, 1], by_documents[:, 1])]
-        left, right = ours.take(alone[:, 1]), theirs.take(alone[:, 0])
-        of_counts = ratios_of_counts(left, right, chances.take(alone[:, 1]))
-        fits = np.append(np.ones(len(by_documents), dtype=bool), left.sizes == right.sizes)
-        told = np.append(told, np.zeros(len(alone), dtype=bool))
-        return cls(np.concatenate([by_documents, alone]), np.concatenate([of_documents, of_counts]), fits, told)
-
-
-def _same_ids(known: Signature, data: Traces) -> Pairs:
-    order, ids = known.ids_in_order
-    if not len(ids):
-        return np.zeros((0, 2), dtype=np.int64)
-    place = np.minimum(np.searchsorted(ids, data.ids), len(ids) - 1)
-    same = np.flatnonzero(ids[place] == data.ids)
-    return np.stack([same, order[place[same]]], axis=1)
-
-
-def _same_documents(
-    known: Signature, data: Traces, by_id: Pairs
-) -> tuple[Pairs, NDArray[np.float64], NDArray[np.bool_]]:
-    """Return pairs with the same documents, what their labels say, and if the documents tell the query."""
-    none = np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), np.zeros(0, dtype=bool)
-    kept, documents = known.documents, data.document_entries
-    if kept is None or documents is None or kept.label is None or documents.label is None or known.labels is None:
-        return none
-    found = _Pairs.of(kept, documents, known.n_queries)
-    n = known.n_queries
-    one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
-    # A registered query counts once: with the query that has most of its documents.
-    order = np.flatnonzero(one)
-    order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
-    order = order[np.unique(found.places[order, 1], return_index=True)[1]]
-    rank = np.full(len(one), -1)
-    rank[order] = np.arange(len(order))
-    common = np.flatnonzero(rank[found.pair] >= 0)
-    if not len(common):
-        return none
-    queries, ratios = ratios_of_documents(
-        found.places[found.pair[common], 1],
-        kept.label[found.ours[common]],
-        documents.label[found.theirs[common]],
-        known.labels.modal,
-    )
-    pairs = found.places[order]
-    return pairs, ratios[np.searchsorted(queries, pairs[:, 1])], found.recognised[order]

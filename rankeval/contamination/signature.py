@@ -76,8 +76,8 @@ class Signature:
             The data.
         """
         order = np.argsort(data.content, kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
+        place = np.empty(len(order), dtype=np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
         rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
         labels, text = data.label_counts, _kept_texts(data)

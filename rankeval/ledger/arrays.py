@@ -24,7 +24,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in sorted(arrays.items())
     }
     header = [[name, array.dtype.str, len(array)] for name, array in little.items()]
-    return b"\n".join([json.dumps(header).encode(), b"".join(array.tobytes() for array in little.values())])
+    return b"".join([json.dumps(header).encode(), b"\n", *(array.data for array in little.values())])
 
 
 def unpack(data: bytes) -> dict[str, NDArray[Any]]:

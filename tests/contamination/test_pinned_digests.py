@@ -4,6 +4,8 @@ An exact digest changes here only knowingly: until issue 9 is done by naming the
 new version of the scheme beside the old one.
 """
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,11 @@ from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.hashing import keys, text_hashes
+from rankeval.contamination.signature import Signature
 from rankeval.guard.loaded import output_digest
-from rankeval.ledger import sql as ledger_module
-from rankeval.ledger.arrays import encode_array
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger import ledger as ledger_module
+from rankeval.ledger.arrays import pack
+from rankeval.ledger.discovery import ledger_url
 
 X = [
     [0.5, -1.25, 3.0, 0.0],
@@ -87,27 +90,41 @@ def test_ids_and_columns_have_the_hashes_that_all_else_is_made_of():
 def test_an_entry_has_the_hash_that_the_next_one_names(tmp_path, monkeypatch):
     """Reports and runs remember heads: the same entries lead to the same head for good."""
     monkeypatch.setattr(ledger_module, "_now", lambda: "2026-01-02T03:04:05+00:00")
-    monkeypatch.setattr(ledger_module, "_who", lambda: "user@host")
-    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger = ledger_module.Ledger(ledger_url(tmp_path / "ledger"), who="user@host")
     first = ledger.append("Projekt ä", ("note", {"n": 1, "text": "é", "list": [1.5, None]}))
     second = ledger.append("p", ("note", {}))
-    assert first.hash == "06fbaf9964e4d896ce7148ed17adc96ad27fc29953b6d3c506a222b036ffd75a"
-    assert second.hash == "7d94027c136e68873c80a479a3f942b64ad6ee990ef1a6394c08b21c89e62cc8"
+    assert first.hash == "efa2d0bba9aa81620b7b135dbf2faf3576343646f7719394bf7a4aa5348aefd9"
+    assert second.hash == "239fccfc61159136da8867d73580c27219c400869dff4e466c20f2f584f6a1bc"
+
+
+def test_a_signature_is_found_again_by_the_next_version():
+    """A registration is matched by these values: rounded rows, columns, documents with labels, ids and counts."""
+    signature = Signature.of(fingerprint(X, LABELS, QUERY, docid=DOCUMENT))
+    assert (
+        hashlib.sha256(pack(signature.arrays())).hexdigest()
+        == "ab0ccd57dec47f3a83023ad40732b1e4bd0b928b8b1e4a760296c4faf68f2077"
+    )
+    rng = np.random.default_rng(0)
+    wide = fingerprint(rng.normal(size=(40, 3)), rng.integers(0, 4, 40), np.arange(40) // 20)
+    assert (
+        hashlib.sha256(pack(Signature.of(wide).arrays())).hexdigest()
+        == "0264b4a4ff34896f070508b4c4d4460120d6f132c441eb073f1f28b36c166508"
+    )
 
 
 @pytest.mark.parametrize(
-    ("array", "dtype", "content"),
+    ("array", "packed"),
     [
-        (np.array([1, 2**63], dtype=np.uint64), "<u8", "01000000000000000000000000000080"),
-        (np.array([True, False, True]), "|b1", "010001"),
-        (np.array([0.5, -1.0], dtype=">f8"), "<f8", "000000000000e03f000000000000f0bf"),
+        (
+            np.array([1, 2**63], dtype=np.uint64),
+            b'[["a", "<u8", 2]]\n' + bytes.fromhex("01000000000000000000000000000080"),
+        ),
+        (np.array([True, False, True]), b'[["a", "|b1", 3]]\n' + bytes.fromhex("010001")),
+        (
+            np.array([0.5, -1.0], dtype=">f8"),
+            b'[["a", "<f8", 2]]\n' + bytes.fromhex("000000000000e03f000000000000f0bf"),
+        ),
     ],
 )
-def test_arrays_are_packed_alike_on_every_machine(array, dtype, content):
-    """Read back by what is written in the standards of zlib and base64, so that a compressor may change."""
-    import base64
-    import zlib
-
-    packed = encode_array(array)
-    assert packed["dtype"] == dtype
-    assert zlib.decompress(base64.b64decode(packed["zlib"])).hex() == content
+def test_arrays_are_packed_alike_on_every_machine(array, packed):
+    assert pack({"a": array}) == packed

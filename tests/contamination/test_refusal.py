@@ -11,7 +11,7 @@ from rankeval.contamination import ContaminationCheck, forget
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import refusal_message, warning_message
 from rankeval.errors import GuardRefusal, LedgerError, RankevalWarning
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger.ledger import Ledger
 
 
 @pytest.fixture
@@ -83,11 +83,11 @@ def test_a_worker_with_a_newer_head_goes_on_by_the_register_it_knows(ledger, dat
     url, head = f"sqlite:///{ledger}", rk.Guard("project").head
     known = fingerprint(data.X, data.y, data.qid)
     ((_, found),) = ContaminationCheck(((url, head),)).matches(known)
-    assert found.by_content
+    assert found.refused
     spoil(ledger)
     with pytest.warns(RankevalWarning, match=rf"(?s)cannot be read.*; using its last known state, head {head[:12]}"):
         ((_, again),) = ContaminationCheck(((url, "f" * 64),)).matches(known)
-    assert again.by_content
+    assert again.refused
     forget()
     with pytest.raises(LedgerError, match="cannot be read"):
         ContaminationCheck(((url, head),)).matches(known)
@@ -112,7 +112,7 @@ def test_what_is_appended_by_another_process_counts_at_once(ledger, data):
     with pytest.raises(GuardRefusal, match="'other'"):
         evaluate(other)
     with sqlite3.connect(ledger) as connection:
-        connection.execute("DELETE FROM rankeval_ledger")
+        connection.execute("DELETE FROM rankeval_ledger_entries")
     connection.close()
     evaluate(data)
 
@@ -123,8 +123,12 @@ def test_the_message_names_the_ledger_as_a_file_and_a_server_without_its_passwor
     known = fingerprint(data.X, data.y, data.qid)
     ((url, found),) = ContaminationCheck.current().matches(known)
     assert url == f"sqlite:///{ledger}"
-    assert "; ledger nosuchdb://me:***@host/x)" in refusal_message("nosuchdb://me:secret@host/x", found, "evaluate")
-    assert "; ledger nosuchdb://me:***@host/x)" in warning_message("nosuchdb://me:secret@host/x", found, "evaluate")
+    assert "; ledger nosuchdb://me:***@host/x)" in refusal_message(
+        "nosuchdb://me:secret@host/x", found, known, "evaluate"
+    )
+    assert "; ledger nosuchdb://me:***@host/x)" in warning_message(
+        "nosuchdb://me:secret@host/x", found, known, "evaluate"
+    )
 
 
 def test_the_ledger_is_read_once_for_each_state_of_the_file(data, monkeypatch):

@@ -1,0 +1,117 @@
+"""Queries with the same id or the same documents, and what their labels say (`contamination.agreement`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.contamination.agreement import CHANGED, bayes_factor_bits, ratios_of_counts, ratios_of_documents
+from rankeval.contamination.pairing import Pairs, SharedValues, Traces
+from rankeval.contamination.signature import Signature
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLabels:
+    """Queries with the same id or the same documents, and what their labels say.
+
+    Attributes
+    ----------
+    pairs : ndarray of int of shape (k, 2)
+        The pairs, each registered query once.
+    ratios : ndarray of float of shape (k, len(CHANGED))
+        As `agreement` defines them.
+    fits : ndarray of bool of shape (k,)
+        Whether the queries are the same if the labels are: by their size or their documents.
+    by_documents : ndarray of bool of shape (k,)
+        Whether the documents tell the query from others.
+    complete : bool
+        Whether all registered queries are told by their documents, and no label differs.
+    """
+
+    pairs: Pairs
+    ratios: NDArray[np.float64]
+    fits: NDArray[np.bool_]
+    by_documents: NDArray[np.bool_]
+    complete: bool
+
+    @property
+    def agrees(self) -> NDArray[np.bool_]:
+        """Whether the labels of each pair are evidence for."""
+        best: NDArray[np.float64] = self.ratios.max(axis=1, initial=-np.inf)
+        return best > 0
+
+    @property
+    def refuted(self) -> Pairs:
+        """The pairs, if their labels are evidence against: then they are queries that recur with new labels.
+
+        The values of their features and some of their labels recur too, and are no evidence.
+        """
+        return self.pairs if bayes_factor_bits(self.ratios) < 0 else self.pairs[:0]
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces) -> SharedLabels:
+        """Pair queries by their ids and documents, and weigh their labels.
+
+        Parameters
+        ----------
+        known : Signature
+            The registration.
+        data : Fingerprint or Signature
+            The data.
+        """
+        ours, theirs, chances = known.labels, data.label_counts, known.chances
+        by_id = _same_ids(known, data)
+        if ours is None or theirs is None or chances is None:
+            none = np.zeros(0, dtype=bool)
+            return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none, complete=False)
+        by_documents, of_documents, told = _same_documents(known, data, by_id)
+        alone = by_id[~np.isin(by_id[:, 1], by_documents[:, 1])]
+        left, right = ours.take(alone[:, 1]), theirs.take(alone[:, 0])
+        of_counts = ratios_of_counts(left, right, chances.take(alone[:, 1]))
+        fits = np.append(np.ones(len(by_documents), dtype=bool), left.sizes == right.sizes)
+        told = np.append(told, np.zeros(len(alone), dtype=bool))
+        n_protected = len(known.ids_in_order[0])
+        complete = int(told.sum()) == n_protected > 0 and bool(np.isfinite(of_documents[:, 0]).all())
+        pairs, ratios = np.concatenate([by_documents, alone]), np.concatenate([of_documents, of_counts])
+        return cls(pairs, ratios, fits, told, complete)
+
+
+def _same_ids(known: Signature, data: Traces) -> Pairs:
+    order, ids = known.ids_in_order
+    if not len(ids):
+        return np.zeros((0, 2), dtype=np.int64)
+    place = np.minimum(np.searchsorted(ids, data.ids), len(ids) - 1)
+    same = np.flatnonzero(ids[place] == data.ids)
+    return np.stack([same, order[place[same]]], axis=1)
+
+
+def _same_documents(
+    known: Signature, data: Traces, by_id: Pairs
+) -> tuple[Pairs, NDArray[np.float64], NDArray[np.bool_]]:
+    """Return pairs with the same documents, what their labels say, and if the documents tell the query."""
+    none = np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), np.zeros(0, dtype=bool)
+    kept, documents = known.documents, data.document_entries
+    if kept is None or documents is None or kept.label is None or documents.label is None or known.labels is None:
+        return none
+    found = SharedValues.of(kept, documents, known.n_queries)
+    n = known.n_queries
+    one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
+    # A registered query counts once: with the query that has most of its documents.
+    order = np.flatnonzero(one)
+    order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
+    order = order[np.unique(found.places[order, 1], return_index=True)[1]]
+    rank = np.full(len(one), -1)
+    rank[order] = np.arange(len(order))
+    common = np.flatnonzero(rank[found.pair] >= 0)
+    if not len(common):
+        return none
+    queries, ratios = ratios_of_documents(
+        found.places[found.pair[common], 1],
+        kept.label[found.ours[common]],
+        documents.label[found.theirs[common]],
+        known.labels.modal,
+    )
+    pairs = found.places[order]
+    return pairs, ratios[np.searchsorted(queries, pairs[:, 1])], found.recognised[order]

@@ -1,0 +1,128 @@
+"""What one process shows of a registered collection adds up, query by query, and the same queries do not."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval.contamination import ContaminationCheck, forget
+from rankeval.contamination.memory import MEMORY, Shown
+from rankeval.errors import GuardRefusal, RankevalWarning
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    data = rk.datasets.make_ranking(60, 12, 5, rng=11)
+    rk.Guard("project").register("test", data)
+    yield data
+    forget()
+
+
+def part(data, query):
+    return data.take(data.qid == query)
+
+
+def evaluate(one, score=None):
+    return rk.evaluate(one.y, one.X[:, 0] if score is None else score, qid=one.qid)
+
+
+def refused_at(step, queries):
+    """Return how many queries passed before a refusal; None if all did."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankevalWarning)
+        for n, query in enumerate(queries):
+            try:
+                step(query)
+            except GuardRefusal:
+                return n
+    return None
+
+
+def test_a_loop_over_queries_with_features_is_refused_at_the_third(data):
+    def fit(query):
+        one = part(data, query)
+        ContaminationCheck.current().refuse(one.X, one.y, one.qid, action="fit")
+
+    assert refused_at(fit, range(1, 61)) == 2
+
+
+def test_a_loop_over_queries_with_other_features_is_refused(data):
+    """Labels in the order of scaled columns, under new ids: each query shows little, a few show enough."""
+
+    def fit(query):
+        one = part(data, query)
+        ContaminationCheck.current().refuse(2 * one.X + 1, one.y, one.qid + 1000, action="fit")
+
+    assert refused_at(fit, range(1, 61)) < 15
+
+
+def test_a_loop_of_evaluations_by_labels_is_refused(data):
+    assert refused_at(lambda query: evaluate(part(data, query)), range(1, 61)) < 10
+
+
+def test_the_same_two_queries_again_and_again_do_not_add_up(data):
+    """With features they are warned about, each time; by their labels they are not even that."""
+    two = data.take(np.isin(data.qid, [4, 9]))
+    for _ in range(30):
+        with pytest.warns(RankevalWarning, match=r"\(2 of its 60 identifiable queries are in the data;.*: 4, 9\."):
+            ContaminationCheck.current().refuse(two.X, two.y, two.qid, action="fit")
+    forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        for _ in range(30):
+            evaluate(two)
+
+
+def test_the_refusal_says_what_was_shown_before(data):
+    for query in (1, 2):
+        with pytest.warns(RankevalWarning, match="1 of its 60"):
+            ContaminationCheck.current().refuse(part(data, query).X, None, [query] * 12, action="fit")
+    with pytest.raises(GuardRefusal, match="1 of its 60 identifiable queries are in the data, and 2 more were in data"):
+        ContaminationCheck.current().refuse(part(data, 3).X, None, [3] * 12, action="fit")
+
+
+def test_recurring_queries_with_new_labels_take_back_what_earlier_ones_showed(data):
+    """Of a query's labels the last word counts, so months of recurring queries never add up."""
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        for _ in range(50):
+            rk.evaluate(rng.permutation(data.y), data.X[:, 0], qid=data.qid)
+    shown = next(iter(MEMORY.values()))
+    assert not shown.content.any()
+
+
+def test_an_opened_ranking_is_accepted_query_by_query_and_another_is_not(data):
+    guard = rk.Guard("project")
+    systems = {"a": data.X[:, 0], "b": data.X[:, 1]}
+    guard.open(guard.freeze(guard.register("test", data), systems=systems))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        for _ in range(2):
+            for query in range(1, 61):
+                evaluate(part(data, query))
+    assert refused_at(lambda query: evaluate(part(data, query), -part(data, query).X[:, 2]), range(1, 61)) < 15
+
+
+def test_memory_is_no_part_of_a_check_and_is_forgotten(data):
+    with pytest.warns(RankevalWarning):
+        ContaminationCheck.current().refuse(part(data, 1).X, None, [1] * 12, action="fit")
+    assert len(MEMORY) == 1
+    assert len(pickle.dumps(ContaminationCheck.current())) < 1000
+    forget()
+    assert not MEMORY
+
+
+def test_columns_of_few_queries_are_paid_for_by_how_many_were_tried():
+    shown = Shown.empty(100)
+    shown.candidates[:] = 1
+    shown.columns[:3] = 12.0
+    assert not shown.told_by_columns(3, 40).any()
+    shown.columns[:10] = 12.0
+    assert np.flatnonzero(shown.told_by_columns(3, 40)).tolist() == list(range(10))
+    shown.candidates[:] = 500  # nine bits of each are used up
+    assert not shown.told_by_columns(3, 40).any()
