@@ -180,14 +180,15 @@ def test_the_register_is_what_the_entries_say(ledger, data):
     outputs = ledger.keep("signatures", {f"{place}.outputs.labels": signature.content[:2] for place in (0, 1)})
 
     def register(project, digest, name):
-        return ledger.append(project, ("register", {"digest": digest, "name": name, "signatures": file})).hash
+        body = {"digest": digest, "name": name, "signatures": file, "revises": None, "released": None, "n_queries": 12}
+        return ledger.append(project, ("register", body)).hash
 
-    register("p", "d1", "one")
+    first = register("p", "d1", "one")
     register("p", "d2", "two")
     last = register("other", "d1", "theirs")
     ledger.append("other", ("open", {"digest": "d1", "systems": {"a": {}, "b": {}}, "outputs": outputs}))
-    ledger.append("p", ("retire", {"digest": "d1", "reason": "published"}))
-    ledger.append("p", ("note", {"digest": "d2", "reason": "nothing"}))
+    ledger.append("p", ("retire", {"registration": first, "reason": "published"}))
+    ledger.append("p", ("note", {"registration": last, "reason": "nothing"}))
     one, two, theirs = registered_contents(ledger, ledger.read())
     assert [(s.project, s.name, s.digest, s.retired, len(s.opened)) for s in (one, two, theirs)] == [
         ("p", "one", "d1", "published", 2),
