@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,8 @@ from rankeval.datasets import load_letor, load_table
 from rankeval.experiment.cache import read_cached
 from rankeval.experiment.config import load_config
 from rankeval.ledger import discovery
-from rankeval.ledger.sql import Ledger
+from rankeval.ledger.discovery import ledger_url
+from rankeval.ledger.ledger import Ledger
 from rankeval.trec_eval.zscores import read_zscores
 
 QRELS = b"".join(b"q%d 0 d%d %d\n" % (row // 4, row, row % 3) for row in range(24))
@@ -153,43 +157,89 @@ def comparison_text() -> bytes:
 
 
 def guarded(folder: Path) -> bytes:
-    """Return a ledger with a test part, a plan and its opening."""
+    """Return a ledger with a test part, a plan and its opening; the folder keeps it as text files, too."""
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(60, 4)), rng.integers(0, 3, 60), np.repeat(np.arange(6), 10)
-    guard = rk.Guard("p", ledger=f"sqlite:///{folder}/ledger.db")
+    guard = rk.Guard("p", ledger=folder / "ledger.db")
     test = guard.register("t", X, y, qid=qid)
     guard.open(guard.freeze(test, systems={"a": X[:, 0], "b": X[:, 1]}, measure="AP"))
+    Ledger(ledger_url(folder / "ledger.db")).export(folder / "kept")
     return (folder / "ledger.db").read_bytes()
 
 
 def read_ledger(path: Path) -> None:
-    guard = rk.Guard("p", ledger=f"sqlite:///{path}")
+    guard = rk.Guard("p", ledger=path)
     guard.problems()
     guard.looks("t")
 
 
-def altered_bodies(path: Path, texts: bytes) -> None:
-    """Put other bodies into a ledger that is whole otherwise."""
-    bodies = texts.split(b"\n")
-    with sqlite3.connect(path) as database:
-        for seq, body in enumerate(bodies, start=1):
-            database.execute("update rankeval_ledger set body = ? where seq = ?", (body.decode("latin-1"), seq))
+class Kept:
+    """A ledger as text files, of which a copy gets an altered entry or file.
 
+    Parameters
+    ----------
+    folder : path
+        The folder in which `guarded` made it.
+    """
 
-def read_plan(path: Path, ledger: bytes) -> Any:
-    """Read a plan from a ledger in which these are the bodies."""
-    target = path.with_suffix(".db")
-    target.write_bytes(ledger)
-    altered_bodies(target, path.read_bytes())
-    guard = rk.Guard("p", ledger=f"sqlite:///{target}")
-    for entry in Ledger(f"sqlite:///{target}").read(["freeze"]).entries:
-        return guard.plan(entry.body["plan"])
-    return None
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "kept"
+        entries = Ledger(ledger_url(self.folder)).read().entries
+        self.register, self.freeze, self.opening = entries
+        self.text = (self.folder / f"{self.freeze.hash}.json").read_bytes()
+        self.body = json.dumps(self.freeze.body, indent=1).encode()
+        self.signatures = self.register.body["signatures"]
+        self.file = (self.folder / self.signatures).read_bytes()
 
+    @contextmanager
+    def copied(self, name: str, content: bytes) -> Iterator[Ledger]:
+        """Yield a copy of the ledger in which one file has another content."""
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "copy"
+            shutil.copytree(self.folder, copy)
+            (copy / name).write_bytes(content)
+            yield Ledger(ledger_url(copy))
 
-def bodies_of(folder: Path) -> bytes:
-    rows = sqlite3.connect(folder / "ledger.db").execute("select body from rankeval_ledger order by seq").fetchall()
-    return b"\n".join(body.encode() for (body,) in rows)
+    def read_entry(self, path: Path) -> Rows:
+        with self.copied(f"{self.freeze.hash}.json", path.read_bytes()) as ledger:
+            entries = ledger.read().entries
+        return [entry.content() for entry in entries if entry.hash == self.freeze.hash]
+
+    def plain_entry(self, data: bytes) -> Rows:
+        """Return the content if Python's JSON reader finds nothing else in the text than what was written."""
+        try:
+            content = json.loads(data.decode("utf-8-sig"), object_pairs_hook=plain.without_doubles)
+        except (ValueError, RecursionError) as error:
+            raise plain.Wrong("no JSON") from error
+        if not plain.is_same(content, self.freeze.content()):
+            raise plain.Wrong("another entry")
+        return [self.freeze.content()]
+
+    def read_file(self, path: Path) -> Rows:
+        with self.copied(self.signatures, path.read_bytes()) as ledger:
+            arrays = ledger.load(self.signatures)
+        return [(name, array.tobytes()) for name, array in arrays.items()]
+
+    def plain_file(self, data: bytes) -> Rows:
+        try:
+            content = zlib.decompress(data)
+        except zlib.error as error:
+            raise plain.Wrong("not compressed") from error
+        if content != zlib.decompress(self.file):
+            raise plain.Wrong("another content")
+        arrays = Ledger(ledger_url(self.folder)).load(self.signatures)
+        return [(name, array.tobytes()) for name, array in arrays.items()]
+
+    def read_plan(self, path: Path) -> Any:
+        """Read a plan whose body somebody altered and took the pains to hash."""
+        name, content = f"{self.freeze.hash}.json", path.read_bytes()
+        with suppress(ValueError, RecursionError):  # of a text that is no JSON, which no hash fits
+            entry = replace(self.freeze, body=json.loads(content.decode("utf-8", "replace")))
+            name, content = f"{entry.hash}.json", entry.text().encode()
+        with self.copied(name, content) as ledger:
+            for one in {self.freeze.hash, self.opening.hash} - {Path(name).stem}:
+                (Path(ledger.where) / f"{one}.json").unlink()
+            return rk.Guard("p", ledger=ledger.where).plan(self.freeze.body["plan"])
 
 
 def read_pyproject(path: Path) -> Any:
@@ -224,7 +274,8 @@ def all_kinds(folder: Path) -> list[Kind]:
     ledger = guarded(folder)
     ids = {"qid": [f"q{row // 4}" for row in range(24)], "docid": [f"d{row}" for row in range(24)]}
     search = {"columns": ["x"], "rows": [[1.0]]}
-    kept = json.dumps({"params": {"a": 1.5}, "search": search, "seconds": 2.5, "n_iterations": 7}).encode()
+    kept = Kept(folder)
+    facts = json.dumps({"params": {"a": 1.5}, "search": search, "seconds": 2.5, "n_iterations": 7}).encode()
     features = {"x": [row / 8 for row in range(24)], "flag": [row % 2 == 0 for row in range(24)]}
     csv_plain = partial(plain.table, delimiter=",", value="relevance")
     tsv_plain = partial(plain.table, delimiter="\t", value="score")
@@ -259,10 +310,12 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("comparison.json", comparison_text(), lambda path: rk.Comparison.from_json(path.read_bytes().decode(
             errors="replace")), named=False),
         Kind("ledger.db", ledger, read_ledger),
-        Kind("plan", bodies_of(folder), partial(read_plan, ledger=ledger)),
+        Kind("entry", kept.text, kept.read_entry, kept.plain_entry),
+        Kind("signatures", kept.file, kept.read_file, kept.plain_file),
+        Kind("plan", kept.body, kept.read_plan, named=False),
         Kind("pyproject.toml", PYPROJECT, read_pyproject),
         Kind("record.json", record_text(), read_record),
-        Kind("facts.json", kept, lambda path: read_cached(path.parent, name="x"), beside=(
+        Kind("facts.json", facts, lambda path: read_cached(path.parent, name="x"), beside=(
             ("dev.parquet", evaluation_file(folder)), ("scores.parquet", parquet_bytes(score=[0.5, 1.5])))),
         Kind("sniffed", RUN, run_rows),
     ]  # fmt: skip

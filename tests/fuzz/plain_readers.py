@@ -277,3 +277,19 @@ def _ungzip(data: bytes) -> bytes:
 def _unzstd(data: bytes) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         return bytes(stream.read())
+
+
+def without_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of JSON, in which no key stands twice."""
+    if len(dict(pairs)) != len(pairs):
+        raise Wrong("a key stands twice")
+    return dict(pairs)
+
+
+def is_same(one: object, other: object) -> bool:
+    """Return whether two values of JSON are the same; 1 and 1.0 are, 1 and true are not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
