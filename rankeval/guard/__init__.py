@@ -5,6 +5,7 @@ share a project. It cannot stop somebody who owns the labels and evaluates elsew
 changes the features beyond recognition.
 """
 
+from rankeval.guard import registration_checks  # noqa: F401 - declared by being imported
 from rankeval.guard.checks import guard_check, list_checks
 from rankeval.guard.decisions import Decision
 from rankeval.guard.gate import Gate

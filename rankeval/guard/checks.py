@@ -1,4 +1,4 @@
-"""The checks of a registration. Each is one decorated function, and stands nowhere else.
+"""Checks of a registration: how one is declared, and run. Ours are in `rankeval.guard.registration_checks`.
 
 Declare a check in any module, and every registration runs it::
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import check_number
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
 from rankeval.contamination.register import RegisteredContent
@@ -31,7 +31,33 @@ from rankeval.errors import InvalidInput
 if TYPE_CHECKING:
     import pandas as pd
 
-Severity = Literal["warning", "note"]
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The difference that somebody wants to find on a collection.
+
+    Attributes
+    ----------
+    effect : float, optional
+        The difference; None if nobody said.
+    sd : float
+        Standard deviation of the differences by query.
+    """
+
+    effect: float | None = None
+    sd: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name, value in (("effect", self.effect), ("sd", self.sd)):
+            if value is not None:
+                check_number(name, value)
+                if value <= 0:
+                    raise InvalidInput(f"{name} is {value}; expected a number above 0, on the scale of the measure")
+
+
+NO_AIM = Aim()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +74,28 @@ class Registration:
         The labels.
     others : tuple of Match
         The parts of other registered collections that are in it.
+    ranks_rows : bool
+        Whether rankings are of these rows alone. Those of judgments may hold documents without one.
+    aim : Aim
+        The difference that is to be found.
     """
 
     data: Fingerprint
     content: RegisteredContent
     labels: NDArray[np.float64]
     others: tuple[Match, ...]
+    ranks_rows: bool = True
+    aim: Aim = NO_AIM
+
+    @property
+    def has_one_label(self) -> NDArray[np.bool_]:
+        """Whether all rows of a query have the same label, for each query."""
+        data = self.data
+        order = np.argsort(data.codes, kind="stable")
+        first = np.searchsorted(data.codes[order], np.arange(data.n_queries))
+        labels = self.labels[order]
+        same: NDArray[np.bool_] = np.maximum.reduceat(labels, first) == np.minimum.reduceat(labels, first)
+        return same
 
 
 Find = Callable[[Registration], Iterator[str]]
@@ -92,9 +134,9 @@ def guard_check(code: str, *, severity: Severity = "note") -> Callable[[Find], F
     ----------
     code : str
         A code that no other check has, such as ``"RG900"``.
-    severity : {"warning", "note"}
-        A warning says that the collection is less protected than its owner may think. A note is kept with the
-        collection only.
+    severity : {"error", "warning", "note"}
+        With an error the collection is not registered. A warning says that the collection is less protected than its
+        owner may think. A note is kept with the collection only.
 
     Returns
     -------
@@ -126,12 +168,21 @@ def run_checks(registration: Registration) -> tuple[Finding, ...]:
     ----------
     registration : Registration
         The collection to be registered.
+
+    Raises
+    ------
+    InvalidInput
+        If a finding is an error.
     """
-    return tuple(
+    found = tuple(
         Finding(check.code, check.severity, message)
         for _, check in sorted(CHECKS.items())
         for message in check.find(registration)
     )
+    wrong = [str(one) for one in found if one.severity == "error"]
+    if wrong:
+        raise InvalidInput(f"{registration.content.name!r} cannot be a test collection. {'; '.join(wrong)}")
+    return found
 
 
 def list_checks() -> pd.DataFrame:
@@ -146,60 +197,3 @@ def list_checks() -> pd.DataFrame:
 
     rows = [(check.code, check.severity, check.words) for _, check in sorted(CHECKS.items())]
     return pd.DataFrame(rows, columns=["code", "severity", "finds"]).set_index("code")
-
-
-@guard_check("RG001", severity="warning")
-def few_identifiable_queries(registration: Registration) -> Iterator[str]:
-    """Most queries cannot be told from others, so they are not protected."""
-    content = registration.content
-    if 2 * content.n_identifiable < content.n_queries:
-        yield (
-            f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be recognised by their "
-            "content. The rest are not recognised when they are used: give docid=, or features with more distinct "
-            "values"
-        )
-
-
-@guard_check("RG002")
-def queries_of_one_label(registration: Registration) -> Iterator[str]:
-    """All rows of a query have one label: every ranking of them scores the same."""
-    data = registration.data
-    order = np.argsort(data.codes, kind="stable")
-    first = np.searchsorted(data.codes[order], np.arange(data.n_queries))
-    labels = registration.labels[order]
-    alike = int((np.maximum.reduceat(labels, first) == np.minimum.reduceat(labels, first)).sum())
-    if alike:
-        some = f"{alike} of {count(data.n_queries, 'query')}"
-        yield f"{some} with one label only: every ranking of their rows scores the same"
-
-
-@guard_check("RG003", severity="warning")
-def overlap_with_another_collection(registration: Registration) -> Iterator[str]:
-    """Another registered collection has some of these queries: a look at one is a look at the other."""
-    for other in registration.others:
-        if other.n_matched:
-            theirs = other.registered
-            yield (
-                f"{other.n_matched} of the {theirs.n_identifiable} identifiable queries of {theirs.name!r} (project "
-                f"{theirs.project!r}) are in this collection too: a look at one is a look at the other"
-            )
-
-
-@guard_check("RG004")
-def few_queries(registration: Registration) -> Iterator[str]:
-    """Few queries show large differences only."""
-    n_queries = registration.data.n_queries
-    if n_queries < 50:  # 50 topics find a difference of .06 to .08 in nDCG
-        # 2.8 = 1.96 + 0.84: the quantiles of a two-sided test at 5 % and of a power of 80 %.
-        yield (
-            f"{count(n_queries, 'query')} can show large differences only: if differences have a standard deviation "
-            f"of .2, one of {2.8 * 0.2 / np.sqrt(n_queries):.2f} is found with a power of 80 %"
-        )
-
-
-@guard_check("RG005")
-def repeated_queries(registration: Registration) -> Iterator[str]:
-    """Several queries have the same content: it counts more than once in every mean."""
-    repeated = registration.data.n_queries - len(np.unique(registration.data.content))
-    if repeated:
-        yield f"{count(repeated, 'query')} with the content of another query: it counts again in every mean"

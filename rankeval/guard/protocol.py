@@ -9,6 +9,7 @@ from rankeval._checks import shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.guard import freezing, opening, registering
+from rankeval.guard.checks import Aim
 from rankeval.guard.collection import RegisteredCollection, load_collection
 from rankeval.guard.gates import Gates
 from rankeval.guard.plan import Plan
@@ -68,6 +69,8 @@ class Guard(Gates):
         qrels: Any | None = None,
         queries: Mapping[Any, str] | None = None,
         supersedes: RegisteredCollection | str | None = None,
+        effect: float | None = None,
+        sd: float = 0.2,
     ) -> RegisteredCollection:
         """Register a test collection; from now on its content is refused elsewhere.
 
@@ -93,6 +96,11 @@ class Guard(Gates):
         supersedes : RegisteredCollection or str, optional
             The collection that this one takes the place of, if the set of queries, many labels or the name changed.
             Queries with the same id count as the same.
+        effect : float, optional
+            The difference that you want to find, in units of the measure. If there are too few queries to find it, a
+            warning says how many are needed.
+        sd : float, default 0.2
+            Standard deviation of the differences by query, for that.
 
         Returns
         -------
@@ -111,7 +119,7 @@ class Guard(Gates):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
         content = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid)
-        collection = registering.register(self._journal, name, content, supersedes)
+        collection = registering.register(self._journal, name, content, supersedes, Aim(effect, sd))
         self._collections[collection.digest] = collection
         return collection
 

@@ -14,7 +14,7 @@ from rankeval.contamination.matching import Match, match
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
-from rankeval.guard.checks import Finding, Registration, run_checks
+from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.linking import is_revision, kept_links, link_to
 from rankeval.guard.loaded import LoadedCollection
@@ -29,6 +29,7 @@ class _New:
     name: str
     content: LoadedCollection
     signature: Signature
+    aim: Aim
 
     def found_in(self, records: Records) -> list[Match]:
         """Return its matches with all registered collections; exempted queries are linked too."""
@@ -36,7 +37,11 @@ class _New:
 
 
 def register(
-    journal: Journal, name: str, content: LoadedCollection, supersedes: RegisteredCollection | str | None = None
+    journal: Journal,
+    name: str,
+    content: LoadedCollection,
+    supersedes: RegisteredCollection | str | None = None,
+    aim: Aim = NO_AIM,
 ) -> RegisteredCollection:
     """Record a collection and the findings of the checks, unless it is on record.
 
@@ -50,11 +55,13 @@ def register(
         Its data.
     supersedes : RegisteredCollection or str, optional
         The collection that it takes the place of.
+    aim : Aim
+        The difference that is to be found on it.
     """
     data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
-    new = _New(name, content, Signature.of(data))
+    new = _New(name, content, Signature.of(data), aim)
 
     def record(records: Records) -> RegisteredCollection:
         before = _on_record(records, new)
@@ -133,7 +140,10 @@ def _findings(records: Records, new: _New, matches: list[Match], revised: str | 
     registered = _content(records, new)
     own = {entry.hash for entry in records.named(new.name)} | {revised}
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
-    return run_checks(Registration(new.content.prints, registered, new.content.labels, others))
+    ranks_rows = new.content.qrels is None
+    return run_checks(
+        Registration(new.content.prints, registered, new.content.labels, others, ranks_rows=ranks_rows, aim=new.aim)
+    )
 
 
 def _body(
