@@ -8,6 +8,7 @@ import numpy as np
 
 from rankeval._checks import count, few
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS
+from rankeval.contamination.matching import Match
 from rankeval.guard.checks import Registration, guard_check
 from rankeval.significance.power import detectable_difference, topics_needed
 
@@ -44,23 +45,23 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
     """Another registered collection has some of these queries: a look at one is a look at the other."""
     data = registration.data
     for other in registration.others:
-        if not other.n_matched:
+        if not other.n_matched or _is_public(registration, other):
             continue
         theirs, here = other.registered, int(other.queries.sum())
-        known = theirs.n_queries if other.by_ids else theirs.n_identifiable
-        kind = "query" if other.by_ids else "identifiable query"
-        same_project = theirs.project == registration.content.project
-        way_out = (
-            f"If this takes the place of {theirs.name!r}, register it with supersedes={theirs.name!r}; else choose "
-            "other queries"
-            if same_project
-            else f"Choose other queries, or agree with project {theirs.project!r} on who looks"
-        )
+        alone = not other.by_ids and other.n_matched <= theirs.n_identifiable
+        known = (theirs.n_identifiable, "identifiable query") if alone else (theirs.n_queries, "query")
+        # What `supersedes` names is a collection of the same project.
+        if theirs.project == registration.content.project:
+            way_out = (
+                f"If this takes the place of {theirs.name!r}, register it with supersedes={theirs.name!r}; else choose"
+            )
+        else:
+            way_out = f"Agree with project {theirs.project!r} on who looks, or choose"
         yield (
-            f"{other.n_matched} of the {count(known, kind)} of {theirs.name!r} (project {theirs.project!r}) are in "
-            f"this collection too, as {here} of its {count(data.n_queries, 'query')} "
+            f"{other.n_matched} of the {count(*known)} of {theirs.name!r} (project {theirs.project!r}) are in this "
+            f"collection too, as {here} of its {count(data.n_queries, 'query')} "
             f"({few(data.names[other.queries].tolist())}): looks belong to queries, so a look at one collection is a "
-            f"look at {'these queries of ' if here < data.n_queries else ''}the other. {way_out}"
+            f"look at these queries of the other. {way_out} other queries"
         )
 
 
@@ -159,3 +160,21 @@ def unidentifiable_queries(registration: Registration) -> Iterator[str]:
             f"{n_lost} of {count(content.n_queries, 'query')} cannot be recognised by their content, each alone "
             f"({few(lost.tolist())})"
         )
+
+
+@guard_check("RG011")
+def registered_by_another_project(registration: Registration) -> Iterator[str]:
+    """Another project has registered the same collection, such as a public benchmark."""
+    for other in registration.others:
+        if _is_public(registration, other):
+            theirs = other.registered
+            yield (
+                f"project {theirs.project!r} has registered the same collection as {theirs.name!r}: looks are counted "
+                "for each project, and a plan is confirmatory only if no project had looked before"
+            )
+
+
+def _is_public(registration: Registration, other: Match) -> bool:
+    """Return whether a match is the same collection in another project: that is no accident."""
+    ours, theirs = registration.content, other.registered
+    return ours.digest == theirs.digest and ours.project != theirs.project

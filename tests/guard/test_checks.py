@@ -46,7 +46,7 @@ def test_a_sound_collection_has_no_findings(guard):
 
 def test_every_check_is_listed_with_words():
     listed = list_checks()
-    assert list(listed.index)[:10] == [f"RG{k:03}" for k in range(1, 11)]
+    assert list(listed.index)[:11] == [f"RG{k:03}" for k in range(1, 12)]
     assert set(listed["severity"]) == {"error", "warning", "note"}
     assert listed.loc["RG009", "finds"] == "There are fewer queries than the stated effect needs."
 
@@ -79,8 +79,24 @@ class TestOverlap:
         with pytest.warns(RankevalWarning, match="RG003"):
             message = found(other.register("part", X, y, qid=qid))["RG003"]
         assert "30 of the 60 identifiable queries of 'whole' (project 'checks')" in message
-        assert "agree with project 'checks' on who looks" in message
+        assert "Agree with project 'checks' on who looks" in message
         assert "supersedes" not in message
+
+    def test_the_same_benchmark_in_another_project_is_no_accident(self, guard, tmp_path):
+        """Two teams may test on one public collection: a note, and no warning."""
+        guard.register("public", DATA)
+        other = rk.Guard("others", ledger=tmp_path / "ledger")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RankevalWarning)
+            told = found(other.register("public", DATA))
+        assert list(told) == ["RG011"]
+        assert "project 'checks' has registered the same collection as 'public'" in told["RG011"]
+
+    def test_the_same_content_under_another_name_is_warned_about(self, guard):
+        """Within a project two names for one collection would hide that looks are shared."""
+        guard.register("one", DATA)
+        with pytest.warns(RankevalWarning, match="RG003 'two': 60 of the 60 identifiable queries of 'one'"):
+            guard.register("two", DATA)
 
     def test_other_data_is_none(self, guard):
         guard.register("whole", DATA)
