@@ -176,6 +176,11 @@ class Fingerprint:
             return None
         return Entries.of(self.codes, short(self.rows["documents"]), label=label_bytes(self.rows["labels"]))
 
+    @cached_property
+    def _known_columns(self) -> tuple[NDArray[np.bool_], list[Entries]]:
+        """The queries whose columns are known, and these columns."""
+        return np.zeros(self.n_queries, dtype=bool), []
+
     def column_entries(self, wanted: NDArray[np.bool_], *, with_bits: bool = False) -> Entries | None:
         """Return the columns of some queries as `column_entries` does; None without features or labels.
 
@@ -188,7 +193,17 @@ class Fingerprint:
         """
         if self.X is None or self.y is None:
             return None
-        return column_entries(self.X, self.y, self.codes, wanted, with_bits=with_bits)
+        if with_bits:
+            return column_entries(self.X, self.y, self.codes, wanted, with_bits=True)
+        # Several registered collections may ask for the same queries.
+        known, parts = self._known_columns
+        new = wanted & ~known
+        if new.any():
+            parts.append(column_entries(self.X, self.y, self.codes, new))
+            known |= new
+        found = [part.take(wanted[part.query]) for part in parts]
+        query, value = (np.concatenate([getattr(part, name) for part in found]) for name in ("query", "value"))
+        return Entries(query, value)
 
     @property
     def digest(self) -> str:

@@ -123,7 +123,9 @@ class Match:
         return "none of its queries are in the data"
 
 
-def match(registered: RegisteredContent, data: Traces, before: Shown | None = None) -> Match:
+def match(
+    registered: RegisteredContent, data: Traces, before: Shown | None = None, *, most_rows: int | None = None
+) -> Match:
     """Look for the queries of a registered collection in some data.
 
     Parameters
@@ -134,10 +136,12 @@ def match(registered: RegisteredContent, data: Traces, before: Shown | None = No
         The data.
     before : Shown, optional
         What earlier calls of this process showed of it.
+    most_rows : int, optional
+        Rows whose columns are looked at first, as in `ColumnHits.of`.
     """
     known = registered.protected
     chance, same_labels, by_pattern = _all_labels(known, data)
-    here = _Evidence.of(known, data)
+    here = _Evidence.of(known, data, most_rows=most_rows)
     shown = here.added_to(Shown.empty(known.n_queries) if before is None else before.copy()) if here.any else None
     found, told, bits, enough = here.weigh(shown)
     pairs = np.unique(np.concatenate([found, by_pattern]), axis=0)
@@ -175,9 +179,11 @@ class _Evidence:
     labels: SharedLabels
 
     @classmethod
-    def of(cls, known: Signature, data: Traces) -> _Evidence:
+    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> _Evidence:
         labels = SharedLabels.of(known, data)
-        return cls(_by_content(known, data), ColumnHits.of(known, data).without(labels.refuted), labels)
+        return cls(
+            _by_content(known, data), ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted), labels
+        )
 
     @property
     def any(self) -> bool:

@@ -126,7 +126,7 @@ class ColumnHits:
     candidates: NDArray[np.int64]
 
     @classmethod
-    def of(cls, known: Signature, data: Traces) -> ColumnHits:
+    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> ColumnHits:
         """Look for the columns that a registration keeps, in queries with the labels of registered ones.
 
         Parameters
@@ -135,29 +135,51 @@ class ColumnHits:
             The registration.
         data : Fingerprint or Signature
             The data.
+        most_rows : int, optional
+            Rows to look at first, of the queries whose labels are rarest in the data; at all others only if these show
+            anything. By default all are looked at.
         """
         none = cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
         kept, theirs = known.columns, data.label_counts
         if kept is None or not len(kept) or known.labels is None or theirs is None:
             return none
         keeps = kept.per_query(known.n_queries) > 0
-        hashes = np.sort(theirs.hashes)
-        wanted_hashes = known.labels.hashes
+        hashes, wanted_hashes = np.sort(theirs.hashes), known.labels.hashes
         n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(hashes, wanted_hashes)
         candidates = np.where(keeps, n_with, 0)
-        if not candidates.any():
-            return none
         wanted = np.isin(theirs.hashes, wanted_hashes[candidates > 0])
-        columns = data.column_entries(wanted)
+        if most_rows is not None and int(theirs.sizes[wanted].sum()) > most_rows:
+            place = np.flatnonzero(wanted)
+            _, alike, times = np.unique(theirs.hashes[place], return_inverse=True, return_counts=True)
+            place = place[np.argsort(times[alike], kind="stable")]
+            first = np.zeros_like(wanted)
+            first[place[np.cumsum(theirs.sizes[place]) <= most_rows]] = True
+            first[place[0]] = True
+            if not len(cls._found(kept, known.labels, data, theirs, first, candidates).pairs):
+                return none
+        return cls._found(kept, known.labels, data, theirs, wanted, candidates) if wanted.any() else none
+
+    @classmethod
+    def _found(
+        cls,
+        kept: Entries,
+        ours: LabelCounts,
+        data: Traces,
+        theirs: LabelCounts,
+        wanted: NDArray[np.bool_],
+        candidates: NDArray[np.int64],
+    ) -> ColumnHits:
+        """Compare the columns of the wanted queries."""
+        columns, n_known = data.column_entries(wanted), len(candidates)
         if columns is None:
-            return none
-        found = SharedValues.of(kept, columns, known.n_queries)
+            return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros_like(candidates))
+        found = SharedValues.of(kept, columns, n_known)
         best = np.zeros(len(found.n))
         np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
-        same = theirs.hashes[found.places[:, 0]] == wanted_hashes[found.places[:, 1]]
+        same = theirs.hashes[found.places[:, 0]] == ours.hashes[found.places[:, 1]]
         two = (found.n >= 2) & same
         # Any column of the data may meet any that is kept.
-        chances = len(columns) / max(1, int(wanted.sum())) * kept.per_query(known.n_queries)[found.places[:, 1]]
+        chances = len(columns) / max(1, int(wanted.sum())) * kept.per_query(n_known)[found.places[:, 1]]
         return cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
 
     def without(self, pairs: Pairs) -> ColumnHits:

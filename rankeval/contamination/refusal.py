@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from rankeval.collection.run import Run
 
 
+_VALUES_OF_A_SCORER = 400_000
+"""Values of features whose columns a scorer looks at first, which takes about 15 ms."""
+
+
 @dataclass(frozen=True)
 class ContaminationCheck:
     """The ledgers that a piece of work must respect.
@@ -131,16 +135,18 @@ class ContaminationCheck:
         data = fingerprint_qrels(qrels)
         _refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
-    def matches(self, data: Fingerprint) -> list[tuple[str, Match]]:
+    def matches(self, data: Fingerprint, *, most_rows: int | None = None) -> list[tuple[str, Match]]:
         """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment.
 
         Parameters
         ----------
         data : Fingerprint
             The data.
+        most_rows : int, optional
+            Rows whose columns are looked at first, as in `ColumnHits.of`.
         """
         return [
-            (url, match(registered, data, MEMORY.get(registered.id)))
+            (url, match(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
             for url, head in self.ledgers
             for registered in read_register(url, head).contents
             if registered.retired is None and not is_allowed(registered.id)
@@ -218,7 +224,10 @@ def _refuse_matches(
     """Refuse data that matches a registered collection, unless an opened output ranks it in the same way."""
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)
-    for url, found in check.matches(data):
+    # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
+    is_scorer = data.X is not None and outputs is not None
+    most_rows = _VALUES_OF_A_SCORER // max(1, data.X.shape[1]) if is_scorer and data.X is not None else None
+    for url, found in check.matches(data, most_rows=most_rows):
         if found.shown is None and not found.refused and not found.same_labels:
             continue
         if ranked is not None and found.registered.opened and was_opened(found, ranked()):

@@ -250,7 +250,8 @@ def _kept_columns(data: Fingerprint) -> Entries | None:
         return None
     columns = columns.take(columns.n_queries_of_each() == 1)
     columns = columns.take((columns.per_query(data.n_queries) >= 2)[columns.query])
-    return columns.smallest(_n_kept(data.n_queries, _MOST_COLUMNS))
+    kept = columns.smallest(_n_kept(data.n_queries, _MOST_COLUMNS))
+    return kept if kept.bits is None else replace(kept, bits=np.floor(kept.bits))  # whole numbers take less space
 
 
 def _kept_texts(data: Fingerprint) -> Hashes | None:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from rankeval.contamination import forget
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal
+from rankeval.ledger.arrays import pack
 
 N_FEATURES = 136
 GRADES = [0.5, 0.3, 0.1, 0.06, 0.04]
@@ -74,8 +76,7 @@ def fingerprints(repeats: int) -> None:
     print(f"100,000 x {N_FEATURES}, 1,000 queries: digest and signature {seconds(whole, repeats):.2f} s (4 s promised)")
     print(f"  digest alone {seconds(lambda: fingerprint(X, y, qid).digest, repeats):.2f} s")
     small = Signature.of(fingerprint(*made(10_000, 50, 20, 2)))
-    size = sum(array.nbytes for array in small.arrays().values())
-    print(f"10,000 queries x 50 rows: a signature of {size / 1e6:.2f} MB before compression")
+    print(f"10,000 queries x 50 rows: a signature of {len(zlib.compress(pack(small.arrays()), 6)) / 1e6:.2f} MB")
 
 
 def scorers(repeats: int, folder: Path) -> None:
@@ -96,14 +97,18 @@ def scorers(repeats: int, folder: Path) -> None:
     for words, shape in (
         ("1,000 queries of 100 rows registered", (1000, 100, 20)),
         ("100,000 queries of 20 rows registered", (100_000, 20, 5)),
+        ("and the data in queries of 20 rows too, whose labels are met often", (5_000, 20, 20)),
     ):
         os.environ["RANKEVAL_LEDGER"] = str(folder / str(shape[0]))
         forget()
         rk.Guard("bench").register("test", *made(*shape, 4, first=10**6)[:2], qid=made(*shape, 4, first=10**6)[2])
+        if shape[1] == 20 and shape[0] == 5_000:
+            qid = np.repeat(np.arange(1000), 20)
         guarded, scorer = calls()
         more = 1000 * (guarded - off)
         print(f"  {words}: {1000 * guarded:.1f} ms, {more:.1f} ms dearer (50 promised); ", end="")
         print(f"pickled {len(pickle.dumps(scorer))} bytes")
+    qid = np.repeat(np.arange(200), 100)
     os.environ["RANKEVAL_LEDGER"] = str(folder / "recurring")
     forget()
     rng = np.random.default_rng(5)

@@ -126,3 +126,23 @@ def test_columns_of_few_queries_are_paid_for_by_how_many_were_tried():
     assert np.flatnonzero(shown.told_by_columns(3, 40)).tolist() == list(range(10))
     shown.candidates[:] = 500  # nine bits of each are used up
     assert not shown.told_by_columns(3, 40).any()
+
+
+@pytest.mark.parametrize("beside", [0, 4])
+def test_a_scorer_that_looks_at_some_queries_first_sees_scaled_features_under_new_ids(data, monkeypatch, beside):
+    """It looks at the labels that are rarest in the data, and at all others only if these show something."""
+    monkeypatch.setattr("rankeval.contamination.refusal._VALUES_OF_A_SCORER", 50 * 12 * 5)
+    dev = rk.datasets.make_ranking(60 * beside + 1, 12, 5, rng=3)
+    X, y = np.vstack([2 * data.X - 1, dev.X]), np.append(data.y, dev.y)
+    qid = np.append(data.qid + 1000, dev.qid + 9000)
+    scorer = rk.make_scorer("nDCG@10")
+
+    class Model:
+        def predict(self, X):
+            return X[:, 0]
+
+    with pytest.raises(GuardRefusal):
+        scorer(Model(), X, y, qid=qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        scorer(Model(), dev.X, dev.y, qid=dev.qid + 9000)
