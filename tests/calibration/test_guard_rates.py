@@ -141,21 +141,42 @@ def test_data_sets_side_by_side_are_tested_as_each_is_by_the_library(world):
         assert gate.table["p_value"].to_numpy() == pytest.approx(of_gate, abs=1e-12)
 
 
-def test_open_corrects_a_batch_so(tmp_path):
-    """Reciprocal ranks of the world RR, made of rankings: the one relevant row of eleven stands where RR has it."""
-    scores = scores_in("RR", 25, 6, 1, [6, 25])[0]
-    n, n_systems = scores.shape
-    ranks = np.where(scores > 0, 1 / np.where(scores > 0, scores, 1), 11)
+@pytest.fixture
+def registered(tmp_path):
+    """Rankings of 16 queries, so that all patterns of signs are counted, and their reciprocal ranks."""
+    n, n_systems = 16, 6
+    ranks = np.random.default_rng(6).integers(1, 12, (n, n_systems))
+    scores = np.where(ranks <= 10, 1 / ranks, 0.0)
     others = np.broadcast_to(np.arange(10, 0, -1), (n, n_systems, 10))
     rankings = np.concatenate([11.5 - ranks[..., None], others], axis=2).transpose(0, 2, 1).reshape(-1, n_systems)
     guard = rk.Guard("project", ledger=str(tmp_path / "ledger"))
     X = np.random.default_rng(0).normal(size=(len(rankings), 3))
     test = guard.register("test", X, np.tile([1] + 10 * [0], n), qid=np.repeat(np.arange(n), 11))
-    systems = {f"s{one}": column for one, column in enumerate(rankings.T)}
+    return guard, test, {f"s{one}": column for one, column in enumerate(rankings.T)}, scores
+
+
+def test_open_corrects_a_batch_so(registered):
+    guard, test, systems, scores = registered
     plan = guard.freeze(test, systems=systems, baseline="s0", measure="RR@10", n_resamples=399, rng=5)
     table = guard.open(plan).table
     assert table["difference"].to_numpy() == pytest.approx((scores[:, 1:] - scores[:, :1]).mean(axis=0))
     assert table["p_adjusted"].to_numpy() == pytest.approx(batch_p(scores[None], n_resamples=399, seed=5)[0], abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:gate")  # one gate after the other on the same queries
+def test_a_gate_decides_so(registered):
+    """At levels just below and just above the p-value of each candidate, over a budget of 2."""
+    guard, test, systems, scores = registered
+    worst = int(scores.mean(axis=0).argmin())
+    p, decided = gate_p(scores - scores[:, [worst]], n_resamples=9999, seed=5), set()
+    for (name, system), of_candidate in zip(systems.items(), p, strict=True):
+        for alpha in (1.99 * of_candidate, 2.01 * of_candidate):
+            if alpha < 0.5:
+                terms = {"baseline": systems[f"s{worst}"], "measure": "RR@10", "budget": 2, "alpha": alpha}
+                accepted = guard.gate(test, name=f"{name} {alpha}", **terms).decide(name, system).accepted
+                assert accepted == (alpha / 2 > of_candidate)
+                decided.add((name, accepted))
+    assert len(decided) >= 4
 
 
 def test_the_block_of_the_guide_is_replaced_between_its_comments():
