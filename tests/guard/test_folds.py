@@ -245,6 +245,18 @@ def test_an_allowance_ends_with_its_context_even_where_it_was_received():
     assert allowance.granted() == {}
 
 
+def test_a_plan_over_folds_may_test_on_fresh_queries_alone(guard, test):
+    """Models are fitted on all training parts; only queries that nobody looked at are tested."""
+    half = np.isin(DATA.qid, QUERIES[:20])
+    with pytest.warns(RankevalWarning, match="RG003"):
+        seen = guard.register("seen", DATA.X[half], DATA.y[half], qid=DATA.qid[half])
+    guard.open(guard.freeze(seen, systems={"a": DATA.X[half, 0]}))
+    plan = guard.freeze(test, systems={"ridge": Ridge()}, folds=FOLD_OF_ROW, queries="fresh")
+    opened = guard.open(plan)
+    assert sorted(opened.evaluations["ridge"].queries.tolist()) == QUERIES[20:].tolist()
+    assert opened.means["n_queries"].tolist() == [20]
+
+
 def test_a_retired_collection_is_refused_before_anything_is_fitted(guard, test):
     guard.retire(test, "given up")
     with pytest.raises(LedgerError, match="retired"):

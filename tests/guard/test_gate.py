@@ -271,6 +271,30 @@ def test_an_opening_of_the_same_queries_marks_the_gate(guard, test, gate):
     assert entries(guard, "gate")[-1].body["n_exposed"] == 60
 
 
+def test_decisions_are_looks_for_plans_on_the_same_queries(guard, test, gate):
+    """One bit is little, but a plan that is frozen after it is no first look."""
+    before = guard.freeze(test, systems={"a": BASE, "b": NOISE[3]}, baseline="a")
+    gate.decide("noise", NOISE[1])
+    after = guard.freeze(test, systems={"a": BASE, "c": NOISE[4]}, baseline="a")
+    assert not any(note.startswith("confirmatory") for note in guard.open(after).notes)
+    assert any(note.startswith("confirmatory") for note in guard.open(before).notes)
+
+
+def test_a_revision_of_the_collection_has_the_budget_of_its_gate(guard, test, gate):
+    """A team adds a feature every week. The kept ranking fits the earlier rows, so the system in use is given again."""
+    gate.decide("noise", NOISE[1])
+    X = np.column_stack([DATA.X, np.random.default_rng(5).normal(size=len(DATA))])
+    revised = guard.register("test", X, DATA.y, qid=DATA.qid)
+    assert revised.revises == test.id
+    again = guard.gate(revised, budget=5)
+    assert again.remaining == 4
+    with pytest.raises(LedgerError, match="revised since the ranking of 'baseline' was kept"):
+        again.decide("good", GOOD)
+    assert again.decide("good", GOOD, baseline=BASE).accepted
+    assert again.remaining == gate.remaining == 3
+    assert again.decide("noise 2", NOISE[2]).baseline == "good"
+
+
 def test_what_a_gate_accepted_is_still_refused_elsewhere(gate):
     gate.decide("good", GOOD)
     with pytest.raises(GuardRefusal):

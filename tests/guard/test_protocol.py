@@ -138,8 +138,9 @@ class TestRegister:
 
     def test_another_project_registers_the_same_content_for_itself(self, guard, test, data):
         theirs = Guard("theirs", ledger=guard.ledger)
-        with pytest.warns(RankevalWarning, match="RG003 'their test'"):
-            assert theirs.register("their test", data).digest == test.digest
+        their_test = theirs.register("their test", data)
+        assert their_test.digest == test.digest
+        assert {one.code for one in their_test.findings} >= {"RG011"}
         with pytest.raises(LedgerError, match=r"has no collection 'test'.*it has: their test"):
             theirs.looks("test")
 
@@ -375,8 +376,7 @@ class TestOpen:
     def test_looks_of_other_projects_are_told_apart(self, guard, test, data):
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
         theirs = Guard("theirs", ledger=guard.ledger)
-        with pytest.warns(RankevalWarning, match="RG003"):
-            their_test = theirs.register("their test", data)
+        their_test = theirs.register("their test", data)
         result = theirs.open(theirs.freeze(their_test, systems=systems(data, 0, 1), baseline="s0"))
         assert result.table["p_adjusted"].notna().all()
         assert "1 look of project 'theirs' at 'their test' (1 more by other projects)" in result.notes[-1]
