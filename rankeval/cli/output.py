@@ -152,13 +152,17 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
 
 
 def print_comparison(compared: Comparison, output: Format) -> None:
-    """Print the table for readers, all that `Comparison.from_json` reads, or the numbers of the table as csv."""
+    """Print the table for readers, all that `Comparison.from_json` reads, or the numbers of the table as csv.
+
+    A comparison of one system has no differences, so its means are printed.
+    """
     if output is Format.table:
         tell(as_options("\n".join([*compared.findings, "", str(compared)])))
     elif output is Format.json:
         typer.echo(compared.to_json())
     else:
-        print_frame(compared.table, output)
+        numbers = compared.table if compared.has_pairs or compared.means is None else compared.means
+        print_frame(numbers, output)
         for sentence in (*compared.findings, compared.caption, *compared.notes):
             say(as_options(f"note: {sentence}"))
 

@@ -146,6 +146,20 @@ def test_every_opened_plan_has_means(guard):
     assert rk.Comparison.from_json(opened.to_json()).means.equals(opened.means)
 
 
+def test_the_command_line_prints_it(opened, capsys):
+    """As a table, as JSON that reads back, and as csv with every digit."""
+    from rankeval.cli.output import Format, print_comparison
+
+    print_comparison(opened, Format.table)
+    assert opened.headline in capsys.readouterr().out
+    print_comparison(opened, Format.json)
+    assert rk.Comparison.from_json(capsys.readouterr().out).means.equals(opened.means)
+    print_comparison(opened, Format.csv)
+    header, first, *_ = capsys.readouterr().out.splitlines()
+    assert header == "measure,system,n_queries,mean,ci_low,ci_high"
+    assert float(first.split(",")[3]) == opened.means["mean"][0]
+
+
 def test_it_is_logged_to_mlflow(opened):
     """Means and intervals as metrics, the sentence as a tag, table and figure on the page."""
     from rankeval_mlflow.packing import comparison_node
