@@ -21,8 +21,9 @@ from rankeval.errors import FileFormatError
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.text import number_of
 
-# Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries beyond 18 digits.
-_LOOSE = [re.compile(one) for one in (rb"_", rb"[+-][0-9]+:", rb"qid:(?:\+|-0|0[0-9]|-?[0-9]{19})")]
+# Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries beyond 18 digits, and
+# any word that begins with qid.
+_LOOSE = [re.compile(one) for one in (rb"_", rb"[+-][0-9]+:", rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))")]
 _COMMENT = re.compile(rb"#[^\n]*")
 # A comment that holds a row: the line end behind the row before is missing.
 _SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)

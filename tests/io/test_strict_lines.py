@@ -157,7 +157,9 @@ def test_ids_of_a_wide_table_are_text(tmp_path: Path):
         assert rk.Run.read(tmp_path / "r.csv").qid.to_pylist() == ["007"]
 
 
-@pytest.mark.parametrize("row", ["1 qid:1 1.0:5", "1 qid:1 1e0:5", "1 qid:1 +1:5", "1 1.0:5"])
+@pytest.mark.parametrize(
+    "row", ["1 qid:1 1.0:5", "1 qid:1 1e0:5", "1 qid:1 +1:5", "1 1.0:5", "1 qidNaN:2 1:5", "1 qid1:2 1:5"]
+)
 def test_a_feature_is_a_whole_number(tmp_path: Path, row):
     (tmp_path / "rows").write_text(f"{row}\n")
     (tmp_path / "rows.query").write_text("1\n")
