@@ -192,27 +192,11 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     )
     with _committing(config):
         comparison, looks_added = guard.open_counted(plan)
-    facts = GuardFacts(
-        active=True,
-        project=guard.project,
-        ledger=guard.ledger,
-        head=guard.head,
-        plan=plan.id,
-        test=part.registered.name,
-        digest=part.registered.digest,
-        looks=len(guard.looks(part.registered)),
-        looks_added=looks_added,
-        standing=_standing(comparison),
-    )
+    facts = GuardFacts.of(comparison, digest=part.registered.digest, looks_added=looks_added)
+    if facts is None:
+        raise LedgerError(f"the notes of plan {plan.id} name no standing: is the guard of another version?")
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     return Opened(comparison, _scored(config, part.data, scores), facts)
-
-
-def _standing(comparison: Comparison) -> str:
-    """Return the standing that the guard gave the comparison: the first words of one of its notes."""
-    from rankeval.guard.standing import STANDINGS
-
-    return next(word for note in comparison.notes for word in STANDINGS if note.startswith(word))
 
 
 def _scored(

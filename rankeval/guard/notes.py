@@ -1,6 +1,13 @@
-"""The standing of an opening in words."""
+"""The standing of an opening in words, and the facts that such words hold.
+
+A comparison travels as its table and notes: into JSON, into MLflow, into a report. `facts_in` reads there what
+`summary_of` wrote, so the head of the ledger is found wherever a comparison went.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +16,50 @@ from rankeval._checks import count
 from rankeval.guard.batches import Batch
 from rankeval.guard.folds import NOTE
 from rankeval.guard.history import History, inflation_of
-from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
+from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, STANDINGS, Standing
 from rankeval.ledger.entry import Entry
+
+_SUMMARY = re.compile(
+    r"(?P<looks>[\d,]+) looks? of project ['\"](?P<project>.*)['\"] at ['\"](?P<test>.*?)['\"]"
+    r"(?: \((?P<elsewhere>\d+) more by other projects\))?; plan (?P<plan>[0-9a-f]+); "
+    r"ledger (?P<ledger>.*) as of head (?P<head>[0-9a-f+]+)"
+)
+"""A sentence of `summary_of`."""
+
+
+def facts_in(notes: Iterable[str]) -> dict[str, str] | None:
+    """Return the facts of an opening in the notes of its comparison; None if no guard made them.
+
+    Parameters
+    ----------
+    notes : iterable of str
+        The notes.
+
+    Returns
+    -------
+    dict of str, optional
+        The ``standing``; and of the summary ``looks``, ``elsewhere``, ``project``, ``test``, ``plan``, ``ledger`` and
+        ``head``.
+
+    Examples
+    --------
+    >>> summary = f"2 looks of project 'p' at 'web'; plan 0f; ledger /l as of head {'ab' * 32}"
+    >>> found = facts_in(["confirmatory for AP: frozen before the first opening", summary])
+    >>> found["standing"], found["looks"], found["elsewhere"], found["ledger"]
+    ('confirmatory', '2', '0', '/l')
+    """
+    notes = list(notes)
+    summary = next(filter(None, map(_SUMMARY.fullmatch, notes)), None)
+    # The first such note: later ones may begin with "concurrent" or "secondary" too, and say something else.
+    standing = next((word for note in notes for word in STANDINGS if note.startswith(word)), None)
+    if summary is None or standing is None:
+        return None
+    return {"standing": standing} | {name: said or "0" for name, said in summary.groupdict().items()}
+
+
+def is_summary(note: str) -> bool:
+    """Return whether a note of a comparison is a sentence of `summary_of`."""
+    return _SUMMARY.fullmatch(note) is not None
 
 
 def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:

@@ -16,7 +16,7 @@ from rankeval.guard.exposure import places_of
 from rankeval.guard.history import History
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.notes import notes_of, summary_of
-from rankeval.guard.plan import Plan, short
+from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.scored import ScoredPlan
 from rankeval.guard.standing import Standing
@@ -74,7 +74,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
             n_new = len(standing.looks)
         else:
             scored.check_against(before.body, journal.ledger)
-        where = f"ledger {records.where} as of head {short(head)}"
+        where = f"ledger {records.where} as of head {head}"
         return comparison.with_notes(summary_of(batch, standing, history, where)), n_new
 
     return journal.decide(record, records)

@@ -9,22 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rankeval._checks import count
+from rankeval.comparison import Comparison
+from rankeval.guard.notes import facts_in
+from rankeval.guard.standing import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
 
 WARNED = {
-    "first look of this project": "others had looked at the test part before this comparison was frozen",
-    "concurrent": "another clone of the ledger looked at the test part at the same time",
-    "exploratory": "the test part had been opened before this comparison was frozen",
-    "secondary": "all these rankings had been opened before",
+    FIRST: "others had looked at the test part before this comparison was frozen",
+    CONCURRENT: "other plans of this project were opened on the test part, and neither side knew of the other",
+    EXPLORATORY: "the test part had been opened before this comparison was frozen",
+    SECONDARY: "all these rankings had been opened before",
 }
 """Each standing but confirmatory -> why the result can be trusted less."""
 
-WARNINGS = tuple(WARNED)
+WARNINGS = (*WARNED, "not confirmatory")
 """The first words of notes that limit how far the numbers can be trusted."""
 
 
 @dataclass(frozen=True)
 class GuardFacts:
-    """Facts on the guard of an experiment.
+    """Facts on the guard of an experiment, or of one comparison.
 
     Attributes
     ----------
@@ -56,6 +59,26 @@ class GuardFacts:
     looks_added: int = 0
     elsewhere: int = 0
     standing: str = "unguarded"
+
+    @classmethod
+    def of(cls, comparison: Comparison, *, digest: str = "", looks_added: int = 0) -> GuardFacts | None:
+        """Return what the notes of a comparison say of the guard; None if no guard opened it.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            The comparison.
+        digest : str
+            Digest of the registered content.
+        looks_added : int
+            Looks that this run added.
+        """
+        found = facts_in(comparison.notes)
+        if found is None:
+            return None
+        looks, elsewhere = (int(found.pop(name).replace(",", "")) for name in ("looks", "elsewhere"))
+        counted = {"looks": looks, "elsewhere": elsewhere, "looks_added": looks_added}
+        return cls(active=True, digest=digest, **counted, **found)  # type: ignore[arg-type] # all other fields are texts
 
     @property
     def warning(self) -> str:

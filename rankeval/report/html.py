@@ -54,7 +54,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=sorted(comparison.notes, key=lambda note: not note.startswith(WARNINGS)),
+        notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(WARNINGS)),
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),

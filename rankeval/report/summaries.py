@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
+from rankeval.guard.notes import is_summary
 from rankeval.render.tables import DASH, Table
 from rankeval.report.guard_facts import GuardFacts
 from rankeval.tracking import LoggedData
@@ -125,7 +126,7 @@ def experiment_text(facts: ExperimentFacts) -> str:
     said = [
         "\n".join(facts.comparison.findings),
         Table(candidate_frame(facts)).to_text(),
-        str(facts.comparison),
+        str(replace(facts.comparison, notes=notes_of(facts))),
         standing(facts),
     ]
     if facts.notes:
@@ -154,6 +155,18 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
         }
         for each in facts.candidates
     )
+
+
+def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
+    """Return the notes of the comparison but the one on looks and ledger, which the line on the guard says in full.
+
+    Parameters
+    ----------
+    facts : ExperimentFacts
+        The experiment.
+    """
+    notes: tuple[str, ...] = facts.comparison.notes
+    return tuple(note for note in notes if not (facts.guard.active and is_summary(note)))
 
 
 def standing(facts: ExperimentFacts) -> str:

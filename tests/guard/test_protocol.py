@@ -295,7 +295,7 @@ class TestOpen:
         assert result.table[result.table["measure"] == "AP"]["p_adjusted"].isna().all()
         assert result.primary == "nDCG@10"
         assert "confirmatory for nDCG@10" in result.notes[-3]
-        assert f"ledger {guard.ledger} as of head {guard.head[:12]}" in result.notes[-1]
+        assert f"ledger {guard.ledger} as of head {guard.head}" in result.notes[-1]
         assert list(result.evaluations) == list(plan.names)
 
     def test_a_look_is_a_new_output_and_the_first_baseline_is_none(self, guard, test, data):
