@@ -17,7 +17,7 @@ from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, RankevalError, warn
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.estimators import make_ranker
-from rankeval.experiment.final_look import check_ledger, unguarded
+from rankeval.experiment.guarding import check_ledger, unguarded
 from rankeval.experiment.loading import Loaded, find_loader
 from rankeval.tracking import find_tracker, host
 
@@ -82,9 +82,9 @@ def _check_comparison(config: ExperimentConfig) -> None:
         )
     if not unguarded(config) and not asked.as_frozen:
         raise ConfigError(
-            f"comparison: found test {asked.test!r}, correction {asked.correction!r} and claim {asked.claim!r}; the "
-            "guard's plans freeze randomization with max_t and the claim difference, so that the openings of a test "
-            "part are one family: leave the keys out, or switch the guard off (guard: off)"
+            f"comparison: found test {asked.test!r} and correction {asked.correction!r}; the guard's plans freeze "
+            "randomization with max_t, so that the openings of a test part are one family: leave the keys out, or "
+            "switch the guard off (guard: off)"
         )
 
 

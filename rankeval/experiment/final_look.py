@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +13,13 @@ from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.means import comparison_of_one
-from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.loading import Parts
-from rankeval.ledger import discovery
-from rankeval.ledger.ledger import Ledger
+from rankeval.experiment.guarding import TestPart, committing, given
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
 from rankeval.significance.declarations import check_claim
-
-if TYPE_CHECKING:
-    from rankeval.guard import Guard
-
-
-@dataclass(frozen=True, eq=False)
-class TestPart:
-    """The test part, and its guard or the reason why it has none."""
-
-    data: RankingData
-    guard: Guard | None
-    registered: Any = None
-    unguarded: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,102 +29,6 @@ class Opened:
     comparison: Comparison
     evaluations: Mapping[str, Evaluation]
     guard: GuardFacts
-
-
-def unguarded(config: ExperimentConfig) -> str:
-    """Return why no guard counts the looks at the test part; an empty text if one does.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    """
-    if config.guard is None:
-        return "The experiment file switches the guard off."
-    if config.guard.ledger is None and discovery.default_url() is None:
-        return "The ledger is switched off (RANKEVAL_LEDGER=off)."
-    return ""
-
-
-def check_ledger(config: ExperimentConfig) -> None:
-    """Raise if the ledger cannot be read, or a look would be lost with this machine; nothing is written.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-
-    Raises
-    ------
-    LedgerError
-        If so.
-    """
-    if config.guard is None or unguarded(config):
-        return
-    url = _ledger_url(config)
-    if discovery.may_exist(url):
-        Ledger(url).read()
-    if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
-        raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
-
-
-def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
-    """Register the test part, so that this experiment and later ones cannot score it by accident.
-
-    Nothing is registered if the rows to train on are refused, or the ledger cannot be written.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment, with its project and ledger.
-    parts : Parts
-        Its data.
-
-    Raises
-    ------
-    GuardRefusal
-        If a part to train on holds registered test content, or queries of the test part.
-    LedgerError
-        If the ledger cannot be written, or the test part was retired.
-    """
-    reason = unguarded(config)
-    if config.guard is None or reason:
-        return TestPart(parts.test, None, unguarded=reason)
-    from rankeval.guard import Guard
-
-    # The guard makes the process look into its ledger, also if that is not the one in force here.
-    guard = Guard(config.guard.project or config.name, ledger=config.guard.ledger)
-    url = _ledger_url(config)
-    if discovery.may_exist(url):  # the process would warn of a ledger that is about to be made
-        for data in filter(None, (parts.dev, parts.validation)):
-            ContaminationCheck.current().refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
-    Ledger(url).check_writable()
-    registered = guard.register(parts.test.name or "test", parts.test, **_given(supersedes=config.guard.supersedes))
-    return TestPart(parts.test, guard, registered)
-
-
-def _ledger_url(config: ExperimentConfig) -> str:
-    """Return the ledger of an experiment that is guarded."""
-    named = None if config.guard is None else config.guard.ledger
-    return str(discovery.default_url() if named is None else discovery.ledger_url(named))
-
-
-@contextmanager
-def _committing(config: ExperimentConfig) -> Iterator[None]:
-    """Say in the environment that this run commits the ledger, as a script in CI would."""
-    if config.guard is None or not config.guard.commits_ledger or discovery.COMMITTED in os.environ:
-        yield
-        return
-    os.environ[discovery.COMMITTED] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[discovery.COMMITTED]
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """Return the options that differ from the library's defaults."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDArray[np.float64]]) -> Opened:
@@ -187,16 +73,22 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         secondary=config.all_measures[1:] if config.baseline is None else (),
         convention=config.convention,
         alpha=round(1 - config.comparison.confidence_level, 12),
+        claim=check_claim(config.comparison.claim, config.comparison.margin),
+        margin=config.comparison.margin,
         rng=config.seed,
-        **_given(queries=None if config.guard.queries == "all" else config.guard.queries),
+        **given(queries=None if config.guard.queries == "all" else config.guard.queries),
     )
-    with _committing(config):
+    with committing(config):
         comparison, looks_added = guard.open_counted(plan)
     facts = GuardFacts.of(comparison, digest=part.registered.digest, looks_added=looks_added)
     if facts is None:
         raise LedgerError(f"the notes of plan {plan.id} name no standing: is the guard of another version?")
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
-    return Opened(comparison, _scored(config, part.data, scores), facts)
+    evaluations = _scored(config, part.data, scores)
+    if config.guard.queries == "fresh":  # the others are not open
+        opened = {name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)}
+        evaluations = {name: one.subset(opened[name].queries) for name, one in evaluations.items()}
+    return Opened(comparison, evaluations, facts)
 
 
 def _scored(

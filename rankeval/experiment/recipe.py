@@ -22,7 +22,8 @@ from rankeval.experiment.artifacts import artifacts_of
 from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached
 from rankeval.experiment.checks import Checked, check_experiment
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
-from rankeval.experiment.final_look import Opened, guard_test_part, open_test
+from rankeval.experiment.final_look import Opened, open_test
+from rankeval.experiment.guarding import guard_test_part
 from rankeval.experiment.loading import Parts, split
 from rankeval.experiment.tracked import track
 from rankeval.experiment.tuning import TunedCandidate, tune

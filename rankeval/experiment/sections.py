@@ -163,7 +163,7 @@ class GuardConfig(Section):
 
 
 class ComparisonConfig(Section):
-    """The significance test. The guard's plans freeze the defaults; others need `guard: off`."""
+    """The significance test. The guard's plans freeze test and correction as given here; others need `guard: off`."""
 
     test: str = Field(default="randomization", description="a test, such as t; `rankeval compare --help` lists them")
     correction: str = Field(default="max_t", description="a correction for many comparisons, such as holm")
@@ -173,8 +173,8 @@ class ComparisonConfig(Section):
 
     @property
     def as_frozen(self) -> bool:
-        """Whether a plan can freeze this test and this claim."""
-        return (self.test, self.correction, self.claim) == ("randomization", "max_t", "difference")
+        """Whether a plan can freeze this test."""
+        return (self.test, self.correction) == ("randomization", "max_t")
 
 
 class TrackingConfig(Section):

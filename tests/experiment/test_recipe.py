@@ -16,11 +16,12 @@ from experiment.loaded import load_parts
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
+from rankeval.collection.data import RankingData
 from rankeval.contamination import refusal
-from rankeval.errors import ConfigError, GuardRefusal, LedgerError
-from rankeval.experiment import cache, check_config, run_experiment
+from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
+from rankeval.experiment import cache, check_config, recipe, run_experiment
 from rankeval.experiment.cache import candidate_digest
-from rankeval.experiment.loading import data_digest
+from rankeval.experiment.loading import Parts, data_digest
 from rankeval.ledger.noted import heads_in
 from rankeval.report.summaries import experiment_text
 
@@ -208,9 +209,7 @@ def test_without_a_guard_it_runs_and_the_report_says_so(guard, why):
 
 def test_a_guard_refuses_a_test_that_its_plans_do_not_freeze(tmp_path):
     config = small(guard={"ledger": f"sqlite:///{tmp_path}/l.db"}, comparison={"test": "t"})
-    with pytest.raises(
-        ConfigError, match="found test 't', correction 'max_t' and claim 'difference'; the guard's plans freeze"
-    ):
+    with pytest.raises(ConfigError, match="found test 't' and correction 'max_t'; the guard's plans freeze"):
         run_experiment(config)
 
 
@@ -325,3 +324,63 @@ def test_the_digest_of_data_sees_every_value_and_the_order_of_rows():
     changed = data.X.copy()
     changed[5, 3] = np.nextafter(changed[5, 3], 2)
     assert digest != data_digest(rk.RankingData(changed, data.y, data.qid, docid=data.docid))
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_claim_with_its_margin_is_frozen_in_the_plan():
+    result = run_experiment(small(comparison={"claim": "not_worse", "margin": 0.05}))
+    assert (result.comparison.claim, result.comparison.margin) == ("not_worse", 0.05)
+    plan = rk.Guard("small").plan(result.guard.plan)
+    assert (plan.claim, plan.margin) == ("not_worse", 0.05)
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_dev_part_with_queries_of_the_test_part_is_refused_and_nothing_is_registered(monkeypatch):
+    """A few queries stand in both parts under other ids: the ledger knows neither part yet."""
+    whole = rk.datasets.load_digits_retrieval(n_queries=60, n_candidates=15)
+    parts = rk.dev_test_split(whole, test_size=0.3)
+    test = parts.test
+    some = test.take(np.isin(test.qid, np.unique(test.qid)[:5]))
+    dev = RankingData(
+        np.vstack([parts.dev.X, some.X]),
+        np.concatenate([parts.dev.y, some.y]),
+        np.concatenate([parts.dev.qid, some.qid + 10_000]),
+    )
+    monkeypatch.setattr(recipe, "split", lambda *_, **__: Parts(dev, test, "rows"))
+    with pytest.raises(GuardRefusal, match=r"nothing was registered: the training part holds queries of the test part"):
+        run_experiment(small())
+    assert not Path("ledger.db").exists()
+    assert not list(small().directory.glob("kept/*"))
+
+
+def other_tree(depth):
+    return {
+        **SMALL["rankers"],
+        "tree": {"estimator": "sklearn.tree.DecisionTreeRegressor", "params": {"max_depth": depth}},
+    }
+
+
+@pytest.mark.usefixtures("ledger")
+def test_fresh_queries_are_those_of_the_extended_test_part_that_nobody_saw():
+    """All numbers of the report are about them: the other queries were not opened for these rankings."""
+    run_experiment(small())
+    more = {"loader": "digits", "arguments": {"n_queries": 150, "n_candidates": 15}}
+    guard = {"queries": "fresh", "supersedes": "digits-test"}
+    result = run_experiment(small(data=more, guard=guard, rankers=other_tree(3)))
+    registered = load_parts(small(data=more)).test.n_queries
+    seen = load_parts(small()).test.n_queries
+    assert result.guard.standing == "confirmatory"
+    assert {one.n_queries for one in result.evaluations.values()} == {registered - seen}
+    assert result.comparison.table["n_queries"].tolist() == [registered - seen]
+
+
+@pytest.mark.usefixtures("ledger")
+def test_the_first_look_of_a_project_says_that_others_looked():
+    run_experiment(small())
+    with pytest.warns(RankevalWarning, match="RG003"):
+        result = run_experiment(small(guard={"project": "another"}, rankers=other_tree(3)))
+    assert (result.guard.standing, result.guard.elsewhere) == ("first look of this project", 1)
+    assert "1 of other projects" in result.guard.line
+    assert "FIRST LOOK OF THIS PROJECT: others had looked" in experiment_text(result.facts)
+    page = result.report.read_text()
+    assert '<p class="note said">first look of this project' in page
