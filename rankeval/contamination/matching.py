@@ -144,9 +144,12 @@ def match(
     here = _Evidence.of(known, data, most_rows=most_rows)
     shown = here.added_to(Shown.empty(known.n_queries) if before is None else before.copy()) if here.any else None
     found, told, bits, enough = here.weigh(shown)
-    pairs = np.unique(np.concatenate([found, by_pattern]), axis=0)
+    # Labels of all queries together show that they are here, but not which of several with the same labels is which.
+    rest = ~np.isin(by_pattern[:, 0], found[:, 0]) & ~np.isin(by_pattern[:, 1], found[:, 1])
+    pairs = np.unique(np.concatenate([found, by_pattern[rest]]), axis=0)
     queries, matched = np.zeros(data.n_queries, dtype=bool), np.zeros(known.n_queries, dtype=bool)
-    queries[pairs[:, 0]], matched[pairs[:, 1]] = True, True
+    for side in (found, by_pattern):
+        queries[side[:, 0]], matched[side[:, 1]] = True, True
     n_here = int(matched.sum())
     agreeing = here.labels.pairs[here.labels.agrees, 0]
     suspects = queries.copy()

@@ -33,7 +33,8 @@ class _New:
 
     def found_in(self, records: Records) -> list[Match]:
         """Return its matches with all registered collections; exempted queries are linked too."""
-        return [match(replace(one, exempt=None), self.content.prints) for one in records.contents]
+        data = self.content.prints
+        return [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
 
 
 def register(

@@ -1,0 +1,180 @@
+"""Two clones of one ledger: nothing conflicts, nothing is lost, and what neither side knew is said."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from guard.conftest import Team, standing
+
+import rankeval as rk
+from rankeval.errors import LedgerError
+from rankeval.guard import Guard
+
+
+def git(folder, *command):
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *command], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def clones(tmp_path, data):
+    """Two clones of a repository in which a test is registered, one of ann's and one of bob's."""
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q", "-b", "main")
+    Guard("ours", ledger=origin / "rankeval-ledger", who="ann").register("test", data)
+    git(origin, "add", "-A")
+    git(origin, "commit", "-q", "-m", "register")
+    teams = []
+    for who in ("ann", "bob"):
+        git(tmp_path, "clone", "-q", str(origin), who)
+        teams.append(Team(Guard("ours", ledger=tmp_path / who / "rankeval-ledger", who=who)))
+    return (tmp_path / "ann", tmp_path / "bob"), *teams
+
+
+def test_two_clones_with_ten_looks_each_merge_in_git(clones, data):
+    (ann_folder, bob_folder), ann, bob = clones
+    for team, folder, sign in ((ann, ann_folder, 1), (bob, bob_folder, -1)):
+        test = team.guard.register("test", data)
+        for weight in range(1, 11):
+            team.opened(test, sign * weight)
+        assert team.statuses(test) == ["confirmatory"] + ["exploratory"] * 9
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "-m", "ten looks")
+    first = ann.guard.looks("test")["plan"][0]
+    git(ann_folder, "push", "-q", "origin", "HEAD:ann")
+    git(bob_folder, "pull", "-q", "--no-rebase", "--no-edit", "origin", "ann")
+    assert not subprocess.run(
+        ["git", "status", "--porcelain"], cwd=bob_folder, check=True, capture_output=True, text=True
+    ).stdout
+    looks = bob.guard.looks("test")
+    assert len(looks) == 20
+    assert sorted(looks["who"]) == ["ann"] * 10 + ["bob"] * 10
+    assert sorted(looks["status"]) == ["concurrent"] * 2 + ["exploratory"] * 18
+    assert "+" in bob.guard.head
+    assert bob.guard.verify(other=ann_folder / "rankeval-ledger")
+    test = bob.guard.register("test", data)
+    again = bob.guard.open(first)
+    assert standing(again) == "concurrent"
+    assert any("neither is confirmatory alone" in note and "1 system of other plans" in note for note in again.notes)
+    beside = [note for note in again.notes if note.startswith("concurrent with plan")]
+    assert len(beside) == 10
+    assert "of bob (project 'ours', 1 look)" in beside[0]
+    heads = "+".join(head[:12] for head in bob.guard.head.split("+"))
+    assert f"as of head {heads}" in again.notes[-1]
+    assert "11 looks of project 'ours'" in again.notes[-1], "those of the other clone, and its own"
+    later = bob.opened(test, 20)
+    assert standing(later) == "exploratory"
+    assert "21 looks of project 'ours'" in later.notes[-1]
+    assert "+" not in bob.guard.head
+
+
+@pytest.fixture
+def pair(ledger, team, tmp_path, data):
+    """Return a team, and a colleague with a copy of its ledger."""
+    team.guard.register("test", data)
+    copy = tmp_path / "copy"
+    shutil.copytree(ledger, copy)
+    return team, Team(Guard("ours", ledger=copy, who="bob"))
+
+
+def test_one_family_is_corrected_together_once_merged(pair, test, data):
+    ours, bobs = pair
+    ours.opened(test, 0.1)
+    bobs.opened(bobs.guard.register("test", data), 0.2)
+    plans = [team.guard.looks("test")["plan"][0] for team in pair]
+    assert ours.guard.merge(bobs.guard.ledger) > 0
+    assert ours.guard.merge(bobs.guard.ledger) == 0
+    merged = [ours.guard.open(plan) for plan in plans]
+    assert [standing(one) for one in merged] == ["concurrent"] * 2
+    X = data.X
+    evaluations = {
+        f"s{weight}": rk.evaluate(data.y, X[:, 0] + weight * X[:, 1], qid=data.qid, measures="nDCG@10")
+        for weight in (0, 0.1, 0.2)
+    }
+    options = {"test": "randomization", "correction": "max_t", "n_resamples": 99, "rng": 0}
+    wanted = rk.compare(evaluations, baseline="s0", **options).table["p_adjusted"]
+    assert [one.table["p_adjusted"][0] for one in merged] == pytest.approx(wanted.tolist())
+
+
+def test_rankings_that_stayed_in_the_other_clone_make_a_batch_of_its_own(pair, test, data):
+    """They may be left out of git; Bonferroni then takes the place of max-T over both."""
+    ours, bobs = pair
+    plan = ours.frozen(test, 0.1)
+    ours.guard.open(plan)
+    bobs.opened(bobs.guard.register("test", data), 0.2)
+    for file in (ours.guard._ledger._store.path.parent / "copy" / "rankings").glob("*.bin"):
+        file.unlink()
+    ours.guard.merge(bobs.guard.ledger)
+    again = ours.guard.open(plan)
+    assert any("times 2 for the plans that form batches of their own" in note for note in again.notes)
+    assert again.table["p_adjusted"][0] == pytest.approx(min(1, 2 * again.table["p_value"][0]))
+
+
+def test_what_was_frozen_in_one_clone_and_opened_after_the_merge_is_one_family(pair, test, data):
+    """It had not seen the other opening, and its own opening has: nothing is concurrent."""
+    ours, bobs = pair
+    plan = ours.frozen(test, 0.1)
+    bobs.opened(bobs.guard.register("test", data), 0.2)
+    ours.guard.merge(bobs.guard.ledger)
+    result = ours.guard.open(plan)
+    assert standing(result) == "confirmatory"
+    assert any("1 system of other plans frozen by then" in note for note in result.notes)
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_looks_of_another_project_beside_ours_are_said_and_leave_us_confirmatory(pair, test, data):
+    """By rule: neither plan was frozen after the other's opening."""
+    ours, bobs = pair
+    plan = ours.frozen(test, 0.1)
+    ours.guard.open(plan)
+    theirs = Team(Guard("theirs", ledger=bobs.guard.ledger, who="bob"))
+    theirs.opened(theirs.guard.register("mine", data), 0.2)
+    ours.guard.merge(theirs.guard.ledger)
+    again = ours.guard.open(plan)
+    assert standing(again) == "confirmatory"
+    assert any(note.startswith("concurrent with plan") and "of bob (project 'theirs'" in note for note in again.notes)
+
+
+def test_one_plan_opened_in_both_clones_is_one_look(pair, test, data):
+    ours, bobs = pair
+    plan = ours.frozen(test, 0.1)
+    ours.guard.open(plan)
+    mine = bobs.guard.register("test", data)
+    assert bobs.frozen(mine, 0.1).id == plan.id
+    bobs.guard.open(plan.id)
+    ours.guard.merge(bobs.guard.ledger)
+    again = ours.guard.open(plan)
+    assert standing(again) == "confirmatory"
+    assert len(ours.guard.looks("test")) == 1
+    assert "1 look of project 'ours'" in again.notes[-1]
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_collections_registered_in_two_clones_are_linked_by_their_signatures(pair):
+    """Neither registration knew of the other: nothing but what they keep tells that the queries are the same."""
+    ours, bobs = pair
+    extra = rk.datasets.make_ranking(40, 10, 4, rng=98)
+    left, right = extra.take(extra.qid <= 30), extra.take(extra.qid > 10)
+    one = ours.guard.register("left", left)
+    ours.opened(one, 1)
+    other = bobs.guard.register("right", right.X, right.y, qid=right.qid)
+    bobs.opened(other, 2)
+    ours.guard.merge(bobs.guard.ledger)
+    looks = ours.guard.looks("left")
+    assert sorted(looks["n_queries"]) == sorted([left.n_queries, left.n_queries + right.n_queries - 40])
+    assert looks["status"].tolist() == ["concurrent"] * 2
+
+
+@pytest.mark.usefixtures("test")
+def test_a_merge_of_nothing_is_said(team, tmp_path):
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        team.guard.merge(tmp_path / "nowhere")
+    assert team.guard.export(tmp_path / "copy.db") > 0
+    assert Guard("ours", ledger=tmp_path / "copy.db").head == team.guard.head
+    assert team.guard.verify(other=tmp_path / "copy.db")
+    Guard("ours", ledger=tmp_path / "copy.db").retire("test", "there only")
+    assert not team.guard.verify(other=tmp_path / "copy.db")
+    assert "is not here" in team.guard.problems(other=tmp_path / "copy.db")[0]

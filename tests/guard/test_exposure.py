@@ -1,0 +1,203 @@
+"""Looks belong to queries: no change of name, labels, features, queries or project makes them new again."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from guard.conftest import Team, standing
+
+import rankeval as rk
+from rankeval.errors import RankevalWarning
+from rankeval.guard import Guard
+from rankeval.guard.exposure import Exposure, is_few
+from rankeval.guard.records import Records
+from rankeval.guard.standing import Standings
+
+FRESH = rk.datasets.make_ranking(100, 10, 4, rng=99)
+
+
+def relabelled(data):
+    y = data.y.copy()
+    y[0] = (y[0] + 1) % 5
+    return data.X, y, data.qid
+
+
+def with_a_feature(data):
+    return np.column_stack([data.X, np.arange(len(data)) % 7]), data.y, data.qid
+
+
+def with_a_query(data):
+    n = 10
+    return np.vstack([data.X, FRESH.X[:n]]), np.append(data.y, FRESH.y[:n]), np.append(data.qid, np.full(n, 900))
+
+
+def without_a_query(data):
+    kept = data.qid != data.qid[0]
+    return data.X[kept], data.y[kept], data.qid[kept]
+
+
+def with_other_ids(data):
+    return data.X, data.y, [f"q{one}" for one in data.qid]
+
+
+def rescaled(data):
+    return 3 * data.X + 1, data.y, data.qid
+
+
+def unchanged(data):
+    return data.X, data.y, data.qid
+
+
+TRICKS = [unchanged, relabelled, with_a_feature, with_a_query, without_a_query, with_other_ids, rescaled]
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.__name__)
+class TestTricks:
+    """The rows of guard.md 1: each of these printed "confirmatory, 1 look" once."""
+
+    def test_another_name_confirms_nothing_again(self, team, test, data, trick):
+        team.opened(test, 1)
+        X, y, qid = trick(data)
+        again = team.opened(team.guard.register("other", X, y, qid=qid), 2)
+        assert standing(again) == "exploratory"
+        assert again.table["p_adjusted"].isna().all()
+        assert any("this is the result of" in note and "looks" in note for note in again.notes)
+        assert len(team.guard.looks("test")) == len(team.guard.looks("other")) > 1
+
+    def test_the_same_name_confirms_nothing_again(self, team, test, data, trick):
+        team.opened(test, 1)
+        X, y, qid = trick(data)
+        again = team.opened(team.guard.register("test", X, y, qid=qid, supersedes="test"), 2)
+        assert standing(again) == "exploratory"
+        assert team.statuses("test")[:2] == ["confirmatory", "exploratory"]
+
+    def test_another_project_is_told_who_looked(self, team, theirs, test, data, trick):
+        team.opened(test, 1)
+        X, y, qid = trick(data)
+        again = theirs.opened(theirs.guard.register("mine", X, y, qid=qid), 2)
+        assert standing(again) == "first look of this project"
+        (said,) = [note for note in again.notes if note.startswith("first look")]
+        assert "project 'ours' looked at" in said
+        assert "1 look by ann" in said
+        assert "guided the choice" in said
+        assert again.table["p_adjusted"].notna().all()
+        assert theirs.guard.looks("mine").attrs["elsewhere"] == 1
+        both = theirs.guard.looks("mine", projects="all")
+        assert both["project"].tolist() == ["ours", *["theirs"] * (len(both) - 1)]
+        later = theirs.opened(theirs.guard.register("mine", X, y, qid=qid), 3)
+        assert standing(later) == "exploratory"
+
+
+@pytest.mark.filterwarnings("ignore:RG003", "ignore:RG006")
+def test_a_chain_of_tricks_leads_back_to_the_first_registration(team, test, data):
+    """Each step is linked to the one before, so the last is linked to the first by classes."""
+    team.opened(test, 1)
+    step = data
+    for number, trick in enumerate((relabelled, with_a_feature, with_other_ids, rescaled)):
+        X, y, qid = trick(step)
+        step = rk.RankingData(X, y, np.asarray(qid))
+        last = team.guard.register(f"step {number}", step)
+    assert standing(team.opened(last, 2)) == "exploratory"
+
+
+@pytest.mark.filterwarnings("ignore:RG003", "ignore:RG008")
+def test_small_looks_add_up(team, test, data):
+    """Four queries of a hundred are few; with four more, seen under another name, they are too many."""
+    for number in range(2):
+        part = np.isin(data.qid, np.unique(data.qid)[4 * number : 4 * number + 4])
+        small = team.guard.register(f"part {number}", data.X[part], data.y[part], qid=data.qid[part])
+        before = team.frozen(test, 5 + number)
+        assert team.guard.open(team.frozen(small, 1, measure="AP")).table["n_queries"].tolist() == [4]
+    assert standing(team.guard.open(before)) == "confirmatory"
+    assert standing(team.opened(test, 7)) == "exploratory"
+
+
+@pytest.mark.filterwarnings("ignore:RG003", "ignore:RG008")
+def test_twenty_looks_at_a_twentieth_each_are_a_look_at_all(team, theirs, test, data):
+    """By whomever: for the project that looked, nothing is left to explore; for the other it is a first look."""
+    queries = np.unique(data.qid)
+    for number in range(25):
+        part = np.isin(data.qid, queries[4 * number : 4 * number + 4])
+        name = f"part {number}"
+        theirs.opened(theirs.guard.register(name, data.X[part], data.y[part], qid=data.qid[part]), 1)
+    result = team.opened(test, 1)
+    assert standing(result) == "first look of this project"
+    assert "100 of 100 queries were exposed" in " ".join(result.notes)
+    assert "looked at 100 of them, 25 looks by bob" in " ".join(result.notes)
+    assert standing(theirs.opened(theirs.guard.register("all", data), 1)) == "exploratory"
+
+
+@pytest.mark.parametrize(
+    ("n_exposed", "n_queries", "few"), [(4, 100, True), (5, 1000, False), (1, 20, False), (0, 3, True)]
+)
+def test_few_is_under_five_and_under_five_percent(n_exposed, n_queries, few):
+    assert is_few(n_exposed, n_queries) is few
+
+
+def test_disjoint_collections_know_nothing_of_each_other(team, test):
+    team.opened(test, 1)
+    other = team.guard.register("other", FRESH)
+    result = team.opened(other, 1)
+    assert standing(result) == "confirmatory"
+    assert "1 look of project 'ours' at 'other'; plan" in result.notes[-1]
+    assert len(team.guard.looks()) == 2
+    assert team.guard.looks()["test"].tolist() == ["test", "other"]
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_a_project_frozen_before_it_saw_the_first_opening_is_confirmatory_too(team, theirs, test, data):
+    plan = theirs.frozen(theirs.guard.register("mine", data), 1)
+    assert standing(team.opened(test, 1)) == "confirmatory"
+    assert standing(theirs.guard.open(plan)) == "confirmatory"
+    assert standing(theirs.opened(theirs.guard.register("mine", data), 2)) == "exploratory"
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_the_same_output_on_a_revision_or_on_a_part_is_no_new_look(team, test, data):
+    """A new feature changes the hash of every row, and the ranking is the same all the same."""
+    team.opened(test, 1)
+    revised = team.guard.register("test", *with_a_feature(data)[:2], qid=data.qid)
+    again = team.opened(revised, 1)
+    assert standing(again) == "secondary"
+    assert len(team.guard.looks("test")) == 1
+    part = data.qid <= 50
+    half = team.guard.register("half", data.X[part], data.y[part], qid=data.qid[part])
+    assert standing(team.opened(half, 1)) == "secondary"
+    assert len(team.guard.looks("test")) == 1
+    assert standing(team.opened(half, 2)) == "exploratory"
+
+
+def test_standings_of_two_hundred_openings_take_no_time(ledger):
+    """Of a thousand queries each, in well under a second; they are decided at every freeze and opening."""
+    data = rk.datasets.make_ranking(1000, 5, 3, rng=0)
+    team = Team(Guard("ours", ledger=ledger))
+    test = team.guard.register("test", data)
+    plans = [team.frozen(test, weight) for weight in range(1, 4)]
+    for plan in plans:
+        team.guard.open(plan)
+    template = {kind: team.guard._ledger.read().entries[place].body for kind, place in (("freeze", 1), ("open", -1))}
+    notes = []
+    for number in range(200):
+        about = {"plan": f"{number:020}"}
+        systems = {"s0": "0" * 64, f"s{number}": f"{number:064}"}
+        content = template["freeze"]["content"] | {"systems": list(systems.items())}
+        notes.append(("freeze", template["freeze"] | about | {"content": content}))
+        notes.append(("open", template["open"] | about | {"systems": systems, "looks": [f"s{number}"]}))
+    team.guard._ledger.append("ours", *notes)
+    snapshot = team.guard._ledger.read()
+    start = time.process_time()
+    records = Records("ours", team.guard._ledger, snapshot)
+    last = Standings("ours", Exposure(team.guard._ledger, snapshot)).of(f"{199:020}")
+    assert time.process_time() - start < 0.5
+    assert (last.status, last.n_looks, last.n_exposed) == ("exploratory", 203, 1000)
+    start = time.process_time()
+    assert sum(records.standings.of(plan).status == "exploratory" for plan in records.standings.frozen) == 200
+    assert time.process_time() - start < 2
+
+
+def test_overlap_is_warned_about(team, test, data):
+    with pytest.warns(RankevalWarning, match="RG003 'again': 100 of the 100 identifiable queries of 'test'"):
+        assert team.guard.register("again", data).digest == test.digest

@@ -1,0 +1,113 @@
+"""Plans on fresh queries only: how many, what they can show, and what they expose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from guard.conftest import standing
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+from rankeval.guard import Guard
+from rankeval.significance.power import detectable_difference
+
+MORE = rk.datasets.make_ranking(40, 10, 4, rng=99)
+
+
+@pytest.fixture
+def larger(team, test, data):
+    """Return a collection of 140 queries, 100 of which were looked at."""
+    team.opened(test, 1)
+    X, y = np.vstack([data.X, MORE.X]), np.append(data.y, MORE.y)
+    return team.guard.register("test", X, y, qid=np.append(data.qid, MORE.qid + 1000), supersedes=test)
+
+
+def scores(X, *weights):
+    return {f"s{weight}": X[:, 0] + weight * X[:, 1] for weight in weights}
+
+
+def test_only_fresh_queries_are_scored_and_the_result_is_confirmatory(team, larger):
+    plan = team.frozen(larger, 2, queries="fresh", secondary="AP")
+    result = team.guard.open(plan)
+    assert standing(result) == "confirmatory"
+    expected = {
+        name: rk.evaluate(MORE.y, score, qid=MORE.qid + 1000, measures=["nDCG@10", "AP"])
+        for name, score in scores(MORE.X, 0, 2).items()
+    }
+    for name, wanted in expected.items():
+        found = result.evaluations[name]
+        assert sorted(found.queries.tolist()) == sorted(wanted.queries.tolist())
+        assert found.aggregate()["nDCG@10"] == pytest.approx(wanted.aggregate()["nDCG@10"], abs=1e-12)
+    assert result.table["n_queries"].tolist() == [40, 40]
+    assert plan.notes[0] in result.notes
+    assert team.guard.looks(larger)["n_queries"].tolist() == [100, 40]
+
+
+def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, data):
+    plan = team.frozen(larger, 2, 3, queries="fresh")
+    opened = {
+        name: rk.evaluate(data.y, score, qid=data.qid, measures="nDCG@10").scores[:, 0]
+        for name, score in scores(data.X, 0, 1).items()
+    }
+    sd = float(np.std(opened["s1"] - opened["s0"], ddof=1))
+    found = float(detectable_difference(40, sd, 0.025))
+    (said,) = plan.notes
+    assert said.startswith("tests on 40 of 140 queries, those that nobody had looked at; a difference of about ")
+    assert f" {found:.3f} in nDCG@10 is found with a power of 80 % if differences have a standard deviation of" in said
+    assert said.endswith(f"{sd:.2f} (as between the systems opened before)")
+    assert plan.notes[0] in repr(plan)
+    assert plan.notes[0] in plan._repr_html_()
+    assert team.guard.plan(plan.id).notes == plan.notes
+
+
+def test_without_opened_scores_the_deviation_is_assumed(team, test):
+    plan = team.frozen(test, 1, queries="fresh")
+    assert "standard deviation of 0.20 (assumed, since no scores were opened)" in plan.notes[0]
+    assert plan.queries is None, "all queries are fresh, so this is the plan without queries="
+    assert plan.id == team.frozen(test, 1).id
+
+
+def test_a_single_system_is_told_the_number_only(team, larger):
+    plan = team.frozen(larger, 2, baseline=None, queries="fresh")
+    assert plan.notes == ("tests on 40 of 140 queries, those that nobody had looked at",)
+
+
+def test_what_a_plan_on_fresh_queries_exposes_is_not_fresh_again(team, larger):
+    first, second = (team.frozen(larger, weight, queries="fresh") for weight in (2, 3))
+    assert standing(team.guard.open(first)) == "confirmatory"
+    with pytest.raises(InvalidInput, match=r"0 of 140 queries of 'test' were never exposed.*supersedes='test'"):
+        team.frozen(larger, 4, queries="fresh")
+    result = team.guard.open(second)
+    assert standing(result) == "confirmatory", "frozen before the first opening of these queries: one family"
+    assert any("1 system of other plans frozen by then" in note for note in result.notes)
+    assert standing(team.opened(larger, 5)) == "exploratory"
+
+
+def test_a_plan_on_a_part_opens_in_another_process_and_row_order(team, larger):
+    plan = team.frozen(larger, 2, queries="fresh")
+    here = team.guard.open(plan)
+    data = larger.content
+    order = np.random.default_rng(0).permutation(len(data.y))
+    elsewhere = Guard("ours", ledger=team.guard.ledger)
+    elsewhere.register("test", data.X[order], data.y[order], qid=[f"x{one}" for one in data.qid[order]])
+    there = elsewhere.open(plan.id)
+    assert there.table["difference"].tolist() == pytest.approx(here.table["difference"].tolist(), abs=1e-12)
+    assert len(team.guard.looks(larger)) == 2
+
+
+def test_judgments_have_fresh_queries_too(team):
+    qrels = {f"q{q}": {f"d{q}-{d}": int((q * d) % 3 == 1) for d in range(12)} for q in range(60)}
+    rng = np.random.default_rng(0)
+    runs = [{q: {d: float(rng.random()) for d in docs} for q, docs in qrels.items()} for _ in range(2)]
+    old = team.guard.register("topics", qrels=dict(list(qrels.items())[:30]))
+    options = {"measure": "AP", "n_resamples": 99}
+    team.guard.open(team.guard.freeze(old, systems={"a": runs[0], "b": runs[1]}, **options))
+    new = team.guard.register("topics", qrels=qrels, supersedes=old)
+    result = team.guard.open(team.guard.freeze(new, systems={"a": runs[0], "b": runs[1]}, queries="fresh", **options))
+    assert standing(result) == "confirmatory"
+    assert set(result.evaluations["a"].queries) == {f"q{q}" for q in range(30, 60)}
+
+
+def test_only_fresh_can_be_asked_for(team, test):
+    with pytest.raises(InvalidInput, match="queries is 'new'; expected 'fresh', or nothing"):
+        team.frozen(test, 1, queries="new")
