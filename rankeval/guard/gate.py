@@ -97,7 +97,7 @@ class Gate:
         Returns
         -------
         DataFrame
-            Columns: time, who, system, against (the output of its baseline), accepted, output.
+            Columns: time, who, system, against (its baseline), accepted, output (the hash of its ranking).
         """
         import pandas as pd
 

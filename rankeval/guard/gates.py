@@ -70,7 +70,8 @@ class Gates(Releases):
         Returns
         -------
         Gate
-            For `Gate.decide`. Printed, it says which difference it can find, and how many decisions are left.
+            Its ``decide(name, system)`` returns a Decision, which says if the system was accepted and how many
+            decisions are left. Printed, the gate says which difference it can find.
 
         Raises
         ------
@@ -78,6 +79,17 @@ class Gates(Releases):
             If there is no baseline for a new gate, a term is out of range, or so few queries can show nothing.
         LedgerError
             If a gate of this name has other terms, or the collection was retired.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> from rankeval.guard import Guard
+        >>> data = make_ranking(60, rng=0)
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
+        >>> gate = guard.gate(guard.register("my-test", data), baseline=-data.y, budget=10)
+        >>> bool(gate.decide("perfect", data.y)), bool(gate.decide("random", data.X[:, 0] * 0))
+        (True, False)
         """
         terms = Terms(
             measure=str(parse_measure(measure, get_convention(convention))),

@@ -114,7 +114,7 @@ class Guard(Gates):
         QueryIdError
             If the group sizes do not add up to the rows, or disagree with the ids.
         LedgerError
-            If the name stands for other content and `supersedes` does not say so, or the queries were retired.
+            If the name stands for other content and ``supersedes`` does not say so, or the queries were retired.
         """
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(f"name is {name!r}; expected a name for the collection")
