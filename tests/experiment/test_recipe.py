@@ -18,7 +18,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 from rankeval.collection.data import RankingData
 from rankeval.contamination import refusal
-from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
+from rankeval.errors import ConfigError, GuardRefusal, LedgerError
 from rankeval.experiment import cache, check_config, recipe, run_experiment
 from rankeval.experiment.cache import candidate_digest
 from rankeval.experiment.loading import Parts, data_digest
@@ -377,8 +377,7 @@ def test_fresh_queries_are_those_of_the_extended_test_part_that_nobody_saw():
 @pytest.mark.usefixtures("ledger")
 def test_the_first_look_of_a_project_says_that_others_looked():
     run_experiment(small())
-    with pytest.warns(RankevalWarning, match="RG003"):
-        result = run_experiment(small(guard={"project": "another"}, rankers=other_tree(3)))
+    result = run_experiment(small(guard={"project": "another"}, rankers=other_tree(3)))
     assert (result.guard.standing, result.guard.elsewhere) == ("first look of this project", 1)
     assert "1 of other projects" in result.guard.line
     assert "FIRST LOOK OF THIS PROJECT: others had looked" in experiment_text(result.facts)
