@@ -1,1 +1,1 @@
-"""The ledger: an append-only chain of entries, the database that stores it, and how a process finds it."""
+"""The ledger: an append-only graph of entries, the places that keep it, and how a process finds it."""

@@ -69,7 +69,7 @@ class Ledger:
     @property
     def who(self) -> str:
         """The person or machine in new entries."""
-        name = self._named or os.environ.get(WHO, "").strip() or _user_and_host()
+        name = self._named or " ".join(os.environ.get(WHO, "").split()) or _user_and_host()
         return name.encode(errors="replace").decode()  # an environment may hold bytes that are no text
 
     def exists(self) -> bool:

@@ -169,7 +169,7 @@ def test_an_entry_says_who_made_it_and_when(ledger, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("getpass.getuser", nameless)
         assert ledger.append("p", ("note", {})).who == f"unknown@{platform.node()}"
-    monkeypatch.setenv("RANKEVAL_WHO", " the team ")
+    monkeypatch.setenv("RANKEVAL_WHO", " the\nteam ")
     assert ledger.append("p", ("note", {})).who == "the team"
     assert Ledger(ledger.url, who="Ada").append("p", ("note", {})).who == "Ada"
     monkeypatch.setenv("RANKEVAL_WHO", "caf\udce9")
