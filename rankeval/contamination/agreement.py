@@ -26,7 +26,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from rankeval.contamination.label_counts import LabelCounts
 
@@ -87,6 +86,8 @@ def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -
         n_changed = np.where(same_size, np.minimum(ours.sizes - common, 2), 2)
     else:  # too many levels to count: all or nothing
         n_changed = np.where(same_size & (ours.hashes == theirs.hashes), 0, 2)
+    from scipy.stats import binom
+
     n = ours.sizes[:, None]
     none, one = binom.pmf(0, n, CHANGED), binom.pmf(1, n, CHANGED)
     under_h1 = np.stack([none, one, np.maximum(1 - none - one, 0)])
@@ -182,6 +183,8 @@ def _again(labels: LabelCounts) -> NDArray[np.float64]:
     """Return the chance of as many clicks again if they persist by document; 0 where there are grades."""
     if len(labels.levels) > 2:
         return np.zeros(len(labels.sizes))
+    from scipy.stats import binom
+
     rare = labels.sizes - labels.counts[:, labels.most_frequent].astype(np.int64)
     rest = labels.sizes - rare
     gained = np.minimum(rare * (1 - _PERSISTENCE) / np.maximum(rest, 1), 1)

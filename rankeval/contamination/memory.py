@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from rankeval.contamination.agreement import CHANGED
 
@@ -65,6 +64,8 @@ class Shown:
         found = np.flatnonzero((self.columns > 0) & (net >= least))
         if not len(found):
             return told
+        from scipy.special import gammaln
+
         found = found[np.argsort(-net[found])]
         n, m = int((self.candidates > 0).sum()), np.arange(1, len(found) + 1)
         ways = (gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)) / np.log(2)
