@@ -89,7 +89,7 @@ class History:
             Name of a measure.
         """
         found: dict[str, NDArray[np.float64]] = {}
-        for entry, places, arrays in self._aligned():
+        for entry, places, arrays in self._aligned(self.opened):
             if measure in entry.body["measures"]:
                 column, n_measures = entry.body["measures"].index(measure), len(entry.body["measures"])
                 for place, output in enumerate(entry.body["systems"].values()):
@@ -137,17 +137,17 @@ class History:
     def _outputs_elsewhere(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
         """The outputs on other registrations or parts: the places of these queries there, and the hashes by kind."""
         named = ("registration", "queries")
+        elsewhere = [entry for entry in self.opened if any(entry.body[one] != self.body[one] for one in named)]
         return [
             (places, part_of(arrays, f"{place}.outputs."))
-            for entry, places, arrays in self._aligned()
-            if any(entry.body[name] != self.body[name] for name in named)
+            for entry, places, arrays in self._aligned(elsewhere)
             for place in range(len(entry.body["systems"]))
         ]
 
-    def _aligned(self) -> Iterator[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
-        """Yield the openings of all these queries, with the places of the queries there and the kept arrays."""
+    def _aligned(self, opened: list[Entry]) -> Iterator[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
+        """Yield those openings that hold all these queries, with the places of the queries there and the arrays."""
         exposure = self.standings.exposure
-        for entry in self.opened:
+        for entry in opened:
             places = exposure.places_in(self.body, entry.body)
             if places is not None:
                 yield entry, places, exposure.ledger.load(entry.body["outputs"])

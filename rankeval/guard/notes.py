@@ -117,7 +117,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         )
         return (
             f"{FIRST} for {plan.measure}: {standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed "
-            f"before this plan was frozen ({looked or 'by entries without an opening'}). If results were published, "
+            f"before this plan was frozen ({looked or 'by a gate or a retirement'}). If results were published, "
             f"they may have guided the choice of systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
     if standing.status == CONCURRENT:
@@ -126,13 +126,25 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
             f"knew of the other. They are one family, and neither is confirmatory alone{_correction(batch)}"
         )
     if standing.status == EXPLORATORY:
-        n_looks, said = standing.n_looks, inflation_of(_scores(batch, history), standing.n_looks)
-        return (
-            f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after "
-            f"the first was seen. The best of {n_looks} equally good systems would look better than it is by about "
-            f"{said:.3f} in {plan.measure}. No p-value can be adjusted for that: confirm on fresh queries"
-        )
+        return _exploratory(batch, standing, history)
     return "secondary: all these rankings were opened before; nothing here is confirmatory"
+
+
+def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
+    plan, n_looks = batch.scored.plan, standing.n_looks
+    if n_looks == len(standing.looks):
+        return (
+            f"exploratory: {standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed before this plan "
+            "was frozen, by a gate, an exemption or a retirement. No p-value can be adjusted for that: confirm on "
+            "fresh queries (queries='fresh')"
+        )
+    inflation = inflation_of(_scores(batch, history), n_looks)
+    return (
+        f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the "
+        f"first was seen. The best of {n_looks} equally good systems would look better than it is by about "
+        f"{inflation:.3f} in {plan.measure}. No p-value can be adjusted for that: confirm on fresh queries "
+        "(queries='fresh')"
+    )
 
 
 def _correction(batch: Batch) -> str:

@@ -47,8 +47,7 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
         entry, exposure = records.anybodys(test), records.exposure
         wanted = _matched(records, entry, given) if isinstance(given, Status) else _named(records, entry, given)
         classes = exposure.classes[entry.hash]
-        earlier = [one for one in exposure.exposing if one.kind == "exempt"]
-        new = wanted[~exposure.exposed(classes[wanted], earlier)]
+        new = wanted[np.isin(classes[wanted], _protected(records))]
         if not len(new):
             return 0
         everywhere = {name: np.flatnonzero(np.isin(there, classes[new])) for name, there in exposure.classes.items()}
@@ -95,6 +94,16 @@ def _about(entry: Entry) -> dict[str, Any]:
 def _check_reason(reason: str, done: str) -> None:
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidInput(f"reason is missing: say why {done}; it goes on record")
+
+
+def _protected(records: Records) -> NDArray[np.int64]:
+    """Return the classes of queries that some registration still protects.
+
+    A registration of another clone may have come after an exemption without knowing of it.
+    """
+    classes = records.exposure.classes
+    protected = [classes[one.id] if one.exempt is None else classes[one.id][~one.exempt] for one in records.contents]
+    return np.unique(np.concatenate(protected))
 
 
 def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 from guard.conftest import Team, standing
 
@@ -62,8 +63,7 @@ def test_two_clones_with_ten_looks_each_merge_in_git(clones, data):
     beside = [note for note in again.notes if note.startswith("concurrent with plan")]
     assert len(beside) == 10
     assert "of bob (project 'ours', 1 look)" in beside[0]
-    heads = "+".join(head[:12] for head in bob.guard.head.split("+"))
-    assert f"as of head {heads}" in again.notes[-1]
+    assert f"as of head {bob.guard.head}" in again.notes[-1]
     assert "11 looks of project 'ours'" in again.notes[-1], "those of the other clone, and its own"
     later = bob.opened(test, 20)
     assert standing(later) == "exploratory"
@@ -166,6 +166,32 @@ def test_collections_registered_in_two_clones_are_linked_by_their_signatures(pai
     looks = ours.guard.looks("left")
     assert sorted(looks["n_queries"]) == sorted([left.n_queries, left.n_queries + right.n_queries - 40])
     assert looks["status"].tolist() == ["concurrent"] * 2
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_an_exemption_is_extended_to_what_another_clone_registered_meanwhile(pair, data):
+    ours, bobs = pair
+    ids = np.unique(data.qid)[:12].tolist()
+    few = data.take(np.isin(data.qid, ids))
+    assert ours.guard.exempt("test", ids, "overlap") == 12
+    bobs.guard.register("again", data)
+    ours.guard.merge(bobs.guard.ledger)
+    assert ours.guard.status(few).refused
+    assert ours.guard.exempt("test", ids, "overlap, there too") == 12
+    assert not ours.guard.status(few).refused
+    assert ours.guard.exempt("test", ids, "once more") == 0
+
+
+def test_a_missing_file_of_links_is_named(team, test, data):
+    """Without it nobody knows which queries were looked at, so nothing is decided."""
+    team.opened(test, 1)
+    team.guard.register("test", np.column_stack([data.X, data.X[:, 0] ** 2]), data.y, qid=data.qid)
+    entry = team.guard._ledger.read().entries[-1]
+    name = entry.body["links"]["pairs"]
+    (team.guard._ledger._store.path / name).unlink()
+    assert team.guard.problems() == [f"the file {name} is missing"]
+    with pytest.raises(LedgerError, match=f"lacks its file {name}"):
+        team.guard.looks("test")
 
 
 @pytest.mark.usefixtures("test")
