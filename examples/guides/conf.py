@@ -132,6 +132,8 @@ experiment_files
 cross_validation
 tuning
 early_stopping
+guard
+guard_rules
 comparing
 several_collections
 orders_of_systems

@@ -17,7 +17,7 @@ from calibration.guard_experiments import BUDGET, STREAMS, TWEAK_SD, WAYS
 from calibration.worlds import WORLDS
 
 FIGURES = Path(__file__).with_name("guard_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
 BEGIN, END = "<!-- measured by tests/calibration/measure_guard.py -->", "<!-- end of the measured figures -->"
 
 BATCHES = """\

@@ -1,15 +1,14 @@
-"""Scripted legitimate use beside a registered test collection: nothing is refused, and nothing is warned about."""
+"""Further legitimate use beside a registered test collection: nothing is refused, and nothing is warned about."""
 
 import subprocess
 import sys
 import warnings
 
 import numpy as np
-import optuna
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
@@ -46,21 +45,6 @@ def opened(guard):
 # Work on development data -------------------------------------------------------------------------------------------
 
 
-def fit_on_dev(_guard):
-    _, dev = split()
-    rk.QueryRanker(Ridge()).fit(dev.X, dev.y, qid=dev.qid)
-
-
-def cross_validate_on_dev(_guard):
-    _, dev = split()
-    rk.cross_validate(Ridge(), dev.X, dev.y, qid=dev.qid, measures="AP", cv=5)
-
-
-def evaluate_dev_by_labels(_guard):
-    _, dev = split()
-    rk.evaluate(dev.y, dev.X[:, 0], qid=dev.qid)
-
-
 def evaluate_dev_under_the_ids_of_the_test(_guard):
     test, dev = split()
     rows = slice(0, len(test))
@@ -73,24 +57,6 @@ def evaluate_many_dev_splits_of_the_size_of_the_test(_guard):
     for _ in range(50):
         part = np.isin(dev.qid, rng.choice(np.unique(dev.qid), N_QUERIES, replace=False))
         rk.evaluate(dev.y[part], dev.X[part, 0], qid=dev.qid[part])
-
-
-def search(n_jobs):
-    def search_on_dev(_guard):
-        _, dev = split()
-        cv = [(np.flatnonzero(dev.qid % 2 == part), np.flatnonzero(dev.qid % 2 != part)) for part in (0, 1)]
-        scorer = rk.make_scorer("nDCG@10", qid=pd.Series(dev.qid))
-        found = GridSearchCV(Ridge(), {"alpha": [1, 2]}, scoring=scorer, cv=cv, n_jobs=n_jobs)
-        found.fit(dev.X, pd.Series(dev.y))
-        assert np.isfinite(found.best_score_)
-
-    return search_on_dev
-
-
-def optuna_on_dev(_guard):
-    _, dev = split()
-    scorer, model = rk.make_scorer("nDCG@10"), Ridge().fit(dev.X, dev.y)
-    optuna.create_study().optimize(lambda _: scorer(model, dev.X, dev.y, qid=dev.qid), n_trials=2)
 
 
 def cross_val_score_on_dev(_guard):
@@ -109,11 +75,6 @@ def other_data_from_the_same_maker(_guard):
         rk.evaluate(other.y, other.X[:, 0], qid=other.qid, docid=other.docid)
 
 
-def toy_data_of_a_test_suite(_guard):
-    rk.evaluate([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], qid=["a", "a", "b", "b"])
-    rk.QueryRanker(Ridge()).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
-
-
 def collection_whose_queries_all_look_alike(guard):
     """Three relevant documents of ten in every query: labels alone prove nothing."""
     y, qid = np.tile([1] * 3 + [0] * 7, 60), np.arange(600) // 10
@@ -121,29 +82,6 @@ def collection_whose_queries_all_look_alike(guard):
     guard.register("alike", rng.normal(size=(600, 4)), y, qid=qid)
     rk.evaluate(y[:500], rng.normal(size=500), qid=qid[:500])
     rk.cross_validate(Ridge(), rng.normal(size=(600, 4)), y, qid=qid, measures="AP", cv=2)
-
-
-def two_queries_shared_with_the_test(_guard):
-    """Two queries are under the threshold: this is said, and nothing is refused."""
-    test, dev = split()
-    part = test.qid > 180 - 2
-    with pytest.warns(RankevalWarning, match="2 of its 45 identifiable queries"):
-        rk.QueryRanker(Ridge()).fit(
-            np.vstack([dev.X, test.X[part]]),
-            np.concatenate([dev.y, test.y[part]]),
-            qid=np.concatenate([dev.qid, test.qid[part]]),
-        )
-
-
-def collection_that_shares_documents(guard):
-    rng = np.random.default_rng(3)
-
-    def qrels():
-        return {f"q{q}": {f"d{d}": int(rng.integers(0, 2)) for d in rng.choice(100, 20, False)} for q in range(30)}
-
-    guard.register("papers", qrels=qrels())
-    other = qrels()
-    rk.evaluate(other, {q: dict.fromkeys(docs, 1.0) for q, docs in other.items()})
 
 
 def collection_in_which_all_documents_are_judged_for_all_queries(guard):
@@ -161,28 +99,6 @@ def collection_in_which_all_documents_are_judged_for_all_queries(guard):
 # Reproduction of what was opened ------------------------------------------------------------------------------------
 
 
-def evaluate_an_opened_ranking(guard):
-    test, scores = opened(guard)
-    rk.evaluate(test.y, scores, qid=test.qid)
-
-
-def more_measures_of_an_opened_ranking(guard):
-    test, scores = opened(guard)
-    rk.evaluate(test.y, scores, qid=test.qid, measures=["AP", "RR", "P@5"])
-
-
-def an_opened_ranking_renamed_shuffled_and_rescaled(guard):
-    test, scores = opened(guard)
-    order = np.random.default_rng(0).permutation(len(test))
-    rk.evaluate(test.y[order], np.exp(scores)[order], qid=test.qid.astype(str)[order])
-
-
-def an_opened_ranking_of_a_part(guard):
-    test, scores = opened(guard)
-    part = test.qid > 150
-    rk.evaluate(test.y[part], scores[part], qid=test.qid[part])
-
-
 def an_opened_model_scored_again(guard):
     test, dev = split()
     models = {"small": Ridge(1).fit(dev.X, dev.y), "large": Ridge(1000).fit(dev.X, dev.y)}
@@ -196,41 +112,20 @@ def the_same_plan_again_and_again(guard):
     assert len(guard.looks("test")) == 1
 
 
-def fit_on_what_was_retired(guard):
-    guard.retire("test", "a new one was bought")
-    test, _ = split()
-    rk.QueryRanker(Ridge()).fit(test.X, test.y, qid=test.qid)
-    rk.evaluate(test.y, test.X[:, 0], qid=test.qid)
-
-
 def transform_features(_guard):
     test, _ = split()
     StandardScaler().fit(test.X)
 
 
 LEGITIMATE = [
-    fit_on_dev,
-    cross_validate_on_dev,
-    evaluate_dev_by_labels,
     evaluate_dev_under_the_ids_of_the_test,
     evaluate_many_dev_splits_of_the_size_of_the_test,
-    pytest.param(search(1), id="grid search on dev"),
-    pytest.param(search(2), id="grid search on dev in two workers"),
-    optuna_on_dev,
     cross_val_score_on_dev,
     other_data_from_the_same_maker,
-    toy_data_of_a_test_suite,
     collection_whose_queries_all_look_alike,
-    two_queries_shared_with_the_test,
-    collection_that_shares_documents,
     collection_in_which_all_documents_are_judged_for_all_queries,
-    evaluate_an_opened_ranking,
-    more_measures_of_an_opened_ranking,
-    an_opened_ranking_renamed_shuffled_and_rescaled,
-    an_opened_ranking_of_a_part,
     an_opened_model_scored_again,
     the_same_plan_again_and_again,
-    fit_on_what_was_retired,
     transform_features,
 ]
 
