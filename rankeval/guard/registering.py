@@ -137,14 +137,27 @@ def _predecessor(
 
 
 def _findings(records: Records, new: _New, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
-    """Run the checks; the collection itself and what it revises are no other collections."""
+    """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
     registered = _content(records, new)
-    own = {entry.hash for entry in records.named(new.name)} | {revised}
+    own = {entry.hash for entry in _line(records, new.name, revised)}
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
     ranks_rows = new.content.qrels is None
     return run_checks(
         Registration(new.content.prints, registered, new.content.labels, others, ranks_rows=ranks_rows, aim=new.aim)
     )
+
+
+def _line(records: Records, name: str, revised: str | None) -> list[Entry]:
+    """Return the registrations under a name, and those that they and a new one revise or supersede."""
+    of_id = records.exposure.registrations
+    names = [name] if revised is None else [name, of_id[revised].body["name"]]
+    line: list[Entry] = []
+    for one in names:  # grows while it is read
+        found = records.named(one)
+        older = (of_id[entry.body["revises"]].body["name"] for entry in found if entry.body["revises"] is not None)
+        names += [other for other in dict.fromkeys(older) if other not in names]
+        line += found
+    return line
 
 
 def _body(

@@ -5,8 +5,8 @@
     python tests/calibration/measure_guard.py --quick      # a twentieth of the work; prints and writes nothing
 
 The full form takes 4,000 replications with each of the seeds 1, 2 and 3. It writes tests/calibration/guard_rates.json
-and, from it, the block of tables in examples/guides/guard_rules.md. As with `measure_rates`, finished parts are kept under
---cache: give --fresh after a change to the code measured.
+and, from it, the block of tables in examples/guides/guard_rules.md. As with `measure_rates`, finished parts are kept
+under --cache: give --fresh after a change to the code measured.
 """
 
 from __future__ import annotations
