@@ -1,14 +1,19 @@
-"""Which queries of a new registration stand in earlier ones too: links, found with the data at hand."""
+"""Which queries of a new registration stand in earlier ones too: links, found with the data at hand.
+
+A collection of two or three queries is too little to be recognised once its features have changed. Twenty of them are
+not: the labels of all queries in such small collections are weighed together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.contamination.agreement import ENOUGH_BITS, bayes_factor_bits
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
 from rankeval.join.matching import Hashes
@@ -79,6 +84,33 @@ def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
     return Link(found, place[pairs[:, 0]], pairs[:, 1].astype(np.int64))
 
 
+def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Match]:
+    """Return the matches with the queries that only several collections together show.
+
+    Each query of the data counts once, and with its weakest evidence: the versions of a collection are no witnesses
+    for each other. Queries with the same id and labels of their own are evidence against, as within one collection.
+
+    Parameters
+    ----------
+    matches : sequence of Match
+        The matches with all registered collections.
+    data : Fingerprint
+        The data.
+    """
+    unknown = {place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)}
+    weakest: dict[int, NDArray[np.float64]] = {}
+    for pairs, ratios in unknown.values():
+        for query, ratio in zip(pairs[:, 0].tolist(), ratios, strict=True):
+            weakest[query] = min(ratio, weakest.get(query, ratio), key=np.max)
+    if bayes_factor_bits(np.array(list(weakest.values()))) < ENOUGH_BITS:
+        return list(matches)
+    agreeing = [query for query, ratio in weakest.items() if ratio.max() > 0]
+    return [
+        replace(one, pairs=unknown[place][0][np.isin(unknown[place][0][:, 0], agreeing)]) if place in unknown else one
+        for place, one in enumerate(matches)
+    ]
+
+
 def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
     """Keep links and what they release in files of the ledger, and return what the entry says of them.
 
@@ -115,6 +147,17 @@ def _by_id(found: Match, data: Fingerprint) -> NDArray[np.int64]:
         return pairs[:0]
     same = _equal(data.ids, theirs)
     return same[~np.isin(same[:, 0], pairs[:, 0]) & ~np.isin(same[:, 1], pairs[:, 1])]
+
+
+def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the pairs with the same id and size, and the evidence of their labels (`contamination.agreement`)."""
+    theirs = found.registered.signature
+    if found.shown is None or data.label_counts is None:
+        return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))
+    pairs = _equal(data.ids, theirs.ids)
+    ratios = found.shown.ratios[pairs[:, 1]]
+    weighed = ~np.isnan(ratios[:, 0]) & (data.label_counts.sizes[pairs[:, 0]] == theirs.sizes[pairs[:, 1]])
+    return pairs[weighed], ratios[weighed]
 
 
 def _equal(ours: Hashes, theirs: Hashes) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.linking import is_revision, kept_links, link_to
+from rankeval.guard.linking import is_revision, kept_links, link_to, recognised_together
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.records import Journal, Records
 from rankeval.ledger.entry import Entry
@@ -166,7 +166,10 @@ def _body(
     data = new.content.prints
     # A revision has the queries of all earlier ones of its name.
     before = {entry.hash for entry in records.named(new.name)} | {revised}
-    links = [link_to(one, data, is_successor=revised is not None and one.registered.id in before) for one in matches]
+    links = [
+        link_to(one, data, is_successor=revised is not None and one.registered.id in before)
+        for one in recognised_together(matches, data)
+    ]
     return {
         "name": new.name,
         "digest": data.digest,
