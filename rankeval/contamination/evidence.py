@@ -45,6 +45,9 @@ REFUSAL_CHANCE = 1e-4
 _UNUSUAL_VALUE_BITS = 6.0
 """Evidence of a value with three or more significant digits; equal values in a row count once."""
 
+_ROWS_LEFT = 0.65
+"""Share of the rows that must identify a query."""
+
 _LOG_Z = np.linspace(-8.0, 40.0, 241)
 
 
@@ -114,6 +117,8 @@ def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
 def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     """Count the unusual values of rows of one query only, where rarity alone does not identify the query.
 
+    Rarity must suffice even if some rows of the query are missing in other data.
+
     Parameters
     ----------
     kept : Entries
@@ -124,7 +129,7 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     n_queries, bits = data.n_queries, kept.bits
     if bits is None or not len(kept):
         return kept
-    weak = kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS
+    weak = _ROWS_LEFT * kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS
     known = data.short_rows() if weak.any() else None
     if known is None:
         return kept

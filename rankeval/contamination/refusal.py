@@ -179,16 +179,16 @@ def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> s
     action : str
         The action that is refused.
     """
-    name, project = found.registered.name, found.registered.project
+    name = found.registered.name
     # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
         f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
-        "A test score that guides your choices no longer tells how good a system is on new queries. To go on without "
-        f"these queries: guard = Guard({project!r}), mask = guard.status(X, y, qid=qid).rows, then X[~mask], y[~mask], "
-        f"qid[~mask]. To score final systems, once: test = guard.register({name!r}, ...) with the same data, plan = "
-        "guard.freeze(test, systems={...}), guard.open(plan); rankings opened that way may be evaluated again freely. "
-        f"To release some queries for good reason, on record: guard.exempt({name!r}, queries, reason). To give the "
-        f"collection up as a test and fit on it, for good: guard.retire({name!r}, reason)."
+        "A test score that guides your choices no longer tells how good a system is on new queries. With "
+        f"{_guard(url, found)}: to go on without these queries, {_rest(data)}. To score final systems, once: test = "
+        f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
+        "guard.open(plan); rankings opened that way may be evaluated again freely. To release some queries for a good "
+        f"reason, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and fit on "
+        f"it, for good: guard.retire({name!r}, reason)."
     )
 
 
@@ -208,8 +208,8 @@ def warning_message(url: str, found: Match, data: Fingerprint, action: str) -> s
     """
     return (
         f"{action} goes on, but the data may hold queries of {_collection(url, found)}. {_queries(found, data)} That "
-        "is too little to refuse it. If they are test queries, take them out before you go on: mask = "
-        "guard.status(X, y, qid=qid).rows, then X[~mask]"
+        f"is too little to refuse it. If they are test queries, take them out before you go on: {_guard(url, found)}, "
+        f"{_rest(data)}"
     )
 
 
@@ -249,10 +249,27 @@ def _collection(url: str, found: Match) -> str:
 
 
 def _queries(found: Match, data: Fingerprint) -> str:
+    """Say which queries of the data are meant, by their ids in the data."""
     names = data.names[found.queries].tolist()
-    if not names:
-        return "No query is recognised by itself."
-    return f"In the data, {count(len(names), 'query')}: {few(names)}."
+    said = f"In the data, {count(len(names), 'query')}: {few(names)}." if names else "No query shows it by itself."
+    if found.n_before:
+        said += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
+    return said
+
+
+def _guard(url: str, found: Match) -> str:
+    """Return the line that makes the guard of the registration."""
+    ledger = "" if url == discovery.default_url() else f", ledger={Ledger(url).where!r}"
+    return f"guard = Guard({found.registered.project!r}{ledger})"
+
+
+def _rest(data: Fingerprint) -> str:
+    """Return the lines that take registered queries out of the data."""
+    if "documents" in data.queries:  # judgments; rows are never known by their documents alone
+        return "mask = guard.status(qrels=qrels).rows, then qrels.to_frame()[~mask]"
+    given = "X, y" if data.X is not None else "y=y"
+    documents = ", docid=docid" if "documents" in data.rows else ""
+    return f"mask = guard.status({given}, qid=qid{documents}).rows, then X[~mask], y[~mask], qid[~mask]"
 
 
 def _refusal(message: str) -> BaseException:

@@ -4,6 +4,7 @@ import pickle
 import re
 import sqlite3
 
+import numpy as np
 import pytest
 
 import rankeval as rk
@@ -241,3 +242,56 @@ def test_queries_of_too_little_evidence_are_let_through_with_a_warning(data):
                 RankevalWarning, match=r"fit goes on, but .*\(2 of its 40 identifiable .* too little to refuse it"
             ):
                 ContaminationCheck.current().refuse(*rows, action="fit")
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_the_lines_that_a_refusal_prints_get_one_out(data, features):
+    """How many of how many, the first five ids, by whom and when; and what is left is accepted."""
+    dev = rk.datasets.make_ranking(50, 12, 5, rng=77)
+    X, y = np.vstack([data.X, dev.X]), np.append(data.y, dev.y)
+    qid = np.append(data.qid, dev.qid + 500)
+
+    def use(X, y, qid):
+        check = ContaminationCheck.current()
+        check.refuse(X if features else None, y, qid, action="fit")
+
+    with pytest.raises(GuardRefusal) as refused:
+        use(X, y, qid)
+    said = str(refused.value)
+    of = "40 of its 40 identifiable queries are in the data" if features else "40 of its 40 queries are in the data"
+    assert of in said
+    assert re.search(r"registered by \S+@\S+ on 20\d\d-\d\d-\d\d", said)
+    assert "In the data, 40 queries: 1, 2, 3, 4, 5, ...." in said
+    assert "X[~mask]" in said
+    line = re.search(r"guard = (Guard\(.*?\)): .*? mask = (guard\.status\(.*?\)\.rows)", said)
+    assert line is not None
+    scope = {"Guard": rk.Guard, "X": X, "y": y, "qid": qid}
+    scope["guard"] = eval(line[1], scope)  # noqa: S307 - the test is that the printed line works
+    mask = eval(line[2], scope)  # noqa: S307 - as above
+    assert mask.tolist() == (qid < 500).tolist()
+    use(X[~mask], y[~mask], qid[~mask])
+
+
+def test_a_refused_collection_of_judgments_is_told_in_its_own_terms(ledger):
+    assert not ledger.exists()
+    rng = np.random.default_rng(0)
+    qrels = {f"q{q}": {f"d{q}-{d}": int(rng.integers(0, 3)) for d in range(12)} for q in range(10)}
+    other = {f"o{q}": {f"e{q}-{d}": int(rng.integers(0, 3)) for d in range(12)} for q in range(5)}
+    guard = rk.Guard("project")
+    guard.register("topics", qrels=qrels)
+    whole = rk.Qrels.from_dict(qrels | other)
+    with pytest.raises(GuardRefusal, match=r"guard\.status\(qrels=qrels\)\.rows, then qrels\.to_frame\(\)\[~mask\]"):
+        ContaminationCheck.current().refuse_collection(whole, action="evaluate")
+    rest = whole.to_frame()[~guard.status(qrels=whole).rows]
+    ContaminationCheck.current().refuse_collection(rk.Qrels.from_frame(rest), action="evaluate")
+    assert set(rest["qid"]) == set(other)
+
+
+def test_a_guard_of_another_ledger_is_named_with_it(data, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    other = rk.datasets.make_ranking(40, 12, 5, rng=12)
+    rk.Guard("project", ledger=elsewhere).register("other", other)
+    with pytest.raises(GuardRefusal, match=re.escape(f"guard = Guard('project', ledger='{elsewhere}')")):
+        evaluate(other)
+    with pytest.raises(GuardRefusal, match=re.escape("guard = Guard('project'): ")):
+        evaluate(data)

@@ -29,6 +29,7 @@ def counts(n_queries, seed):
 WORLDS = {
     "300 queries of 20": lambda seed: make_ranking(300, 20, 12, rng=seed),
     "40 queries of 12": lambda seed: make_ranking(40, 12, 5, rng=seed),
+    "50 queries of 10": lambda seed: make_ranking(50, 10, 4, rng=seed),
     "60 queries of counts": lambda seed: counts(60, seed),
 }
 
@@ -184,3 +185,14 @@ def test_labels_under_the_same_ids_are_seen(world, change, beside, docid):
     )
     assert result.refused, result.why
     assert result.queries.sum() >= 0.9 * np.isin(np.unique(qid), test.qid).sum()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_left_without_the_recognised_rows_is_not_refused(world, change):
+    """`X[~mask]` gets one out, and of the other data nothing is lost."""
+    test, dev = world
+    result, data = found(test, dev, CHANGES[change](test), ids="new")
+    keep = ~result.queries[data.codes]
+    assert keep.sum() >= len(dev)
+    rest = fingerprint(data.X[keep], data.y[keep], data.names[data.codes][keep])
+    assert not match(registered(test), rest).refused
