@@ -151,6 +151,79 @@ def test_verify_asks_the_heads_of_options_and_reports(rankeval):
 
 
 @pytest.mark.usefixtures("collection")
+def test_ledgers_are_exported_and_merged_and_one_copy_verifies_the_other(rankeval):
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    assert rankeval("guard", "export", "web", "copy.db")[0] == 0
+    rankeval("guard", "retire", "web", "held-out", "too small")
+    head = rk.Guard("web").head
+    code, _, err = rankeval("guard", "verify", "web", "--ledger", "copy.db", "--other", "ledger")
+    assert (code, err.startswith("refused: "), "copy.db" in err) == (1, True, True)
+    code, out, _ = rankeval("guard", "merge", "web", "ledger", "--ledger", "copy.db")
+    assert (code, head in out) == (0, True)
+    assert rankeval("guard", "verify", "web", "--ledger", "copy.db", "--other", "ledger")[0] == 0
+    code, out, _ = rankeval("guard", "merge", "web", "ledger", "--ledger", "copy.db")
+    assert out.startswith("0 entries and files added")
+
+
+@pytest.mark.usefixtures("rows")
+def test_queries_are_exempted_by_id_or_by_the_data_that_holds_them(rankeval):
+    rankeval("guard", "register", "p", "test", *TABLE, "--part", "part")
+    code, out, _ = rankeval("guard", "status", "p", *TABLE, "--format", "json")
+    (found,) = json.loads(out)
+    assert (code, len(found["queries"])) == (1, 20)
+    code, out, _ = rankeval("guard", "exempt", "p", "test", "in dev of old", "--query", found["queries"][0])
+    assert (code, out.startswith("1 query of test exempted")) == (0, True)
+    code, out, _ = rankeval("guard", "exempt", "q", "p/test", "another split of the same data", *TABLE)
+    assert (code, out.startswith("19 queries of p/test exempted")) == (0, True)
+    assert rankeval("guard", "status", "p", *TABLE)[0] == 0
+    code, _, err = rankeval("guard", "exempt", "p", "test", "no reason", "--query", "nobody")
+    assert (code, "nobody" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("collection")
+def test_a_gate_exits_with_0_if_it_accepts_and_with_1_if_it_rejects(rankeval):
+    """And prints no score."""
+    files = ("--qrels", "qrels.txt", "-m", "AP", "--budget", "5")
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    code, out, _ = rankeval("guard", "gate", "web", "held-out", "--baseline", "bm25.run", *files)
+    assert (code, "5" in out) == (0, True)
+    code, out, _ = rankeval("guard", "gate", "web", "held-out", "v2=v2.run", *files)
+    assert (code, out) == (0, "v2: accepted against baseline by gate 'gate'; 4 decisions left\n")
+    code, out, _ = rankeval("guard", "gate", "web", "held-out", "old=bm25.run", *files)
+    assert (code, out) == (1, "old: rejected against v2 by gate 'gate'; 3 decisions left\n")
+    assert rankeval("guard", "looks", "web", "--format", "json")[1] == "[]\n"
+
+
+@pytest.mark.usefixtures("collection")
+def test_the_looks_of_others_are_counted_and_listed_on_request(rankeval):
+    for project in ("web", "shop"):
+        guard = rk.Guard(project)
+        test = guard.register("held-out", qrels="qrels.txt")
+        runs = {name: rk.Run.read(f"{name}.run") for name in ("bm25", "v2")}
+        guard.open(guard.freeze(test, systems=runs, baseline="bm25", measure="AP"))
+    code, out, err = rankeval("guard", "looks", "web", "held-out")
+    assert (code, "shop" in out, err) == (0, False, "1 look more by other projects: --all-projects lists them\n")
+    code, out, err = rankeval("guard", "looks", "web", "--all-projects", "--format", "json")
+    assert ([one["project"] for one in json.loads(out)], err) == (["web", "shop"], "")
+
+
+@pytest.mark.usefixtures("collection")
+def test_the_doctor_names_the_ledger_its_head_and_its_faults(rankeval, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_WHO", "the-ci")
+    out = rankeval("doctor")[1]
+    assert f"{Path('ledger').resolve()} (not there yet)" in out
+    assert "the-ci" in out
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    out = rankeval("doctor")[1]
+    assert "whole, 1 entry" in out
+    assert rk.Guard("web").head in out
+    (entry,) = Path("ledger").glob("*.json")
+    entry.write_text(entry.read_text().replace("the-ci", "nobody"))
+    code, out, _ = rankeval("doctor")
+    assert (code, "was altered" in out) == (0, True)
+
+
+@pytest.mark.usefixtures("collection")
 def test_retire_is_on_record(rankeval):
     rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
     assert rankeval("guard", "status", "web", "--qrels", "qrels.txt")[0] == 1

@@ -17,8 +17,10 @@ import typer
 from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval.cli.arguments import MEASURE_HELP, ConventionName, LimitOptions, Measures, OutputFormat, ending_with
+from rankeval.cli.doctor import DISTRIBUTION, doctor
 from rankeval.cli.experiment import run
 from rankeval.cli.guard import guard_app
+from rankeval.cli.keeping import add_keeping
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
@@ -58,6 +60,7 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+add_keeping(guard_app)
 app.add_typer(guard_app, name="guard")
 
 Ties = Annotated[
@@ -74,8 +77,6 @@ ScoreType = Annotated[
     str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
 ]
 DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
-DISTRIBUTION = "rankeval-mlflow"
-SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
 
 
 def _declared_tests() -> Iterator[str]:
@@ -106,6 +107,7 @@ def _options(
 
 app.command()(run)
 app.command("tests")(list_declared)
+app.command()(doctor)
 
 
 @app.command(cls=FormatsInHelp)
@@ -254,36 +256,6 @@ def list_all(
         short = frame[["name", "title", "parameters", "aggregate"]]
         frame = short.assign(ties=frame["ties"].where(frame["ties"] == "exact", "exact or drawn"))
     print_frame(frame, Format(output.value))
-
-
-@app.command()
-def doctor() -> None:
-    """Show versions, the ledger in force and the hosts, and check the installation."""
-    import platform
-    from importlib import metadata
-
-    from rankeval.ledger import discovery
-
-    def version(name: str) -> str:
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            return "not installed"
-
-    ledger = discovery.default_url()
-    in_force = ledger in discovery.active_urls()
-    facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parent.parent)}
-    facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
-    facts |= {f"host {name}": hosts.title_of(name) for name in hosts.host_names()}
-    facts["ledger"] = "switched off" if ledger is None else f"{ledger}{'' if in_force else ' (not there yet)'}"
-    for topic, said in facts.items():
-        tell(f"{topic:<16} {said}")
-    # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
-    if version("rankeval") != "not installed":
-        raise errors.InvalidInput(
-            f"the distribution rankeval {version('rankeval')}, another project, is installed into the same folder: "
-            f"pip uninstall rankeval, then pip install --force-reinstall {DISTRIBUTION}"
-        )
 
 
 def main() -> None:

@@ -7,7 +7,8 @@ A step that says yes exits with 0. If the guard says no, the exit code is 1: `st
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,7 +73,7 @@ def register(
 
     These checks are made:
     """
-    guard = _guard(project, ledger)
+    guard = guard_of(project, ledger)
     found = guard.register(name, **files.load(), **_given(supersedes=supersedes, effect=effect, sd=sd))
     tell(
         f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
@@ -109,7 +110,7 @@ def freeze(
     ledger: Ledger = None,
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
-    guard = _guard(project, ledger)
+    guard = guard_of(project, ledger)
     plan = guard.freeze(
         _at_hand(guard, test, files, _registered(project, test, ledger)),
         systems=files.systems(systems),
@@ -138,7 +139,7 @@ def open_plan(
     output: OutputFormat = Format.table,
 ) -> None:
     """Score all systems of a plan at once, record the looks, and print the comparison."""
-    guard = _guard(project, ledger)
+    guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
     test = _at_hand(guard, frozen.collection, files, {frozen.digest})
     print_comparison(guard.open(frozen, test), output)
@@ -147,13 +148,20 @@ def open_plan(
 @guard_app.command()
 def looks(
     project: Project,
-    test: Test,
+    test: Annotated[
+        str | None, typer.Argument(metavar="TEST", help="Name of a registered collection; all of the project if none.")
+    ] = None,
+    *,
+    everybody: Annotated[bool, typer.Option("--all-projects", help="List the looks of other projects too.")] = False,
     ledger: Ledger = None,
     output: OutputFormat = Format.table,
 ) -> None:
-    """List the looks at a registered collection."""
-    frame = _guard(project, ledger).looks(test)
+    """List the looks at a registered collection, or of a project."""
+    frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
+    elsewhere = 0 if everybody else frame.attrs["elsewhere"]
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
+    if elsewhere:
+        say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
 
 
 @guard_app.command()
@@ -165,46 +173,53 @@ def status(
     ledger: Ledger = None,
     output: OutputFormat = Format.table,
 ) -> None:
-    """Say whether some data would be refused, and why; exit with 1 if so."""
-    found = _guard(project, ledger).status(**files.load())
+    """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
+    found = guard_of(project, ledger).status(**files.load())
     _tell_status(found, output)
     if found.refused:
         raise typer.Exit(1)
 
 
 @guard_app.command()
-def verify(
-    project: Project,
-    ledger: Ledger = None,
-    head: Annotated[
-        list[str] | None, typer.Option(help="A head noted earlier: finds entries that were cut off since.")
-    ] = None,
-    report: Annotated[list[Path] | None, typer.Option(help="A report, whose heads the ledger must still hold.")] = None,
-) -> None:
-    """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
-    from rankeval.ledger import discovery
-
-    guard = _guard(project, ledger)
-    if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
-        raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
-    noted = "+".join([*(head or ()), *_heads_of(report or ())])
-    problems = guard.problems(noted or None)
-    if problems:
-        raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
-    tell(f"{guard.ledger} is whole; head {guard.head}")
-
-
-@guard_app.command()
-def retire(
+@with_collection
+def gate(
     project: Project,
     test: Test,
-    reason: Annotated[str, typer.Argument(help="The reason, which goes on record.")],
+    candidate: Annotated[
+        str | None, typer.Argument(metavar="NAME=PATH", help="The candidate; without one, the gate is declared only.")
+    ] = None,
+    *,
+    files: CollectionFiles,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Ranking of the system in use; needed once, when the gate is declared.")
+    ] = None,
+    budget: Annotated[int, typer.Option(help="Number of decisions.")] = 20,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")] = "nDCG@10",
+    claim: Annotated[str, typer.Option(help="What must be shown of a candidate: better or not_worse.")] = "better",
+    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
+    alpha: Annotated[float, typer.Option(help="Level of all decisions together.")] = 0.05,
+    convention: ConventionName = "rankeval",
+    name: Annotated[str, typer.Option(help="Name of the gate.")] = "gate",
     ledger: Ledger = None,
 ) -> None:
-    """Give a test collection up for good: its content may be fitted on from now on."""
-    guard = _guard(project, ledger)
-    guard.retire(test, reason)
-    tell(f"{test} is retired and no test any more; ledger {guard.ledger}, head {guard.head}")
+    """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
+
+    A gate is declared by its first call, and later calls repeat its options.
+    """
+    guard = guard_of(project, ledger)
+    systems = files.systems(filter(None, [candidate]))
+    standard = None if baseline is None else files.systems([f"baseline={baseline}"])["baseline"]
+    terms: dict[str, Any] = {"measure": measure, "claim": claim, "margin": margin, "alpha": alpha}
+    terms |= {"budget": budget, "convention": convention, "name": name}
+    declared = guard.gate(_at_hand(guard, test, files, _registered(project, test, ledger)), baseline=standard, **terms)
+    if candidate is None:
+        tell(str(declared))
+        return
+    ((system, ranking),) = systems.items()
+    decision = declared.decide(system, ranking)
+    tell(str(decision))
+    if not decision.accepted:
+        raise typer.Exit(1)
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
@@ -215,7 +230,8 @@ def checks(output: OutputFormat = Format.table) -> None:
     print_frame(list_checks().reset_index(), output)
 
 
-def _guard(project: str, ledger: str | None) -> Guard:
+def guard_of(project: str, ledger: str | None) -> Guard:
+    """Return the guard of a project, with the ledger given or the one in force."""
     from rankeval.guard import Guard
 
     return Guard(project, ledger=ledger)
@@ -227,13 +243,16 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 def _tell_status(found: Status, output: Format) -> None:
-    """Print a status in words, or its fields."""
+    """Print a status in words, or its fields with all queries."""
     if output is Format.table:
         tell(str(found))
+        return
+    fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
+    if output is Format.json:
+        typer.echo(json.dumps([fields], indent=1, default=str))
     else:
-        # The mask of rows is for programs that have the rows.
-        fields = [(one.name, getattr(found, one.name)) for one in dataclasses.fields(found) if one.repr]
-        print_rows([name for name, _ in fields], [[value for _, value in fields]], output)
+        fields["queries"] = " ".join(map(str, found.queries))
+        print_rows(list(fields), [list(fields.values())], output)
 
 
 def _registered(project: str, name: str, ledger: str | None) -> set[str]:
@@ -264,14 +283,3 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
             "that it was registered from"
         )
     return guard.register(name, **data)
-
-
-def _heads_of(reports: Iterable[Path]) -> list[str]:
-    """Return the heads that reports name; raises InvalidInput for a file without one."""
-    from rankeval.ledger.noted import heads_in
-
-    found = {path: heads_in(path) for path in reports}
-    for path, heads in found.items():
-        if not heads:
-            raise errors.InvalidInput(f"{path} names no head of a ledger: is it a report of a guarded test part?")
-    return [head for heads in found.values() for head in heads]
