@@ -329,12 +329,14 @@ def _decide(folder, number, results):
             results.put(decision.remaining)
 
 
-def test_two_processes_at_once_never_overspend(guard, test, tmp_path):
-    """Ten candidates, six decisions: each number of remaining ones is told once."""
-    guard.gate(test, baseline=BASE, budget=6)
+@pytest.mark.parametrize("store", ["ledger", "ledger.db"])
+def test_two_processes_at_once_never_overspend(store, tmp_path):
+    """Ten candidates, six decisions: each number of remaining ones is told once, in a folder and in a database."""
+    guard = rk.Guard("gates", ledger=tmp_path / store)
+    guard.gate(guard.register("test", DATA), baseline=BASE, budget=6)
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    workers = [context.Process(target=_decide, args=(tmp_path / "ledger", k, results)) for k in range(2)]
+    workers = [context.Process(target=_decide, args=(tmp_path / store, k, results)) for k in range(2)]
     for worker in workers:
         worker.start()
     told = [results.get(timeout=120) for _ in range(10)]

@@ -13,6 +13,7 @@ from pandas.testing import assert_frame_equal
 
 import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.comparison.means import comparison_of_one
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import RunRecord, host
@@ -49,6 +50,21 @@ def test_differences_and_adjusted_p_values_are_metrics(comparison, client):
     for sign in ("difference", "p_adjusted"):
         assert metrics[f"comparison/ltr_at_2/nDCG_at_10/{sign}"] == row[sign]
     assert len(metrics) == 6 * 2
+
+
+def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, client, tmp_path):
+    """What a plan of one system opens: no difference, and everything else as for a comparison."""
+    one = comparison_of_one("ltr@2", systems["ltr@2"], notes=("confirmatory",))
+    run = client.get_run(rkm.log_comparison(one).run_id)
+    row = one.means.iloc[0]
+    for end in ("mean", "ci_low", "ci_high"):
+        assert run.data.metrics[f"comparison/ltr_at_2/nDCG_at_10/{end}"] == row[end]
+    assert len(run.data.metrics) == 3 * len(one.means)
+    assert run.data.tags["rankeval.headline"] == one.headline
+    content = artifact(client, run.info.run_id, "rankeval/comparison/comparison.json", tmp_path).decode()
+    assert_frame_equal(rk.Comparison.from_json(content).means, one.means)
+    scores = artifact(client, run.info.run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
+    assert_same(Evaluation.from_bytes(scores), systems["ltr@2"])
 
 
 def test_p_values_that_are_not_given_are_not_logged(comparison, client):
