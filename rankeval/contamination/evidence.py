@@ -166,5 +166,5 @@ def _n_unusual(X: Any, rows: NDArray[np.intp]) -> NDArray[np.int64]:
             column = [np.unique(values[told, place]) for place, told in enumerate(unusual.T)]
             continuous = 2 * np.array([len(one) for one in column]) >= unusual.sum(axis=0)
         values = np.sort(np.where(unusual & continuous, values, 0), axis=1)
-        counted.append(((values[:, 1:] != values[:, :-1]) & (values[:, 1:] > 0)).sum(axis=1) + (values[:, 0] > 0))
+        counted.append((np.diff(values, axis=1, prepend=0.0) > 0).sum(axis=1))
     return np.concatenate(counted)

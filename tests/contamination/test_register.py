@@ -200,6 +200,16 @@ def test_the_register_is_what_the_entries_say(ledger, data):
     assert match(two, fingerprint(X, y, qid)).n_matched == 12
 
 
+@pytest.mark.parametrize("width", [0, 1])
+def test_features_without_columns_or_values_identify_nothing_and_cost_nothing(data, width):
+    _, y, qid = data
+    one = registered(np.zeros((60, width)), y, qid)
+    assert one.n_identifiable == 0
+    assert match(one, fingerprint(np.zeros((60, width)), y, qid)).n_matched == 12  # by ids and labels
+    assert match(one, fingerprint(np.zeros((0, width)), [], [])).n_matched == 0
+    assert match(one, fingerprint(np.zeros((60, width)), 5 - y, qid + 60)).n_matched == 0
+
+
 class TestSignature:
     def test_it_says_nothing_of_the_order_of_queries_and_rows(self, data):
         X, y, qid = data
