@@ -34,7 +34,7 @@ class Guard(Gates):
         A path or an SQLAlchemy URL. By default the folder ``rankeval-ledger`` in the project's root, unless
         ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger.
     who : str, optional
-        The person or machine in new entries; by default ``RANKEVAL_WHO``, or user@host.
+        The person or machine in new entries; by default ``RANKEVAL_WHO``, or the user and the host.
 
     Raises
     ------
