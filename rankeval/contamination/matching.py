@@ -249,7 +249,7 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
         Kind of row -> hash of the ranking of each query of the data.
     """
     asked = found.queries if found.queries.any() else found.suspects
-    return any(
+    return bool(asked.any()) and any(
         bool(np.isin(hashes[asked], opened[kind]).all())
         for opened in found.registered.opened
         for kind, hashes in outputs.items()

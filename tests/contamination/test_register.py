@@ -161,6 +161,8 @@ def test_an_opened_ranking_is_let_through_if_all_matched_queries_are_ranked_so(d
     assert not was_opened(result, {"documents": outputs["features"]})
     assert not was_opened(result, known.outputs(np.where(qid == 5, -score, score)))
     assert not was_opened(match(registered(X, y, qid), known), outputs)
+    foreign = fingerprint(X + 100, y, qid + 100)
+    assert not was_opened(match(one, foreign), foreign.outputs(score)), "nothing of it is opened, nor registered"
     rows = np.concatenate([X[qid < 4], X[qid == 5] + 1])
     with_others = fingerprint(rows, np.append(y[qid < 4], y[qid == 5]), np.append(qid[qid < 4], [77] * 5))
     ranked = with_others.outputs(np.append(score[qid < 4], [5, 4, 3, 2, 1]))
