@@ -87,6 +87,10 @@ class FolderStore:
                 self._say_once(error)
             yield
 
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """Do nothing, since files need no connection."""
+        return contextlib.nullcontext()
+
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
         texts = {}

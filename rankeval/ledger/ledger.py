@@ -293,11 +293,14 @@ class Ledger:
         LedgerError
             If the ledger cannot be read at all.
         """
+        with self._errors("read"), self._store.reading():
+            return self._faults(heads) + ([] if other is None else self._missing_from(other))
+
+    def _faults(self, heads: Iterable[str]) -> list[str]:
         snapshot, faults = self._verified(*heads)
         files, named = self._files(), {name for entry in snapshot.entries for name in named_files(entry.body)}
         faults += [f"the file {name} is missing" for name in sorted(_signatures_of(snapshot.entries) - files)]
-        faults += [f"the file {name} was altered" for name in sorted(named & files) if not self._unaltered(name)]
-        return faults + ([] if other is None else self._missing_from(other, snapshot))
+        return faults + [f"the file {name} was altered" for name in sorted(named & files) if not self._unaltered(name)]
 
     def absences(self) -> list[str]:
         """Return what is missing without being a fault, in words: rankings that were left out of a clone."""
@@ -309,8 +312,9 @@ class Ledger:
             if not name.startswith("signatures/")
         ]
 
-    def _missing_from(self, other: Ledger, snapshot: Snapshot) -> list[str]:
+    def _missing_from(self, other: Ledger) -> list[str]:
         """Return in words what another ledger holds and this one does not, and its own faults."""
+        snapshot, _ = self._verified()
         theirs, faults = other._verified()
         return [f"{other.where}: {fault}" for fault in faults] + [
             f"the entry {entry.hash[:12]} of {other.where} is not here: it was deleted, or never merged"

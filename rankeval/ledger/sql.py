@@ -64,7 +64,7 @@ class SqlStore:
         """Return whether the tables exist."""
         if not may_exist(self.url):
             return False
-        with self._reading() as connection:
+        with self._connected() as connection:
             return _has_tables(connection)
 
     def stamp(self) -> Any:
@@ -109,6 +109,19 @@ class SqlStore:
             with self._errors("written"):
                 stack.close()
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read several things over one connection."""
+        if not may_exist(self.url) or getattr(self._held, "reading", None) is not None:
+            yield
+            return
+        with self._connected() as connection:
+            self._held.reading = connection
+            try:
+                yield
+            finally:
+                self._held.reading = None
+
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
         import sqlalchemy as sa
@@ -149,7 +162,7 @@ class SqlStore:
     def _rows(self, query: Any) -> Any:
         if not may_exist(self.url):
             return ()
-        with self._reading() as connection:
+        with self._connected() as connection:
             return connection.execute(query).all() if _has_tables(connection) else ()
 
     def _insert(self, table: int, **values: Any) -> None:
@@ -157,9 +170,9 @@ class SqlStore:
             self._held.connection.execute(_tables()[table].insert().values(**values))
 
     @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        """Yield the connection of this thread's lock, or a new one."""
-        held = getattr(self._held, "connection", None)
+    def _connected(self) -> Iterator[sa.Connection]:
+        """Yield the connection of this thread's lock or reading, or a new one."""
+        held = getattr(self._held, "connection", None) or getattr(self._held, "reading", None)
         with self._errors("read"):
             if held is not None:
                 yield held

@@ -34,6 +34,10 @@ class Store(Protocol):
         """Keep other writers out; what this thread reads and adds inside is one step."""
         ...
 
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """Read several things over one connection, if there is one; nobody is kept out."""
+        ...
+
     def entries(self) -> Mapping[str, str]:
         """Return hash -> text of all entries."""
         ...
