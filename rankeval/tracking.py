@@ -56,6 +56,8 @@ class RunRecord:
         Files by path.
     children : tuple of RunRecord
         Nested runs.
+    said : mapping of str to str
+        A sentence by role, for the page of the evaluation: such as what the guard says of the test part.
     """
 
     name: str
@@ -67,6 +69,7 @@ class RunRecord:
     data: tuple[LoggedData, ...] = ()
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
     children: tuple[RunRecord, ...] = ()
+    said: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import typer
 from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.terminal import tell, visible
-from rankeval.errors import InvalidInput, RankevalError
+from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.spool import PendingUpload, read, spool_directory, waiting
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ app: typer.Typer = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="List evaluations in MLflow, and send pending uploads.",
+    help="List evaluations in MLflow, send pending uploads, hold ledgers against the heads in runs.",
 )
 
 Store = Annotated[str | None, typer.Option(help="The tracking store; by default MLflow's own setting.")]
@@ -75,6 +75,34 @@ def list_all(
     _print(["run", "name", "role", "metrics"], rows, "no run holds an evaluation")
     if held_up := waiting():
         tell(f"{len(held_up)} pending: rankeval mlflow list --waiting", to_stderr=True)
+
+
+@app.command("verify-guard")
+def verify_guard(
+    runs: Annotated[list[str], typer.Argument(help="Runs by id, or models:/NAME/VERSION.")],
+    ledger: Annotated[
+        str | None, typer.Option(help="Folder, file or SQLAlchemy URL of the ledger; else the one that each run names.")
+    ] = None,
+    uri: Store = None,
+) -> None:
+    """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
+    from rankeval.ledger.discovery import ledger_url, may_exist
+    from rankeval.ledger.ledger import Ledger
+    from rankeval_mlflow.reading import noted_heads
+
+    faults = []
+    for run in runs:
+        heads = noted_heads(run, uri)
+        if not heads:
+            raise InvalidInput(f"run {run} names no head of a ledger: no guard opened its test part")
+        for where, head in heads:
+            url = ledger_url(ledger or where)
+            found = Ledger(url).problems(head) if may_exist(url) else [f"the ledger {ledger or where} is gone"]
+            faults += [f"run {run}: {fault}" for fault in found]
+            if not found:
+                tell(f"run {run}: {Ledger(url).where} is whole, and holds its head {head}")
+    if faults:
+        raise GuardRefusal("; ".join(faults))
 
 
 def _chosen(ids: list[str]) -> list[PendingUpload]:

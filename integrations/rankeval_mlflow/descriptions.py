@@ -63,13 +63,13 @@ def comparison_section(comparison: Comparison) -> str:
     return replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}").to_markdown()
 
 
-def evaluation_report(evaluation: Evaluation, role: str) -> dict[str, bytes]:
-    """Return the report as an artifact; none if no query counts."""
+def evaluation_report(evaluation: Evaluation, role: str, said: str = "") -> dict[str, bytes]:
+    """Return the report as an artifact, with a sentence for its reader; none if no query counts."""
     if not evaluation.n_queries:
         return {}
     from rankeval.report import report_for_evaluation
 
-    return {f"rankeval/{role}/report.html": report_for_evaluation(evaluation, role=role).encode()}
+    return {f"rankeval/{role}/report.html": report_for_evaluation(evaluation, role=role, said=said).encode()}
 
 
 def comparison_page(comparison: Comparison) -> bytes:

@@ -44,7 +44,7 @@ def evaluation_path(role: str) -> str:
     return f"rankeval/{role}/evaluation.parquet"
 
 
-def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None = None) -> Node:
+def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None = None, said: str = "") -> Node:
     """Pack an evaluation.
 
     Parameters
@@ -55,6 +55,8 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
         The role of its data.
     data : LoggedData, optional
         The data set; by default one that has only the digest of the judgments.
+    said : str
+        A sentence for the page.
     """
     checked_role(role)
     data = data or judged_data(evaluation, role)
@@ -87,7 +89,7 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
             ),
         ),
         datasets=(dataset_use(data),),
-        files={evaluation_path(role): whole, **evaluation_report(evaluation, role)},
+        files={evaluation_path(role): whole, **evaluation_report(evaluation, role, said)},
         sections={role: evaluation_section(evaluation, role)},
     )
 
@@ -146,6 +148,7 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
         tags={
             HEADLINE if name == "comparison" else f"rankeval.{name}.headline": param_text(comparison.headline),
             f"rankeval.{name}.settings": tag_json(_settings(comparison)),
+            **_guard_tags(comparison, name),
             "rankeval.version": rankeval.__version__,
         },
         files=files,
@@ -167,7 +170,10 @@ def _evaluations(comparison: Comparison) -> dict[str, Evaluation]:
 def record_node(record: RunRecord) -> Node:
     """Pack a run record and its children as a tree of nodes."""
     by_role = {data.role: data for data in reversed(record.data)}
-    pieces = [evaluation_node(ev, role, by_role.get(role)) for role, ev in record.evaluations.items()]
+    pieces = [
+        evaluation_node(ev, role, by_role.get(role), record.said.get(role, ""))
+        for role, ev in record.evaluations.items()
+    ]
     if record.comparison is not None:
         pieces.append(comparison_node(record.comparison))
     return _joined(
@@ -276,6 +282,16 @@ def _means(comparison: Comparison, name: str) -> dict[str, float]:
             for end in ends
         }
     )
+
+
+def _guard_tags(comparison: Comparison, name: str) -> dict[str, str]:
+    """Return what the notes say of the guard as tags; none if no guard opened the comparison."""
+    from rankeval.report import GuardFacts
+
+    facts = GuardFacts.of(comparison)
+    prefix = "rankeval." if name == "comparison" else f"rankeval.{name}."
+    tags = {} if facts is None else facts.tags()
+    return {f"{prefix}{key.removeprefix('rankeval.')}": param_text(value) for key, value in tags.items()}
 
 
 def _settings(comparison: Comparison) -> dict[str, Any]:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+_HEAD = ".guard.head"
+"""The end of the tags that hold the head of a ledger."""
+
+
 @dataclass(frozen=True)
 class LoggedRun:
     """A run with evaluations: their roles, and the aggregates of the first one."""
@@ -171,6 +175,29 @@ def evaluations_of(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the SHA-256 of each whole evaluation of a run by its role."""
     found: dict[str, str] = json.loads(tags.get(COMPLETE, "{}")).get("evaluations", {})
     return found
+
+
+def noted_heads(run_id: str, uri: str | None = None) -> list[tuple[str, str]]:
+    """Return the ledgers that a run names, each with the head that it had then.
+
+    Parameters
+    ----------
+    run_id : str
+        A run by its id, or a version of a registered model as in `load_evaluation`.
+    uri : str, optional
+        The tracking store; by default MLflow's own setting.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such run.
+    TrackingError
+        If the store cannot be reached.
+    """
+    with _asking(store(uri), f"run {run_id}") as client:
+        tags = client.get_run(_run_id(client, run_id)).data.tags
+    keys = [key for key, value in tags.items() if key.endswith(_HEAD) and key.startswith("rankeval.") and value]
+    return [(tags.get(f"{key.removesuffix(_HEAD)}.guard.ledger", ""), tags[key]) for key in sorted(keys)]
 
 
 @contextlib.contextmanager

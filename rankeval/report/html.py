@@ -70,7 +70,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
     )
 
 
-def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) -> str:
+def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None, said: str = "") -> str:
     """Write the report of one evaluation as one HTML page.
 
     Parameters
@@ -79,6 +79,8 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) ->
         The evaluation.
     role : str, optional
         The role of the data, such as ``"dev"``.
+    said : str
+        A sentence that a reader should see first, such as what the guard says.
 
     Returns
     -------
@@ -89,6 +91,7 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None) ->
         "evaluation.html.jinja",
         title=evaluation.name or "Evaluation",
         role=role,
+        said=said,
         evaluation=evaluation,
         means=_means(evaluation),
         curves=_image(plots.sorted_scores(evaluation.per_query)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import shutil
 from pathlib import Path
 
@@ -68,7 +69,13 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///elsewhere.db")
     result = run_experiment(load_config("quickstart", [*DIGITS, f"tracking.uri=sqlite:///{tmp_path}/mlflow.db"]))
     client, (parent, *children) = logged(result)
-    assert parent.data.tags["rankeval.standing"] == "unguarded"
+    assert parent.data.tags["rankeval.standing"] == "confirmatory"
+    for run in (parent, *children):
+        assert run.data.tags["rankeval.guard.head"] == result.guard.head
+        assert run.data.tags["rankeval.guard.elsewhere"] == "0"
+    for role, is_said in (("test", True), ("dev", False)):
+        path = client.download_artifacts(children[0].info.run_id, f"rankeval/{role}/report.html", str(tmp_path))
+        assert (result.guard.line in html.unescape(Path(path).read_text())) is is_said
     assert parent.data.tags["rankeval.headline"] == result.comparison.headline
     assert "comparison/boosted-trees/nDCG_at_10/difference" in parent.data.metrics
     artifacts = {entry.path for entry in client.list_artifacts(parent.info.run_id)}

@@ -10,10 +10,12 @@ import mlflow
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
+from typer.testing import CliRunner
 
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.comparison.means import comparison_of_one
+from rankeval.contamination import refusal
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import RunRecord, host
@@ -173,3 +175,50 @@ def test_a_comparison_over_collections_logs_every_evaluation_and_row(small, asse
     back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
     assert_frame_equal(back.table, compared.table)
     assert json.loads(client.get_run(run_id).data.tags["rankeval.comparison.settings"])["weights"] == "collections"
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open a plan under a guard with a ledger of its own."""
+    data = rk.datasets.make_ranking(60, rng=0)
+    guard = rk.Guard("shop", ledger=tmp_path / "ledger")
+    plan = guard.freeze(guard.register("held-out", data), systems={"a": data.X[:, 0], "b": data.X[:, 1]}, baseline="a")
+    yield guard, guard.open(plan)
+    refusal.forget()
+
+
+def test_what_the_guard_says_of_an_opening_is_in_tags_and_in_the_page(opened, client, tmp_path):
+    guard, comparison = opened
+    run_id = rkm.log_comparison(comparison).run_id
+    tags = client.get_run(run_id).data.tags
+    guarded = {key.removeprefix("rankeval."): value for key, value in tags.items() if "guard" in key or "stand" in key}
+    assert guarded == {
+        "standing": "confirmatory",
+        "guard.ledger": str(tmp_path / "ledger"),
+        "guard.head": guard.head,
+        "guard.plan": guarded["guard.plan"],
+        "guard.looks": "1",
+        "guard.elsewhere": "0",
+    }
+    assert guard.plan(guarded["guard.plan"]).baseline == "a"
+    assert guard.head in artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
+    rkm.log_comparison(comparison, run_id, name="again")
+    assert client.get_run(run_id).data.tags["rankeval.again.guard.head"] == guard.head
+
+
+def test_the_head_in_a_run_shows_that_the_ledger_lost_its_end(opened, systems, tmp_path):
+    guard, comparison = opened
+    run_id = rkm.log_comparison(comparison).run_id
+
+    def verify(*arguments):
+        return CliRunner().invoke(host("mlflow").commands(), ["verify-guard", *arguments])
+
+    found = verify(run_id)
+    assert (found.exit_code, guard.head in found.output) == (0, True)
+    (tmp_path / "ledger" / f"{guard.head}.json").unlink()
+    with pytest.raises(rk.errors.GuardRefusal, match=f"run {run_id}: the head"):
+        verify(run_id)
+    with pytest.raises(rk.errors.GuardRefusal, match="nowhere is gone"):
+        verify(run_id, "--ledger", str(tmp_path / "nowhere"))
+    unguarded = rkm.log_comparison(rk.compare(systems, measures="AP")).run_id
+    assert "names no head" in str(verify(unguarded).exception)
