@@ -198,8 +198,9 @@ class Guard(Gates):
         Notes
         -----
         Max-T adjusts over all systems of the plan and of the plans frozen with it. Its error rate is about ``alpha``
-        for systems that were fixed before any of their scores was seen. With few queries, and skewed scores against a
-        baseline that all systems share, it was measured at up to .09 for an ``alpha`` of .05.
+        for systems that were fixed before any of their scores was seen. With 25 queries, and skewed scores against a
+        baseline that all systems share, up to .09 were measured for an ``alpha`` of .05, and up to .125 for claims with
+        one side ("better", "not_worse"); see `rankeval.significance.multiple.max_t`.
         """
         return freezing.freeze(
             self._journal,
@@ -246,8 +247,9 @@ class Guard(Gates):
         Notes
         -----
         Adjusted p-values are those of max-T, whose error rate is about ``alpha`` for systems that were fixed before any
-        of their scores was seen. With few queries, and skewed scores against a shared baseline, it was measured at up
-        to .09 for an ``alpha`` of .05. No p-value is adjusted for systems that were made after an opening.
+        of their scores was seen. With 25 queries, and skewed scores against a shared baseline, up to .09 were measured
+        for an ``alpha`` of .05, and up to .125 for claims with one side. No p-value is
+        adjusted for systems that were made after an opening.
         """
         return self.open_counted(plan, test)[0]
 
