@@ -143,7 +143,7 @@ class Standings:
             status = CONCURRENT
         if status == EXPLORATORY and not looks:
             status = SECONDARY
-        released = [entry for entry in before if not is_look(entry)]
+        released = [entry for entry in before if entry.kind in {"exempt", "retire"}]
         return Standing(
             status=status,
             looks=looks,

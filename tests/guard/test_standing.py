@@ -56,7 +56,9 @@ class TestFamily:
         del gate
         other = team.guard.register("fresh", fresh)
         team.guard.gate(other, baseline=fresh.X[:, 0], budget=2, name="second").decide("s1", fresh.X[:, 1])
-        assert standing(team.opened(other, 1)) == "exploratory"
+        result = team.opened(other, 1)
+        assert standing(result) == "exploratory"
+        assert not any("exempted or retired" in note for note in result.notes), "nobody may fit on what a gate holds"
 
 
 class TestClaims:
