@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.guard.batches import Batch
+from rankeval.guard.exposure import is_look
 from rankeval.guard.folds import NOTE
 from rankeval.guard.history import History, inflation_of
 from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, STANDINGS, Standing
@@ -78,10 +79,11 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
     notes = [_standing(batch, standing, history)]
     if standing.n_released:
         notes.append(
-            f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired when the plan "
-            "was frozen, so systems may have been fitted on them: they count as exposed"
+            f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "
+            "may have been fitted on them: they count as exposed"
         )
     notes += [_beside(entry) for entry in standing.beside]
+    notes += [_missed(entry) for entry in standing.missed if is_look(entry) and entry.project == plan.project]
     if plan.folds:
         notes.append(NOTE.format(folds=plan.folds))
     if plan.secondary:
@@ -116,9 +118,15 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
             for one in standing.before
         )
         return (
-            f"{FIRST} for {plan.measure}: {standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed "
-            f"before this plan was frozen ({looked or 'by a gate or a retirement'}). If results were published, "
-            f"they may have guided the choice of systems; else p is as for a confirmatory plan{_correction(batch)}"
+            f"{FIRST} for {plan.measure}: {_exposed(standing, plan.project)} ("
+            f"{looked or 'by a gate or a retirement'}). If results were published, they may have guided the choice of "
+            f"systems; else p is as for a confirmatory plan{_correction(batch)}"
+        )
+    if standing.status == CONCURRENT and not any(entry.project == plan.project for entry in standing.beside):
+        return (
+            f"concurrent for {plan.measure}: it was frozen in one clone while other plans of the project were opened "
+            "on these queries in another, and opened after the merge. They are one family, and it is not "
+            f"confirmatory alone{_correction(batch)}"
         )
     if standing.status == CONCURRENT:
         return (
@@ -132,11 +140,17 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
 
 def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
     plan, n_looks = batch.scored.plan, standing.n_looks
+    if standing.taken:
+        # Where the plan was exploratory without them too, this is one reason more.
+        return (
+            f"exploratory: {', '.join(standing.taken)} had been opened in another clone when this plan was frozen "
+            "without knowing of that: the choice may rest on the result. No p-value can be adjusted for that: confirm "
+            "on fresh queries (queries='fresh')"
+        )
     if n_looks == len(standing.looks):
         return (
-            f"exploratory: {standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed before this plan "
-            "was frozen, by a gate, an exemption or a retirement. No p-value can be adjusted for that: confirm on "
-            "fresh queries (queries='fresh')"
+            f"exploratory: {_exposed(standing, plan.project)}, by a gate, an exemption or a retirement. No p-value "
+            "can be adjusted for that: confirm on fresh queries (queries='fresh')"
         )
     inflation = inflation_of(_scores(batch, history), n_looks)
     return (
@@ -157,6 +171,22 @@ def _correction(batch: Batch) -> str:
     if batch.n_batches > 1:
         said += f", times {batch.n_batches} for the plans that form batches of their own"
     return said
+
+
+def _exposed(standing: Standing, project: str) -> str:
+    """Return how many queries were exposed, and when, as the beginning of a sentence."""
+    by = "before this plan was frozen"
+    if any(not is_look(entry) or entry.project != project for entry in standing.missed):
+        by += ", or in another clone before it was opened"
+    return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed {by}"
+
+
+def _missed(entry: Entry) -> str:
+    return (
+        f"frozen without knowing of plan {entry.body['plan']} of {entry.who} "
+        f"({count(len(entry.body['looks']), 'look')}), which had been opened on queries of this plan in another clone "
+        "before this one was opened"
+    )
 
 
 def _beside(entry: Entry) -> str:

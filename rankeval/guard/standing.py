@@ -10,6 +10,10 @@ A and B were frozen before anything was opened: both are confirmatory, and one f
 either. C and D came after A was opened: they are exploratory. If D had been frozen and opened beside A, neither having
 seen the other, A and D would be concurrent: one family, and neither confirmatory alone.
 
+A plan that was frozen beside an opening and opened after the merge is concurrent too, and one family with all that was
+opened there: somebody may have told the results. If one of its own outputs was opened there, it is exploratory. Later
+entries can lower a standing, and never raise it (`timing`).
+
 The looks of a project count in full. Those of other projects do not make a plan exploratory, but it is not confirmatory
 either: it is the first look of this project, and its notes say who looked before.
 """
@@ -22,6 +26,7 @@ from functools import cached_property
 from typing import Any
 
 from rankeval.guard.exposure import Exposure, is_few, is_look
+from rankeval.guard.timing import Timing
 from rankeval.ledger.entry import Entry
 
 CONFIRMATORY = "confirmatory"
@@ -29,7 +34,7 @@ CONFIRMATORY = "confirmatory"
 FIRST = "first look of this project"
 """Frozen before this project had looked at them, but others had: its p-values hold if nobody told."""
 CONCURRENT = "concurrent"
-"""As the above, but a plan of the project was opened without knowing of it: neither confirms alone."""
+"""As the above, but plans of the project were opened without knowing of each other: neither confirms alone."""
 EXPLORATORY = "exploratory"
 """Frozen later, and with new outputs: nothing can adjust for the lessons of the earlier openings."""
 SECONDARY = "secondary"
@@ -38,6 +43,9 @@ SECONDARY = "secondary"
 STANDINGS = (CONFIRMATORY, FIRST, CONCURRENT, EXPLORATORY, SECONDARY)
 ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
 """The standings with adjusted p-values."""
+
+RELEASES = ("exempt", "retire")
+"""The kinds of entries after which queries may be fitted on."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,10 @@ class Standing:
         Other projects that had looked at them by then.
     beside : tuple of Entry
         Openings of these queries that did not know of this plan's opening, nor it of them.
+    missed : tuple of Entry
+        What else exposed these queries before the plan was opened, without its freeze knowing of it.
+    taken : tuple of str
+        The systems of the plan whose outputs the project had opened among these.
     """
 
     status: str
@@ -82,6 +94,8 @@ class Standing:
     n_released: int
     before: tuple[ElsewhereLooked, ...]
     beside: tuple[Entry, ...]
+    missed: tuple[Entry, ...]
+    taken: tuple[str, ...]
 
     @property
     def is_adjusted(self) -> bool:
@@ -133,17 +147,17 @@ class Standings:
         new_looks : callable
             Returns the systems whose opening would be a new look; asked if the plan was not opened yet.
         """
-        body, opening = self._body(plan_id), self.opening_of(plan_id)
-        looks = new_looks() if opening is None else tuple(opening.body["looks"])
-        queries = self.exposure.queries_of(body)
-        before = self._before(plan_id)
-        beside = self._beside(plan_id)
-        status = self._at_freeze(plan_id)
-        if status in ADJUSTED and self._matters(body, [one for one in beside if one.project == self.project]):
-            status = CONCURRENT
+        body, openings = self._body(plan_id), self.opened.get(plan_id, ())
+        looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
+        looks = looks if openings else new_looks()
+        queries, before = self.exposure.queries_of(body), self._before(plan_id)
+        missed, beside = self._missed(plan_id), self._beside(plan_id)
+        status, taken = self._at_freeze(plan_id), self._taken(body, missed)
+        if status in ADJUSTED and self._matters(body, self._looks_of_own([*missed, *beside])):
+            status = EXPLORATORY if taken else CONCURRENT
         if status == EXPLORATORY and not looks:
             status = SECONDARY
-        released = [entry for entry in before if entry.kind in {"exempt", "retire"}]
+        released = [entry for entry in before if entry.kind in RELEASES]
         return Standing(
             status=status,
             looks=looks,
@@ -153,7 +167,9 @@ class Standings:
             n_exposed=int(self.exposure.exposed(queries, before).sum()),
             n_released=int(self.exposure.exposed(queries, released).sum()),
             before=self._elsewhere(body, before),
-            beside=tuple(one for one in beside if self.exposure.shared(body, one.body)),
+            beside=tuple(beside),
+            missed=tuple(missed),
+            taken=taken,
         )
 
     def _own(self, kind: str) -> dict[str, list[Entry]]:
@@ -166,23 +182,46 @@ class Standings:
     def _body(self, plan_id: str) -> Mapping[str, Any]:
         return self.frozen[plan_id][0].body
 
+    def _timing(self, plan_id: str) -> Timing:
+        openings = tuple(self.opened.get(plan_id, ()))
+        return Timing(self.exposure.snapshot, tuple(self.frozen[plan_id]), openings)
+
     def _before(self, plan_id: str) -> list[Entry]:
-        """Return the entries that had exposed queries when the plan was frozen, wherever it was."""
-        precedes, freezes = self.exposure.snapshot.precedes, self.frozen[plan_id]
-        return [
-            entry for entry in self.exposure.exposing if all(precedes(entry.hash, freeze.hash) for freeze in freezes)
-        ]
+        """Return the entries that had exposed queries by rule before the plan was frozen.
+
+        They are those that a freeze knew, and of those that it missed all but the looks of the project, which make
+        the plan concurrent.
+        """
+        knew, missed = self._timing(plan_id).knew, self._missed(plan_id)
+        own = {entry.hash for entry in self._looks_of_own(missed)}
+        also = {entry.hash for entry in missed} - own
+        return [entry for entry in self.exposure.exposing if entry.hash in also or knew(entry)]
+
+    def _missed(self, plan_id: str) -> list[Entry]:
+        """Return what other plans and anybody else exposed before the opening, without a freeze knowing of it."""
+        return self._others(plan_id, self._timing(plan_id).missed)
 
     def _beside(self, plan_id: str) -> list[Entry]:
         """Return the looks by other plans that an opening of this one did not know of, nor they of it."""
-        concurrent, openings = self.exposure.snapshot.concurrent, self.opened.get(plan_id, ())
+        crossed = self._timing(plan_id).crossed
+        return self._others(plan_id, lambda entry: is_look(entry) and crossed(entry))
+
+    def _others(self, plan_id: str, wanted: Callable[[Entry], bool]) -> list[Entry]:
+        """Return the wanted ones of the entries that expose queries of a plan, but for its own openings."""
+        body, own = self._body(plan_id), {entry.hash for entry in self.opened.get(plan_id, ())}
         return [
             entry
             for entry in self.exposure.exposing
-            if is_look(entry)
-            and (entry.project, entry.body["plan"]) != (self.project, plan_id)
-            and any(concurrent(entry.hash, opening.hash) for opening in openings)
+            if entry.hash not in own and wanted(entry) and self.exposure.shared(body, entry.body)
         ]
+
+    def _looks_of_own(self, entries: Iterable[Entry]) -> list[Entry]:
+        return [entry for entry in entries if is_look(entry) and entry.project == self.project]
+
+    def _taken(self, body: Mapping[str, Any], missed: Iterable[Entry]) -> tuple[str, ...]:
+        """Return the systems of a plan whose outputs the project opened without its freeze knowing of it."""
+        known = {entry.body["systems"][name] for entry in self._looks_of_own(missed) for name in entry.body["looks"]}
+        return tuple(name for name, output in body["content"]["systems"] if output in known)
 
     def _at_freeze(self, plan_id: str) -> str:
         """Return the standing that the ancestors of the freeze alone give."""
@@ -208,11 +247,14 @@ class Standings:
     def _family(self, plan_id: str) -> tuple[str, ...]:
         """Return the plans that somebody could have picked a result from as well as from this one."""
         precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
+        unknown = self._looks_of_own([*self._missed(plan_id), *self._beside(plan_id)])
+        # Of plans that were opened unknown to this one even those count that are exploratory: it may be picked by them.
+        opened = {entry.body["plan"] for entry in unknown}
         family = [
             other
             for other, freezes in self.frozen.items()
             if self._is_linked(self._body(plan_id), freezes[0].body)
-            and self._at_freeze(other) in ADJUSTED
+            and (other in opened or self._at_freeze(other) in ADJUSTED)
             and not any(precedes(opening.hash, freeze.hash) for opening in openings for freeze in freezes)
         ]
         return tuple(dict.fromkeys([*family, plan_id]))

@@ -59,7 +59,7 @@ def test_two_clones_with_ten_looks_each_merge_in_git(clones, data):
     test = bob.guard.register("test", data)
     again = bob.guard.open(first)
     assert standing(again) == "concurrent"
-    assert any("neither is confirmatory alone" in note and "1 system of other plans" in note for note in again.notes)
+    assert any("neither is confirmatory alone" in note and "10 systems of other plans" in note for note in again.notes)
     beside = [note for note in again.notes if note.startswith("concurrent with plan")]
     assert len(beside) == 10
     assert "of bob (project 'ours', 1 look)" in beside[0]
@@ -113,15 +113,99 @@ def test_rankings_that_stayed_in_the_other_clone_make_a_batch_of_its_own(pair, t
     assert again.table["p_adjusted"][0] == pytest.approx(min(1, 2 * again.table["p_value"][0]))
 
 
-def test_what_was_frozen_in_one_clone_and_opened_after_the_merge_is_one_family(pair, test, data):
-    """It had not seen the other opening, and its own opening has: nothing is concurrent."""
+def test_what_was_frozen_in_one_clone_and_opened_after_the_merge_is_concurrent(pair, test, data):
+    """It had not seen the openings of the other clone, but somebody may have told their results: one family of all."""
     ours, bobs = pair
     plan = ours.frozen(test, 0.1)
-    bobs.opened(bobs.guard.register("test", data), 0.2)
+    there = bobs.guard.register("test", data)
+    first = bobs.opened(there, 0.2)
+    bobs.opened(there, 0.3)
     ours.guard.merge(bobs.guard.ledger)
     result = ours.guard.open(plan)
+    assert standing(result) == "concurrent"
+    assert "frozen in one clone while other plans of the project were opened" in result.notes[0]
+    assert "2 systems of other plans frozen by then" in result.notes[0]
+    assert sum("without knowing of plan" in note and "of bob (1 look)" in note for note in result.notes) == 2
+    weights = (0, 0.1, 0.2, 0.3)
+    scores = {f"s{weight}": data.X[:, 0] + weight * data.X[:, 1] for weight in weights}
+    scored = {name: rk.evaluate(data.y, one, qid=data.qid, measures="nDCG@10") for name, one in scores.items()}
+    options = {"test": "randomization", "correction": "max_t", "n_resamples": 99, "rng": 0}
+    wanted = rk.compare(scored, baseline="s0", **options).table
+    assert result.table["p_adjusted"][0] == pytest.approx(wanted["p_adjusted"][0])
+    assert standing(first) == "confirmatory"
+    assert ours.statuses("test") == ["confirmatory", "exploratory", "concurrent"]
+
+
+def test_the_best_of_another_clone_is_not_confirmed_by_a_freeze_that_did_not_know_of_it(pair, test, data):
+    ours, bobs = pair
+    there = bobs.guard.register("test", data)
+    for weight in (0.1, 0.2, 0.3):
+        bobs.opened(there, weight)
+    same = ours.frozen(test, 0.3)
+    other = ours.frozen(test, 0.3, 0.4)
+    ours.guard.merge(bobs.guard.ledger)
+    assert standing(ours.guard.open(same)) == "exploratory", "one plan, that had been opened as such"
+    result = ours.guard.open(other)
+    assert standing(result) == "exploratory"
+    assert result.notes[0].startswith("exploratory: s0.3 had been opened in another clone when this plan was frozen")
+    assert "p_adjusted" not in result.table or result.table["p_adjusted"].isna().all()
+    assert ours.statuses("test") == ["confirmatory", "exploratory", "exploratory", "exploratory"]
+
+
+def test_a_freeze_in_another_clone_raises_no_standing(pair, test, data):
+    """Neither before it is opened there, nor after."""
+    ours, bobs = pair
+    there = bobs.guard.register("test", data)
+    bobs.opened(there, 0.1)
+    bobs.opened(there, 0.2)
+    ours.frozen(test, 0.2)
+    ours.guard.merge(bobs.guard.ledger)
+    assert ours.statuses("test") == ["confirmatory", "exploratory"]
+    bobs.guard.merge(ours.guard.ledger)
+    assert standing(bobs.opened(there, 0.2)) == "exploratory"
+
+
+def test_an_exemption_that_the_freeze_did_not_know_counts_at_the_opening(pair, test, data):
+    ours, bobs = pair
+    plan = ours.frozen(test, 0.1)
+    bobs.guard.exempt("test", np.unique(data.qid)[:12].tolist(), "overlap")
+    ours.guard.merge(bobs.guard.ledger)
+    result = ours.guard.open(plan)
+    assert standing(result) == "exploratory"
+    assert "12 of 100 queries were exposed before this plan was frozen, or in another clone" in result.notes[0]
+    assert any(note.startswith("12 of 100 queries had been exempted or retired") for note in result.notes)
+
+
+def test_the_answer_of_a_gate_that_the_freeze_did_not_know_counts_at_the_opening(pair, test, data):
+    ours, bobs = pair
+    plan = ours.frozen(test, 0.1)
+    bobs.guard.gate(bobs.guard.register("test", data), baseline=data.X[:, 0], budget=2).decide("s1", data.X[:, 1])
+    ours.guard.merge(bobs.guard.ledger)
+    assert standing(ours.guard.open(plan)) == "exploratory"
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_looks_of_another_project_that_the_freeze_did_not_know_make_a_first_look(pair, test, data):
+    ours, bobs = pair
+    theirs = Team(Guard("theirs", ledger=bobs.guard.ledger, who="bob"))
+    theirs.opened(theirs.guard.register("mine", data), 0.2)
+    plan = ours.frozen(test, 0.1)
+    ours.guard.merge(theirs.guard.ledger)
+    result = ours.guard.open(plan)
+    assert standing(result) == "first look of this project"
+    assert "or in another clone before it was opened (project 'theirs' looked at 100 of them" in result.notes[0]
+
+
+def test_a_clone_made_after_the_freeze_cannot_have_guided_it(ledger, team, test, data, tmp_path):
+    """Its openings knew of the freeze: the plan was fixed by then."""
+    plan = team.frozen(test, 0.1)
+    shutil.copytree(ledger, tmp_path / "late")
+    late = Team(Guard("ours", ledger=tmp_path / "late", who="bob"))
+    late.opened(late.guard.register("test", data), 0.2)
+    team.guard.merge(late.guard.ledger)
+    result = team.guard.open(plan)
     assert standing(result) == "confirmatory"
-    assert any("1 system of other plans frozen by then" in note for note in result.notes)
+    assert "1 system of other plans frozen by then" in result.notes[0]
 
 
 @pytest.mark.filterwarnings("ignore:RG003")

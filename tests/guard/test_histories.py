@@ -1,0 +1,170 @@
+"""Laws of standings, over all short histories of two clones: freeze, open, exempt and merge, in any order."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rankeval.guard.exposure import Exposure
+from rankeval.guard.standing import ADJUSTED, CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, SECONDARY, Standings
+from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import Snapshot
+
+RANK = {SECONDARY: 0, EXPLORATORY: 0, CONCURRENT: 1, FIRST: 2, CONFIRMATORY: 3}
+PLANS = {"P": ("b", "s1"), "Q": ("b", "s2"), "R": ("c", "s1")}
+"""The outputs of each plan, its baseline first; R has an output of P."""
+CLONES = "AB"
+STEPS = [(clone, act) for clone in CLONES for act in ("exempt", "merge", *(a + p for a in ("+", "!") for p in PLANS))]
+
+
+class History:
+    """Two views of one ledger; a step writes an entry into one, or merges the other into it."""
+
+    def __init__(self):
+        body = {"n_queries": 40, "digest": "d", "links": {"to": [], "pairs": None}}
+        self.root = Entry("register", "ours", "", "ann", (), body)
+        self.views = dict.fromkeys(CLONES, (self.root,))
+
+    def after(self, clone, act):
+        """Return the history after a step; None if the guard records nothing there."""
+        view, other = self.views[clone], self.views["B" if clone == "A" else "A"]
+        if act == "merge":
+            added = tuple(one for one in other if one not in view)
+        else:
+            entry = self.entry(clone, act)
+            added = () if entry is None else (entry,)
+        if not added:
+            return None
+        new = History.__new__(History)
+        new.root, new.views = self.root, self.views | {clone: view + added}
+        return new
+
+    def entry(self, clone, act):
+        view = self.views[clone]
+        about = {"registration": self.root.hash, "queries": None}
+        kind = {"+": "freeze", "!": "open"}.get(act[0], "exempt")
+        if kind == "exempt":
+            return Entry(kind, "ours", "", clone, Snapshot.of(view).heads, about)
+        plan, (baseline, system) = act[1], PLANS[act[1]]
+        there = {(one.kind, one.body.get("plan")) for one in view}
+        if (kind, plan) in there or (kind == "open" and ("freeze", plan) not in there):
+            return None
+        if kind == "freeze":
+            body = {"content": {"systems": [["base", baseline], ["new", system]], "baseline": "base"}}
+        else:
+            opened = [output for one in view if one.kind == "open" for output in one.body["systems"].values()]
+            first = next(one.body["content"]["systems"][0][1] for one in view if one.kind == "freeze")
+            shown = {"base": baseline, "new": system}
+            looks = [name for name, output in shown.items() if output not in {first, *opened}]
+            body = {"systems": shown, "looks": looks}
+        return Entry(kind, "ours", "", clone, Snapshot.of(view).heads, about | {"plan": plan} | body)
+
+    @property
+    def merged(self):
+        return tuple({one.hash: one for view in self.views.values() for one in view}.values())
+
+    @property
+    def key(self):
+        return tuple(frozenset(one.hash for one in view) for view in self.views.values())
+
+
+_KNOWN: dict[frozenset[str], tuple[Standings, dict[str, str]]] = {}
+
+
+def standings(view):
+    """Return the standings of a view, and those of its opened plans in words."""
+    key = frozenset(one.hash for one in view)
+    if key not in _KNOWN:
+        found = Standings("ours", Exposure(None, Snapshot.of(view)))
+        _KNOWN[key] = found, {plan: found.of(plan).status for plan in found.opened}
+    return _KNOWN[key]
+
+
+def check_never_raised(before, after):
+    """Later entries only lower the standing of an opened plan, though a look stays one."""
+    then, now = standings(before)[1], standings(after)[1]
+    assert all(RANK[now[plan]] <= RANK[status] for plan, status in then.items()), (then, now)
+
+
+def check_laws(view):
+    found, statuses = standings(view)
+    snapshot = found.exposure.snapshot
+    looks = [one for one in snapshot.entries if one.kind == "open" and one.body["looks"]]
+    for plan, status in statuses.items():
+        knew = [
+            one
+            for one in looks
+            for freeze, opening in product(found.frozen[plan], found.opened[plan])
+            if snapshot.precedes(one.hash, freeze.hash) and snapshot.precedes(freeze.hash, opening.hash)
+        ]
+        assert not knew or status not in ADJUSTED, f"{plan} was frozen after a look: {status}"
+        assert status != CONFIRMATORY or found.of(plan).n_exposed == 0
+        for one, freeze, opening in product(looks, found.frozen[plan], found.opened[plan]):
+            missed = snapshot.concurrent(one.hash, freeze.hash) and snapshot.precedes(one.hash, opening.hash)
+            if one.body["plan"] != plan and missed and snapshot.precedes(freeze.hash, opening.hash):
+                taken = {one.body["systems"][name] for name in one.body["looks"]} & set(PLANS[plan])
+                assert RANK[status] <= RANK[EXPLORATORY if taken else CONCURRENT]
+    for one, other in product(looks, looks):
+        if one.body["plan"] != other.body["plan"] and snapshot.concurrent(one.hash, other.hash):
+            assert RANK[statuses[one.body["plan"]]] <= RANK[CONCURRENT]
+
+
+def check_linear(view):
+    """In one clone the ancestors of the freeze decide, and nothing else."""
+    found, statuses = standings(view)
+    snapshot = found.exposure.snapshot
+    for plan, status in statuses.items():
+        (freeze,) = found.frozen[plan]
+        exposed = any(snapshot.precedes(one.hash, freeze.hash) for one in found.exposure.exposing)
+        new = exposed and any(one.body["looks"] for one in found.opened[plan])
+        assert status == (CONFIRMATORY if not exposed else EXPLORATORY if new else SECONDARY)
+        assert not found.of(plan).missed
+
+
+def check_step(before, after):
+    for clone in CLONES:
+        check_never_raised(before.views[clone], after.views[clone])
+        check_never_raised(after.views[clone], after.merged)
+        check_laws(after.views[clone])
+    check_never_raised(before.merged, after.merged)
+    check_laws(after.merged)
+    if len(after.views["B"]) == 1:
+        check_linear(after.views["A"])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forgotten():
+    yield
+    _KNOWN.clear()
+
+
+def test_every_history_of_five_steps_obeys_the_laws():
+    histories = {History().key: History()}
+    for _ in range(5):
+        found = {}
+        for history, step in product(histories.values(), STEPS):
+            after = history.after(*step)
+            if after is not None:
+                if after.key not in found:
+                    check_step(history, after)
+                found[after.key] = after
+        histories = found
+    assert len(histories) > 10_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_histories_drawn_at_random_obey_the_laws(seed):
+    """Long enough for a plan that is frozen in both clones, and opened after the merge."""
+    rng = np.random.default_rng(seed)
+    n_merged = 0
+    for _ in range(150):
+        history = History()
+        for _ in range(rng.integers(6, 14)):
+            after = history.after(*STEPS[rng.integers(len(STEPS))])
+            if after is not None:
+                check_step(history, after)
+                history = after
+        n_merged += any(len(set(one.parents)) > 1 for one in history.merged)
+    assert n_merged > 5
