@@ -166,8 +166,9 @@ EVASIONS: dict[str, Callable[..., Attempt]] = {
 
 
 def parts_of(attempt) -> list[Attempt]:
-    """Return the collection in twenty parts, each a collection of its own."""
-    cuts = np.array_split(np.arange(len(attempt.queries)), PARTS)
+    """Return the collection in twenty parts, each a collection of its own; fewer if queries were left out."""
+    n = len(attempt.queries)
+    cuts = np.array_split(np.arange(n), min(PARTS, n // 2))  # a plan needs two queries
     return [
         replace(attempt, name=f"{attempt.name}-part{number}", queries=tuple(attempt.queries[i] for i in cut))
         for number, cut in enumerate(cuts)
