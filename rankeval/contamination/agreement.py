@@ -70,6 +70,25 @@ def bayes_factor_bits(log_ratios: NDArray[np.float64]) -> float:
     return float((top + math.log(np.exp(sums - top).mean())) / math.log(2))
 
 
+def paid(log_ratios: NDArray[np.float64], price: float) -> NDArray[np.float64]:
+    """Return ratios, all lowered by as much as it takes for the Bayes factor to pay a price.
+
+    Parameters
+    ----------
+    log_ratios : ndarray of shape (n_shared, len(CHANGED))
+        Natural logarithms of l_i(e).
+    price : float
+        The price in bits. If the ratios are not worth it, each of them pays it.
+    """
+    wanted = bayes_factor_bits(log_ratios) - price
+    each = price * math.log(2)
+    if wanted > 0:
+        each /= len(log_ratios)
+        while bayes_factor_bits(log_ratios - each) > wanted:
+            each *= 1.3
+    return log_ratios - each
+
+
 def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -> NDArray[np.float64]:
     """Return log l_i(e) of queries by their multisets of labels.
 
@@ -125,7 +144,7 @@ def ratios_of_documents(
     best = -math.inf
     log_best: NDArray[np.float64] = np.zeros((len(queries), len(CHANGED)))
     same = np.array([np.flatnonzero(found == label)[0] if label in found else -1 for label in labels])
-    for target, price in ((same, 0.0), (table.argmax(axis=1), len(labels) * math.log(max(2, len(found))))):
+    for target, price in ((same, 0.0), (table.argmax(axis=1), len(labels) * math.log2(max(2, len(found))))):
         if len(set(target.tolist())) < min(2, len(labels)):
             continue  # one label for all says nothing
         chance = np.maximum(np.where(labels == modal, _SAME_ZERO, again), np.where(target < 0, 0, share[target]))
@@ -134,9 +153,9 @@ def ratios_of_documents(
             ratio = np.where(agrees, np.log1p(-CHANGED) - np.log(chance[mine])[:, None], np.log(CHANGED))
         summed = np.zeros((len(queries), len(CHANGED)))
         np.add.at(summed, place, ratio)
-        bits = bayes_factor_bits(summed) - price / math.log(2)
+        bits = bayes_factor_bits(summed) - price
         if bits > best:
-            best, log_best = bits, summed - price / max(1, len(queries))
+            best, log_best = bits, paid(summed, price)
     return queries, log_best
 
 
@@ -154,13 +173,15 @@ class Chances:
     one: NDArray[np.float64]
 
     @classmethod
-    def of(cls, labels: LabelCounts) -> Chances:
+    def of(cls, labels: LabelCounts, *, alike: NDArray[np.float64] | None = None) -> Chances:
         """Return the chances for the queries of a collection.
 
         Parameters
         ----------
         labels : LabelCounts
             Their labels.
+        alike : ndarray of float of shape (n_queries,), optional
+            The share of other queries with the same labels; by default the most frequent one of them may differ.
         """
         n_queries = len(labels.sizes)
         if not len(labels.levels):
@@ -171,7 +192,8 @@ class Chances:
         n_levels = (counts > 0).sum(axis=1)
         neighbours = 1.3 * own * (counts / (counts + 1)).sum(axis=1) * np.maximum(n_levels - 1, 1)
         again = _again(labels)
-        none = np.maximum(np.maximum(own, again), np.maximum(_share_alike(labels), _FLOOR[0]))
+        alike = labels.alike(but=labels.most_frequent) if alike is None else alike
+        none = np.maximum(np.maximum(own, again), np.maximum(alike, _FLOOR[0]))
         return cls(np.minimum(none, 1), np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1))
 
     def take(self, queries: NDArray[np.int64]) -> Chances:
@@ -193,12 +215,3 @@ def _again(labels: LabelCounts) -> NDArray[np.float64]:
     for lost in range(most + 1):  # as many are lost as are gained
         total += binom.pmf(lost, rare, 1 - _PERSISTENCE) * binom.pmf(lost, rest, gained)
     return total
-
-
-def _share_alike(labels: LabelCounts) -> NDArray[np.float64]:
-    """Return the share of the other queries that have the same counts of all labels but the most frequent one."""
-    n_queries = len(labels.sizes)
-    pattern = np.delete(labels.counts, labels.most_frequent, axis=1)
-    _, place, times = np.unique(pattern, axis=0, return_inverse=True, return_counts=True)
-    share: NDArray[np.float64] = (times[place.ravel()] - 1) / max(1, n_queries - 1)
-    return share

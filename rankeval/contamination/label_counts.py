@@ -10,7 +10,7 @@ whether two queries have the same labels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -108,6 +108,42 @@ class LabelCounts:
         """Return the labels of some queries."""
         hashed = None if self.hashed is None else self.hashed[queries]
         return LabelCounts(self.sizes[queries], self.levels, self.counts[queries], hashed)
+
+    def occurring(self) -> LabelCounts:
+        """Return the same counts without levels that stand nowhere."""
+        some = (self.counts > 0).any(axis=0)
+        return LabelCounts(self.sizes, self.levels[some], self.counts[:, some], self.hashed)
+
+    def merged(self, starts: Sequence[int], levels: NDArray[np.float64]) -> LabelCounts:
+        """Return the counts of merged levels.
+
+        Parameters
+        ----------
+        starts : sequence of int
+            The place at which each merged level begins; the first one is 0.
+        levels : ndarray of float of shape (len(starts),)
+            The merged levels.
+
+        Examples
+        --------
+        >>> counts = LabelCounts.of(np.array([0.0, 0, 1, 2, 2]), np.zeros(5, dtype=int), 1)
+        >>> counts.counts.tolist(), counts.merged([0, 1], np.array([0.0, 1])).counts.tolist()
+        ([[2, 1, 2]], [[2, 3]])
+        """
+        return LabelCounts(self.sizes, levels, np.add.reduceat(self.counts, starts, axis=1, dtype=np.int64))
+
+    def alike(self, *, but: int) -> NDArray[np.float64]:
+        """Return the share of the other queries that have the same counts of all levels but one.
+
+        Parameters
+        ----------
+        but : int
+            The place of the level that may differ.
+        """
+        pattern = np.delete(self.counts, but, axis=1)
+        _, place, times = np.unique(pattern, axis=0, return_inverse=True, return_counts=True)
+        share: NDArray[np.float64] = (times[place.ravel()] - 1) / max(1, len(self.sizes) - 1)
+        return share
 
     def counts_at(self, levels: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the counts of these labels."""

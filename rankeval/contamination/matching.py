@@ -234,8 +234,14 @@ def link(a: Signature, b: Signature) -> Pairs:
     ndarray of int of shape (k, 2)
         Query of a, query of b. Their labels may differ.
     """
-    here = _Evidence.of(b, a)
-    return np.unique(here.weigh(here.added_to(Shown.empty(b.n_queries)))[0], axis=0)
+    # Grades merge one way only, and either side may be the merged one.
+    pairs = np.concatenate([_found(b, a), _found(a, b)[:, ::-1]])
+    return np.unique(pairs, axis=0)
+
+
+def _found(known: Signature, data: Signature) -> Pairs:
+    here = _Evidence.of(known, data)
+    return here.weigh(here.added_to(Shown.empty(known.n_queries)))[0]
 
 
 def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.agreement import CHANGED, bayes_factor_bits, ratios_of_counts, ratios_of_documents
+from rankeval.contamination.agreement import CHANGED, bayes_factor_bits, ratios_of_documents
+from rankeval.contamination.mapped_labels import Agreement
 from rankeval.contamination.pairing import Pairs, SharedValues, Traces
 from rankeval.contamination.signature import Signature
 
@@ -68,13 +69,12 @@ class SharedLabels:
             return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none, complete=False)
         by_documents, of_documents, told = _same_documents(known, data, by_id)
         alone = by_id[~np.isin(by_id[:, 1], by_documents[:, 1])]
-        left, right = ours.take(alone[:, 1]), theirs.take(alone[:, 0])
-        of_counts = ratios_of_counts(left, right, chances.take(alone[:, 1]))
-        fits = np.append(np.ones(len(by_documents), dtype=bool), left.sizes == right.sizes)
+        of_counts = Agreement.best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
+        fits = np.append(np.ones(len(by_documents), dtype=bool), of_counts.fits)
         told = np.append(told, np.zeros(len(alone), dtype=bool))
         n_protected = len(known.ids_in_order[0])
         complete = int(told.sum()) == n_protected > 0 and bool(np.isfinite(of_documents[:, 0]).all())
-        pairs, ratios = np.concatenate([by_documents, alone]), np.concatenate([of_documents, of_counts])
+        pairs, ratios = np.concatenate([by_documents, alone]), np.concatenate([of_documents, of_counts.ratios])
         return cls(pairs, ratios, fits, told, complete)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import link, match
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.datasets import make_ranking
@@ -185,6 +185,45 @@ def test_labels_under_the_same_ids_are_seen(world, change, beside, docid):
     )
     assert result.refused, result.why
     assert result.queries.sum() >= 0.9 * np.isin(np.unique(qid), test.qid).sum()
+
+
+def fewer_zeros(d, share=0.5):
+    return (d.y > 0) | (np.random.default_rng(2).random(len(d)) < share)
+
+
+# Grades mapped, or negatives sampled: the features are scaled (or not there), and the ids are the same.
+MAPPED = {
+    "gains": lambda d: (2.0**d.y - 1, d.qid, slice(None)),
+    "binary, at least 1": lambda d: (d.y >= 1, d.qid, slice(None)),
+    "binary, at least 2": lambda d: (d.y >= 2, d.qid, slice(None)),
+    "one less": lambda d: (np.maximum(d.y - 1, 0), d.qid, slice(None)),
+    "half of the zeros": lambda d: (d.y, d.qid, fewer_zeros(d)),
+    "half of the zeros, gains": lambda d: (2.0**d.y - 1, d.qid, fewer_zeros(d)),
+    "gains, 5 % relabelled": lambda d: (2.0 ** relabelled(d.y, 0.05) - 1, d.qid, slice(None)),
+}
+
+
+@pytest.mark.parametrize("features", ["scaled", "none", "noise"])
+@pytest.mark.parametrize("beside", ["alone", "beside dev rows"])
+@pytest.mark.parametrize("change", MAPPED)
+def test_mapped_grades_under_the_same_ids_are_seen(world, change, beside, features):
+    """Also by what registrations keep of each other (`link`)."""
+    test, dev = world
+    y, qid, keep = MAPPED[change](test)
+    X = {"scaled": 3 * test.X + 1, "noise": test.X + 1e-3 * noise(test.X), "none": None}[features]
+    X, y, qid = None if X is None else X[keep], np.asarray(y, dtype=float)[keep], qid[keep]
+    n = len(np.unique(qid))
+    if beside != "alone":
+        more = np.maximum(dev.y - 1, 0) if change == "one less" else np.unique(y)[dev.y % len(np.unique(y))]
+        X = None if X is None else np.vstack([X, dev.X])
+        y, qid = np.append(y, more), np.append(qid, dev.qid)
+    known, data = registered(test), fingerprint(X, y, qid)
+    result = match(known, data)
+    assert result.refused, result.why
+    assert set(data.names[result.queries].tolist()) <= set(test.qid.tolist())
+    assert result.n_matched >= (0.3 if "relabelled" in change else 0.95) * n
+    if beside == "alone":
+        assert len(link(known.signature, Signature.of(data))) >= 0.3 * n
 
 
 @pytest.mark.parametrize("change", CHANGES)
