@@ -32,23 +32,25 @@ _SQLITE = (".db", ".sqlite", ".sqlite3")
 
 @dataclass(frozen=True)
 class _Found:
-    """The ledgers of this process, the project's own first; none if they are switched off.
+    """The project's own ledger; none if ledgers are switched off.
 
     Attributes
     ----------
-    urls : list of str
-        The ledgers, to which `watch` adds.
+    url : str, optional
+        The ledger; None if ledgers are switched off.
     named_by : str, optional
         The setting that names the first one; None if it is the default.
     homeless : bool
         Whether the first one lies in the working directory because there is no project around.
     """
 
-    urls: list[str]
+    url: str | None = None
     named_by: str | None = None
     homeless: bool = False
 
 
+_WATCHED: list[str] = []
+"""Ledgers of guards of this process, whatever the setting says later; unless it says that they are off."""
 _SEEN: set[str] = set()
 """Ledgers of the project that were there once in this process."""
 _SAID: set[str] = set()
@@ -57,7 +59,7 @@ _SAID: set[str] = set()
 
 def default_url() -> str | None:
     """Return the URL of the project's ledger, whether it exists or not; None if ledgers are switched off."""
-    return next(iter(_ledgers().urls), None)
+    return _ledgers().url
 
 
 def watch(url: str) -> None:
@@ -68,9 +70,8 @@ def watch(url: str) -> None:
     url : str
         As `ledger_url` returns it.
     """
-    ledgers = _ledgers().urls
-    if ledgers and url not in ledgers:
-        ledgers.append(url)
+    if _ledgers().url is not None and url not in _WATCHED:
+        _WATCHED.append(url)
 
 
 def active_urls() -> list[str]:
@@ -79,12 +80,17 @@ def active_urls() -> list[str]:
     The project's own ledger is among them even if it is gone, once it was there. If it never was there although a
     setting names it, that is said once.
     """
-    return [url for place, url in enumerate(_ledgers().urls) if may_exist(url) or (not place and _missed(url))]
+    own = _ledgers().url
+    if own is None:
+        return []
+    others = [url for url in _WATCHED if url != own and may_exist(url)]
+    return [own, *others] if may_exist(own) or _missed(own) else others
 
 
 def reset() -> None:
     """Forget the ledgers of this process, so that they are looked for again: for tests."""
     _found.cache_clear()
+    _WATCHED.clear()
     _SEEN.clear()
     _SAID.clear()
 
@@ -92,13 +98,13 @@ def reset() -> None:
 def is_homeless(url: str) -> bool:
     """Return whether a ledger lies in the working directory only because there is no project around."""
     found = _ledgers()
-    return found.homeless and url == found.urls[0]
+    return found.homeless and url == found.url
 
 
 def announce_homeless() -> None:
     """Warn once where the ledger is made that lies in the working directory only."""
-    url = _ledgers().urls[0]
-    if url not in _SAID:
+    url = _ledgers().url
+    if url is not None and url not in _SAID:
         _SAID.add(url)
         warn(
             f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
@@ -222,9 +228,9 @@ def _ledgers() -> _Found:
 @cache
 def _found(variable: str | None) -> _Found:
     if variable is not None and variable.strip().lower() == "off":
-        return _Found([])
+        return _Found()
     if variable:
-        return _Found([ledger_url(variable)], f"the variable {VARIABLE}")
+        return _Found(ledger_url(variable), f"the variable {VARIABLE}")
     here = Path.cwd()
     nearest = None
     for folder in (here, *here.parents):
@@ -234,11 +240,11 @@ def _found(variable: str | None) -> _Found:
         configured = _configured(pyproject)
         if configured is not None:
             off = configured.strip().lower() == "off"
-            return _Found([] if off else [ledger_url(configured, base=folder)], str(pyproject))
+            return _Found(None if off else ledger_url(configured, base=folder), str(pyproject))
         if pyproject.is_file() or (folder / ".git").exists():
-            return _Found([ledger_url(nearest or folder / FOLDER)])
+            return _Found(ledger_url(nearest or folder / FOLDER))
     # There is no project around: a ledger further up belongs to something else.
-    return _Found([ledger_url(here / FOLDER)], homeless=True)
+    return _Found(ledger_url(here / FOLDER), homeless=True)
 
 
 def _configured(pyproject: Path) -> str | None:

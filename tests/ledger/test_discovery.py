@@ -9,11 +9,12 @@ import pytest
 
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget
-from rankeval.errors import ConfigError, LedgerError, RankevalWarning
+from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
 from rankeval.ledger.discovery import (
     COMMITTED,
     FOLDER,
     VARIABLE,
+    active_urls,
     default_url,
     folder_of,
     ledger_url,
@@ -260,3 +261,22 @@ def test_in_ci_a_ledger_that_outlives_the_checkout_is_none_to_worry_about(tmp_pa
     (tmp_path / ".git").rmdir()
     (tmp_path / ".git").write_text("gitdir: elsewhere")  # a worktree, or a submodule
     assert why_lost(ledger_url("records")) is not None
+
+
+def test_a_watched_ledger_is_asked_whatever_the_setting_says_later_unless_it_says_off(tmp_path, monkeypatch):
+    """The variable may be set after a guard was made with a ledger of its own, in a notebook say."""
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    forget()
+    data = rk.datasets.make_ranking(30, 10, 4, rng=0)
+    guard = rk.Guard("project", ledger=tmp_path / "own")
+    guard.register("test", data)
+    other = rk.Guard("other", ledger=tmp_path / "second")
+    other.register("dev", rk.datasets.make_ranking(30, 10, 4, rng=1))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "second"))
+    with pytest.raises(GuardRefusal, match="'test' of project 'project'"):
+        rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
+    assert active_urls() == [ledger_url(tmp_path / "second"), ledger_url(tmp_path / "own")]
+    monkeypatch.setenv(VARIABLE, "off")
+    assert active_urls() == []
+    rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
