@@ -74,6 +74,8 @@ class Registration:
         The labels.
     others : tuple of Match
         The parts of other registered collections that are in it.
+    retired : tuple of Match
+        The parts of collections that were given up as tests.
     ranks_rows : bool
         Whether rankings are of these rows alone. Those of judgments may hold documents without one.
     aim : Aim
@@ -84,6 +86,7 @@ class Registration:
     content: RegisteredContent
     labels: NDArray[np.float64]
     others: tuple[Match, ...]
+    retired: tuple[Match, ...] = ()
     ranks_rows: bool = True
     aim: Aim = NO_AIM
 

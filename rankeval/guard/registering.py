@@ -141,9 +141,12 @@ def _findings(records: Records, new: _New, matches: list[Match], revised: str | 
     registered = _content(records, new)
     own = {entry.hash for entry in _line(records, new.name, revised)}
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
+    retired = tuple(one for one in matches if one.registered.retired is not None)
     ranks_rows = new.content.qrels is None
     return run_checks(
-        Registration(new.content.prints, registered, new.content.labels, others, ranks_rows=ranks_rows, aim=new.aim)
+        Registration(
+            new.content.prints, registered, new.content.labels, others, retired, ranks_rows=ranks_rows, aim=new.aim
+        )
     )
 
 

@@ -44,6 +44,15 @@ def queries_of_one_label(registration: Registration) -> Iterator[str]:
 def overlap_with_another_collection(registration: Registration) -> Iterator[str]:
     """Another registered collection has some of these queries: a look at one is a look at the other."""
     data = registration.data
+    for other in registration.retired:
+        if other.n_matched:
+            theirs = other.registered
+            yield (
+                f"{int(other.queries.sum())} of the {count(data.n_queries, 'query')} "
+                f"({few(data.names[other.queries].tolist())}) were given up as a test when project {theirs.project!r} "
+                f"retired {theirs.name!r} ({theirs.retired}): models may have been fitted on them since, so they count "
+                "as looked at. Choose other queries"
+            )
     for other in registration.others:
         if not other.n_matched or _is_public(registration, other):
             continue

@@ -20,12 +20,15 @@ either: it is the first look of this project, and its notes say who looked befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rankeval.guard.exposure import Exposure, is_few, is_look
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.guard.exposure import Classes, Exposure, is_few, is_look
 from rankeval.guard.timing import Timing
 from rankeval.ledger.entry import Entry
 
@@ -227,13 +230,33 @@ class Standings:
         """Return the standing that the ancestors of the freeze alone give."""
         if plan_id not in self._known:
             body, before = self._body(plan_id), self._before(plan_id)
-            # Exempted queries may have been fitted on by every project.
-            own = [entry for entry in before if entry.project == self.project or entry.kind == "exempt"]
-            if not self._matters(body, before):
+            queries = self.exposure.queries_of(body)
+            if is_few(int(self.exposure.exposed(queries, before).sum()), len(queries)):
                 self._known[plan_id] = CONFIRMATORY
             else:
-                self._known[plan_id] = EXPLORATORY if self._matters(body, own) else FIRST
+                few = is_few(int(self._used(queries, before).sum()), len(queries))
+                self._known[plan_id] = FIRST if few else EXPLORATORY
         return self._known[plan_id]
+
+    def _used(self, queries: Classes, before: Sequence[Entry]) -> NDArray[np.bool_]:
+        """Return which queries the project looked at, or may have fitted on."""
+        used = self.exposure.exposed(queries, [entry for entry in before if entry.project == self.project])
+        for entry in (one for one in before if one.kind in RELEASES and one.project != self.project):
+            free = self.exposure.exposed(queries, [entry])
+            if entry.kind == "retire":  # what the project had registered by then went on being refused
+                free &= ~np.isin(queries, self._registered_before(entry))
+            used |= free
+        return used
+
+    def _registered_before(self, entry: Entry) -> Classes:
+        """Return the queries that the project had registered before an entry."""
+        exposure = self.exposure
+        found = [
+            exposure.classes[one.hash]
+            for one in exposure.registrations.values()
+            if one.project == self.project and exposure.snapshot.precedes(one.hash, entry.hash)
+        ]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def _known(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from guard.conftest import standing
 
 import rankeval as rk
-from rankeval.errors import LedgerError
+from rankeval.errors import LedgerError, RankevalWarning
 
 MORE = rk.datasets.make_ranking(40, 10, 4, rng=99)
 
@@ -135,6 +135,24 @@ class TestRetired:
         assert len(entries(team, "retire")) == 2
         for version in (data.X, X):
             assert not team.guard.status(version, data.y, qid=data.qid)
+
+    def test_what_another_project_gave_up_may_have_been_fitted_on(self, team, theirs, test, data):
+        team.guard.retire(test, "fitted on")
+        with pytest.warns(RankevalWarning, match=r"RG003 'mine'.*'ours' retired 'test' \(fitted on\): models may have"):
+            mine = theirs.guard.register("mine", data)
+        result = theirs.opened(mine, 1)
+        assert standing(result) == "exploratory"
+        assert any(note.startswith("100 of 100 queries had been exempted or retired") for note in result.notes)
+
+    def test_a_part_that_was_registered_before_is_kept_and_the_rest_may_have_been_fitted_on(
+        self, team, theirs, test, data
+    ):
+        part = data.take(data.qid <= np.unique(data.qid)[39])
+        mine = theirs.guard.register("mine", part)
+        team.guard.retire(test, "fitted on")
+        whole = theirs.guard.register("whole", data)
+        assert standing(theirs.opened(whole, 1)) == "exploratory"
+        assert standing(theirs.opened(mine, 2)) == "exploratory", "its queries were just looked at"
 
     def test_another_project_keeps_its_test(self, team, theirs, test, data):
         mine = theirs.guard.register("mine", data)
