@@ -62,7 +62,8 @@ def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | Non
     own = set() if gate is None else {entry.hash for entry in gate.decided}
     exposure = records.exposure
     queries = exposure.queries_of(about(test, records))
-    n_exposed = int(exposure.exposed(queries, [one for one in exposure.exposing if one.hash not in own]).sum())
+    others = [one for one in exposure.exposing(records.project) if one.hash not in own]
+    n_exposed = int(exposure.exposed(queries, others).sum())
     return 0 if is_few(n_exposed, len(queries)) else n_exposed
 
 

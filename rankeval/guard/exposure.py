@@ -11,13 +11,14 @@ Three sources give links. Equal digests link all queries. A registration keeps t
 found with its data at hand. Two registrations that were made in two clones are linked by their signatures.
 
 An entry *exposes* its queries if somebody learned something about them: an opening with a new look, a decision of a
-gate, an exemption or a retirement, after which they may have been fitted on. Exposure is a set of classes, so it adds
-up over openings, names and projects.
+gate, an exemption or a retirement, after which they may have been fitted on. The first baseline of a project is no look
+of its own; but its score was shown, so to all other projects any opening exposes queries. Exposure is a set of classes,
+so it adds up over openings, names and projects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -75,10 +76,21 @@ class Exposure:
         """Id -> the entry of each registration; the id is the hash of the entry."""
         return {entry.hash: entry for entry in self.snapshot.entries if entry.kind == "register"}
 
+    def exposing(self, project: str) -> tuple[Entry, ...]:
+        """Return the entries that expose queries to a project, parents first.
+
+        Parameters
+        ----------
+        project : str
+            The project.
+        """
+        if project not in self._exposing:
+            self._exposing[project] = tuple(one for one in self.snapshot.entries if exposes(one, project))
+        return self._exposing[project]
+
     @cached_property
-    def exposing(self) -> tuple[Entry, ...]:
-        """The entries that expose queries, parents first."""
-        return tuple(entry for entry in self.snapshot.entries if exposes(entry))
+    def _exposing(self) -> dict[str, tuple[Entry, ...]]:
+        return {}
 
     @cached_property
     def classes(self) -> dict[str, Classes]:
@@ -207,20 +219,35 @@ _LINKED: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
 """The links between registrations of two clones, as this process found them."""
 
 
-def exposes(entry: Entry) -> bool:
+def exposes(entry: Entry, project: str) -> bool:
     """Return whether somebody learned something about the queries of an entry, or may have fitted on them.
 
     Parameters
     ----------
     entry : Entry
         Any entry.
+    project : str
+        The project that asks. What was free in it is no exposure; what was free in another one is.
     """
-    return entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
+    elsewhere = entry.kind == "open" and entry.project != project
+    return elsewhere or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
 
 
 def is_look(entry: Entry) -> bool:
     """Return whether an entry is an opening with new outputs."""
     return entry.kind == "open" and bool(entry.body["looks"])
+
+
+def outputs_shown(openings: Sequence[Entry]) -> set[str]:
+    """Return the outputs that another project saw: its looks, or its first baseline if it opened nothing else.
+
+    Parameters
+    ----------
+    openings : sequence of Entry
+        Openings by one project.
+    """
+    looks = {entry.body["systems"][name] for entry in openings for name in entry.body["looks"]}
+    return looks or {output for entry in openings for output in entry.body["systems"].values()}
 
 
 def places_of(ledger: Ledger, name: str) -> NDArray[np.int64]:

@@ -159,7 +159,7 @@ def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
     if fresh:
         return (note_on_fresh(records, plan),)
     exposure = records.exposure
-    exposed = exposure.exposed(exposure.queries_of(plan.about), exposure.exposing)
+    exposed = exposure.exposed(exposure.queries_of(plan.about), exposure.exposing(records.project))
     if is_few(int(exposed.sum()), len(exposed)):
         return ()
     rest = len(exposed) - int(exposed.sum())

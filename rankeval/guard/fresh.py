@@ -34,7 +34,7 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     """
     exposure, body = records.exposure, registration.body
     whole = {"registration": registration.hash, "queries": None}
-    exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing)
+    exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing(records.project))
     places = np.flatnonzero(~exposed)
     if len(places) < 2:
         raise InvalidInput(

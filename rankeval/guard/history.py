@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.guard.elsewhere import looked_elsewhere
 from rankeval.guard.standing import Standings
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
@@ -44,14 +45,8 @@ class History:
     @property
     def elsewhere(self) -> int:
         """The looks of other projects at any of these queries."""
-        exposure = self.standings.exposure
-        return sum(
-            len(entry.body["looks"])
-            for entry in exposure.snapshot.entries
-            if entry.kind == "open"
-            and entry.project != self.standings.project
-            and exposure.shared(self.body, entry.body)
-        )
+        exposure, project = self.standings.exposure, self.standings.project
+        return sum(one.n_looks for one in looked_elsewhere(exposure, project, self.body, exposure.snapshot.entries))
 
     @property
     def first_baseline(self) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import is_look
+from rankeval.guard.exposure import outputs_shown
 from rankeval.guard.records import Records
 from rankeval.guard.standing import Standings
 from rankeval.ledger.entry import Entry
@@ -59,15 +59,21 @@ def _queries(records: Records, test: RegisteredCollection | str | None) -> NDArr
 
 def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the looks of all projects at some queries; equal outputs of a project count once."""
-    status, seen, exposure = _Statuses(records), set(), records.exposure
-    for entry in exposure.exposing:
-        if not is_look(entry):
-            continue
-        n_queries = int(np.isin(queries, exposure.queries_of(entry.body)).sum())
-        for name in entry.body["looks"] if n_queries else ():
-            key = entry.project, entry.body["systems"][name]
-            if key not in seen:
-                seen.add(key)
+    status, exposure, seen = _Statuses(records), records.exposure, set()
+    found = [
+        (entry, n_queries)
+        for entry in exposure.snapshot.entries
+        if entry.kind == "open" and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
+    ]
+    projects = dict.fromkeys(entry.project for entry, _ in found)
+    openings = {project: [entry for entry, _ in found if entry.project == project] for project in projects}
+    shown = {project: outputs_shown(opened) for project, opened in openings.items()}
+    for entry, n_queries in found:
+        own = entry.project == records.project
+        for name in entry.body["looks"] if own else entry.body["systems"]:
+            output = entry.body["systems"][name]
+            if (entry.project, output) not in seen and (own or output in shown[entry.project]):
+                seen.add((entry.project, output))
                 yield _row(entry, name) | {"status": status.of(entry), "n_queries": n_queries}
 
 

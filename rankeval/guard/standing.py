@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.guard.elsewhere import ElsewhereLooked, looked_elsewhere
 from rankeval.guard.exposure import Classes, Exposure, is_few, is_look
 from rankeval.guard.timing import Timing
 from rankeval.ledger.entry import Entry
@@ -49,16 +50,6 @@ ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
 
 RELEASES = ("exempt", "retire")
 """The kinds of entries after which queries may be fitted on."""
-
-
-@dataclass(frozen=True)
-class ElsewhereLooked:
-    """The looks of another project at queries of a plan before it was frozen."""
-
-    project: str
-    n_looks: int
-    n_queries: int
-    who: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -169,7 +160,7 @@ class Standings:
             n_queries=len(queries),
             n_exposed=int(self.exposure.exposed(queries, before).sum()),
             n_released=int(self.exposure.exposed(queries, released).sum()),
-            before=self._elsewhere(body, before),
+            before=looked_elsewhere(self.exposure, self.project, body, before),
             beside=tuple(beside),
             missed=tuple(missed),
             taken=taken,
@@ -198,7 +189,7 @@ class Standings:
         knew, missed = self._timing(plan_id).knew, self._missed(plan_id)
         own = {entry.hash for entry in self._looks_of_own(missed)}
         also = {entry.hash for entry in missed} - own
-        return [entry for entry in self.exposure.exposing if entry.hash in also or knew(entry)]
+        return [entry for entry in self.exposure.exposing(self.project) if entry.hash in also or knew(entry)]
 
     def _missed(self, plan_id: str) -> list[Entry]:
         """Return what other plans and anybody else exposed before the opening, without a freeze knowing of it."""
@@ -214,7 +205,7 @@ class Standings:
         body, own = self._body(plan_id), {entry.hash for entry in self.opened.get(plan_id, ())}
         return [
             entry
-            for entry in self.exposure.exposing
+            for entry in self.exposure.exposing(self.project)
             if entry.hash not in own and wanted(entry) and self.exposure.shared(body, entry.body)
         ]
 
@@ -297,20 +288,3 @@ class Standings:
             if not any(precedes(opening.hash, entry.hash) for opening in openings):
                 seen.update(entry.body["systems"][name] for name in entry.body["looks"])
         return seen
-
-    def _elsewhere(self, body: Mapping[str, Any], before: Iterable[Entry]) -> tuple[ElsewhereLooked, ...]:
-        """Return the other projects that had looked, and how often."""
-        queries = self.exposure.queries_of(body)
-        found: dict[str, list[Entry]] = {}
-        for entry in before:
-            if entry.project != self.project and is_look(entry) and self.exposure.shared(body, entry.body):
-                found.setdefault(entry.project, []).append(entry)
-        return tuple(
-            ElsewhereLooked(
-                project,
-                len({entry.body["systems"][name] for entry in entries for name in entry.body["looks"]}),
-                int(self.exposure.exposed(queries, entries).sum()),
-                tuple(dict.fromkeys(entry.who for entry in entries)),
-            )
-            for project, entries in found.items()
-        )

@@ -201,3 +201,36 @@ def test_standings_of_two_hundred_openings_take_no_time(ledger):
 def test_overlap_is_warned_about(team, test, data):
     with pytest.warns(RankevalWarning, match="RG003 'again': 100 of the 100 identifiable queries of 'test'"):
         assert team.guard.register("again", data).digest == test.digest
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_the_first_baseline_of_a_project_is_no_look_of_its_own_but_was_shown_to_all_others(ledger, data):
+    """Else a name of a project for each system would show all of them, and none would be a look."""
+    for weight in range(3):
+        try_one = Guard(f"try {weight}", ledger=ledger, who="ann")
+        there = try_one.register("test", data)
+        scores = data.X[:, 0] + weight * data.X[:, 1]
+        result = try_one.open(try_one.freeze(there, systems={"s": scores, "twice": 2 * scores}, baseline="s"))
+        assert standing(result) == ("first look of this project" if weight else "confirmatory")
+        assert f"0 looks of project 'try {weight}' at 'test'" in result.notes[-1]
+        assert len(try_one.looks(there)) == 0
+        assert try_one.looks(there).attrs["elsewhere"] == (0, 1, 3)[weight]
+        assert standing(Team(try_one).opened(there, weight, weight + 7)) == standing(result), "it was free there"
+    final = Team(Guard("final", ledger=ledger, who="ann"))
+    plan = final.frozen(final.guard.register("test", data), 2)
+    assert any("100 of 100 queries were exposed" in note for note in plan.notes)
+    result = final.guard.open(plan)
+    assert standing(result) == "first look of this project"
+    for weight in range(3):
+        assert f"project 'try {weight}' looked at 100 of them" in result.notes[0]
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_a_free_baseline_alone_is_listed_among_the_looks_of_others(team, theirs, test, data):
+    mine = theirs.guard.register("mine", data)
+    scores = data.X[:, 0]
+    theirs.guard.open(theirs.guard.freeze(mine, systems={"s": scores, "twice": 2 * scores}, baseline="s"))
+    assert theirs.statuses(mine, projects="all") == []
+    looks = team.guard.looks(test, projects="all")
+    assert looks[["project", "system", "status"]].values.tolist() == [["theirs", "s", "confirmatory"]]
+    assert "(1 more by other projects)" in team.opened(test, 1).notes[-1]

@@ -117,7 +117,7 @@ def check_linear(view):
     snapshot = found.exposure.snapshot
     for plan, status in statuses.items():
         (freeze,) = found.frozen[plan]
-        exposed = any(snapshot.precedes(one.hash, freeze.hash) for one in found.exposure.exposing)
+        exposed = any(snapshot.precedes(one.hash, freeze.hash) for one in found.exposure.exposing("ours"))
         new = exposed and any(one.body["looks"] for one in found.opened[plan])
         assert status == (CONFIRMATORY if not exposed else EXPLORATORY if new else SECONDARY)
         assert not found.of(plan).missed
