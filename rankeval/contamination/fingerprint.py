@@ -48,6 +48,7 @@ from rankeval.contamination.hashing import (
     as_matrix,
     as_numbers,
     join,
+    n_features,
     number_hashes,
     rounded_hashes,
     row_hashes,
@@ -256,7 +257,7 @@ def fingerprint(
     Parameters
     ----------
     X : array, sparse matrix or DataFrame of shape (n_rows, n_features), optional
-        The features.
+        The features. Without any column, or none but ``qid``, they count as not given.
     y : array of shape (n_rows,), optional
         The labels.
     qid : array of shape (n_rows,)
@@ -275,7 +276,11 @@ def fingerprint(
     lengths = {}
     if X is not None:
         matrix = X = as_matrix(X)
-        rows["features"], lengths["features"] = lambda: row_hashes(matrix), matrix.shape[0]
+        lengths["features"] = matrix.shape[0]
+        if n_features(matrix):
+            rows["features"] = lambda: row_hashes(matrix)
+        else:
+            X = None
     labels = None if y is None else as_numbers(y, name="y")
     if labels is not None:
         rows["labels"], lengths["labels"] = lambda: number_hashes(labels, name="y"), len(labels)

@@ -150,6 +150,11 @@ def as_matrix(X: Any) -> Any:
     return array if array.dtype.kind in "biuf" else _as_float32(array)
 
 
+def n_features(X: Any) -> int:
+    """Return the number of columns of a matrix from `as_matrix`, without one named ``qid``."""
+    return int(X.shape[1]) - (list(X.columns).count("qid") if hasattr(X, "iloc") else 0)
+
+
 def taken(X: Any, rows: Any) -> NDArray[np.float32]:
     """Return rows of a matrix from `as_matrix` as float32, without a column named ``qid``.
 
@@ -185,6 +190,8 @@ def blocks(X: Any) -> Iterator[NDArray[np.float32]]:
 
 
 def _as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
+    if np.iscomplexobj(block):
+        raise InvalidInput("X has complex numbers: give their real and imaginary parts as two columns")
     try:
         with np.errstate(over="ignore"):  # a value beyond float32 counts as infinite
             return block.astype(np.float32)
@@ -200,6 +207,8 @@ def _frame_values(frame: Any) -> NDArray[np.float64]:
         column = frame.iloc[:, position]
         if getattr(column.dtype, "kind", "O") in "biuf":
             columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        elif getattr(column.dtype, "kind", "O") == "c":
+            columns.append(column.to_numpy())  # `_as_float32` says what to do
         elif getattr(column.dtype, "kind", "O") in "mM":
             columns.append(column.to_numpy().astype(np.int64).astype(np.float64))
         else:  # words and categories: a number in [0, 1) per word

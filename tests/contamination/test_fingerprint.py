@@ -169,6 +169,16 @@ def test_rows_are_not_known_by_their_documents_alone():
     assert "documents" in fingerprint_qrels(Qrels.from_dict({"a": {"d": 1}})).queries
 
 
+@pytest.mark.parametrize("X", [np.ones((20, 0)), pd.DataFrame({"qid": np.arange(20)}), sparse.csr_matrix((20, 0))])
+def test_features_without_a_column_are_none(X):
+    y, qid = np.arange(20) % 2, np.repeat(np.arange(5), 4)
+    empty, without = fingerprint(X, y, qid), fingerprint(None, y, qid)
+    assert empty.digest == without.digest
+    assert Signature.of(empty).rows is None
+    with pytest.raises(InvalidInput, match="features has 20, labels has 19"):
+        fingerprint(X, y[:19], qid)
+
+
 def test_parts_that_do_not_fit_are_named():
     with pytest.raises(InvalidInput, match="labels has 3, qid has 2"):
         fingerprint(None, [1, 2, 3], [0, 0])
@@ -184,6 +194,9 @@ def test_parts_that_do_not_fit_are_named():
         fingerprint(None, np.zeros((2, 2)), [0, 0])
     with pytest.raises(InvalidInput, match="X must be numbers"):
         fingerprint([["a"], ["b"]], None, [0, 0])
+    for kind in (np.array, sparse.csr_matrix, pd.DataFrame):
+        with pytest.raises(InvalidInput, match="X has complex numbers"):
+            _ = fingerprint(kind([[1j], [2]]), None, [0, 0]).digest
     with pytest.raises(InvalidInput, match="score has 1 value for 2 rows"):
         fingerprint(None, [1, 2], [0, 0]).outputs([1.0])
 
