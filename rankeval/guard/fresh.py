@@ -10,6 +10,7 @@ from rankeval.errors import InvalidInput
 from rankeval.guard.history import History
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Records
+from rankeval.guard.unknown import untold
 from rankeval.ledger.entry import Entry
 from rankeval.significance.power import detectable_difference
 
@@ -18,7 +19,7 @@ TYPICAL_SD = 0.2
 
 
 def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
-    """Return the places, in the order of the content, of the queries that no entry exposes.
+    """Return the places, in the order of the content, of the queries that no entry exposes, as far as can be told.
 
     Parameters
     ----------
@@ -35,11 +36,19 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     exposure, body = records.exposure, registration.body
     whole = {"registration": registration.hash, "queries": None}
     exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing(records.project))
-    places = np.flatnonzero(~exposed)
+    unknown = ~exposed & untold(records, registration.hash)
+    places = np.flatnonzero(~exposed & ~unknown)
     if len(places) < 2:
+        said = f"queries='fresh': {len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"
+        if unknown.any():
+            raise InvalidInput(
+                f"{said} are known to be new. {int(exposed.sum())} were looked at in some collection, and "
+                f"{int(unknown.sum())} may be others of it: ids and features changed, so nothing tells. Register the "
+                "queries under the ids that they had, and take new ones"
+            )
         raise InvalidInput(
-            f"queries='fresh': {len(places)} of {count(len(exposed), 'query')} of {body['name']!r} were never exposed. "
-            f"Add new queries and register them: guard.register(..., supersedes={body['name']!r})"
+            f"{said} were never exposed. Add new queries and register them: guard.register(..., "
+            f"supersedes={body['name']!r})"
         )
     return places
 
@@ -57,7 +66,7 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
     exposure = records.exposure
     n = len(exposure.queries_of(plan.about))
     total = len(exposure.queries_of(plan.about | {"queries": None}))
-    said = f"tests on {n} of {count(total, 'query')}, those that nobody had looked at"
+    said = f"tests on {n} of {count(total, 'query')}, those not recognised as looked at"
     n_pairs = len(plan.systems) - 1
     if plan.baseline is None:
         n_pairs = n_pairs * len(plan.systems) // 2

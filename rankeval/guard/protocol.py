@@ -177,8 +177,9 @@ class Guard(Gates):
         margin : float, default 0
             Of the claim, in units of the measure.
         queries : {"fresh"}, optional
-            "fresh" tests only on queries that nobody in this ledger looked at. Their number, and the difference that
-            they can show, stand in ``plan.notes``. All queries by default.
+            "fresh" tests only on queries that nobody in this ledger looked at. Where ids and features changed, queries
+            that may have been looked at unrecognised are left out too. Their number, and the difference that they can
+            show, stand in ``plan.notes``. All queries by default.
 
         Returns
         -------

@@ -52,7 +52,7 @@ def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, d
     sd = float(np.std(opened["s1"] - opened["s0"], ddof=1))
     found = float(detectable_difference(40, sd, 0.025))
     (said,) = plan.notes
-    assert said.startswith("tests on 40 of 140 queries, those that nobody had looked at; a difference of about ")
+    assert said.startswith("tests on 40 of 140 queries, those not recognised as looked at; a difference of about ")
     assert f" {found:.3f} in nDCG@10 is found with a power of 80 % if differences have a standard deviation of" in said
     assert said.endswith(f"{sd:.2f} (as between the systems opened before)")
     assert plan.notes[0] in repr(plan)
@@ -69,7 +69,7 @@ def test_without_opened_scores_the_deviation_is_assumed(team, test):
 
 def test_a_single_system_is_told_the_number_only(team, larger):
     plan = team.frozen(larger, 2, baseline=None, queries="fresh")
-    assert plan.notes == ("tests on 40 of 140 queries, those that nobody had looked at",)
+    assert plan.notes == ("tests on 40 of 140 queries, those not recognised as looked at",)
 
 
 def test_what_a_plan_on_fresh_queries_exposes_is_not_fresh_again(team, larger):
@@ -111,3 +111,44 @@ def test_judgments_have_fresh_queries_too(team):
 def test_only_fresh_can_be_asked_for(team, test):
     with pytest.raises(InvalidInput, match="queries is 'new'; expected 'fresh', or nothing"):
         team.frozen(test, 1, queries="new")
+
+
+def scaled(data, share, seed=0):
+    """Return standardised features, and labels of which a share is drawn again."""
+    rng = np.random.default_rng(seed)
+    X, y = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0), data.y.copy()
+    drawn = rng.random(len(y)) < share
+    y[drawn] = rng.permutation(y)[drawn]
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+@pytest.mark.parametrize("share", [0.05, 0.1])
+@pytest.mark.parametrize("supersedes", [None, "test"])
+def test_what_is_not_recognised_beside_what_is_recognised_is_not_known_to_be_fresh(team, test, data, share, supersedes):
+    """With new ids, scaled features and other labels some queries are found, and the rest were looked at too."""
+    team.opened(test, 1)
+    X, y = scaled(data, share)
+    again = team.guard.register("again", X, y, qid=data.qid + 1000, supersedes=supersedes)
+    with pytest.raises(InvalidInput, match=r"0 of 100 queries of 'again' are known to be new.*may be others of it"):
+        team.frozen(again, 2, queries="fresh")
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_ids_that_were_kept_tell_which_queries_are_new(team, test, data):
+    team.opened(test, 1)
+    X, y = scaled(data, 0.05)
+    X, y = np.vstack([X, MORE.X]), np.append(y, MORE.y)
+    larger = team.guard.register("larger", X, y, qid=np.append(data.qid, MORE.qid + 1000))
+    plan = team.frozen(larger, 2, queries="fresh")
+    assert plan.notes[0].startswith("tests on 40 of 140 queries")
+
+
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_features_that_were_kept_tell_which_queries_are_new(team, test, data):
+    """Half of the old queries come again, with new ids and other labels: rows would show the other half too."""
+    team.opened(test, 1)
+    half = data.qid <= 50
+    X, y = np.vstack([data.X[half], MORE.X]), np.append(np.roll(data.y, 1)[half], MORE.y)
+    other = team.guard.register("other", X, y, qid=np.append(data.qid[half] + 500, MORE.qid + 1000))
+    assert team.frozen(other, 2, queries="fresh").notes[0].startswith("tests on 40 of 90 queries")
