@@ -59,6 +59,9 @@ class Match:
         Registered queries that only earlier calls showed.
     by_ids : bool
         Whether only labels under the same ids show what was found.
+    collective : bool
+        Whether some queries were found by evidence that counts for all queries together only. Then others may be in
+        the data that nothing shows.
     suspects : ndarray of bool of shape (n_queries,)
         The queries of the data that are evidence of any strength.
     shown : Shown, optional
@@ -74,6 +77,7 @@ class Match:
     same_labels: bool
     n_before: int
     by_ids: bool
+    collective: bool
     suspects: NDArray[np.bool_]
     shown: Shown | None = None
 
@@ -86,6 +90,11 @@ class Match:
     def by_labels(self) -> bool:
         """Whether the labels of all queries together agree far beyond chance."""
         return self.chance < REFUSAL_CHANCE
+
+    @property
+    def n_unseen(self) -> int:
+        """Number of registered queries that may be in the data although nothing shows them."""
+        return int(self.registered.protected.n_queries - self.n_matched) if self.collective else 0
 
     @property
     def refused(self) -> bool:
@@ -168,6 +177,7 @@ def match(
         same_labels=same_labels,
         n_before=int(matched.sum()) - n_here,
         by_ids=not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
+        collective=not np.isin(pairs[:, 1], here.content[:, 1]).all(),
         suspects=suspects,
         shown=shown,
     )

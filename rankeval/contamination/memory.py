@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.contamination.agreement import CHANGED
+from rankeval.join.matching import Hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +78,22 @@ class Shown:
 
 MEMORY: dict[str, Shown] = {}
 """Hash of the entry of a registration -> what was shown of it."""
+
+REST: dict[str, Hashes] = {}
+"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
+
+Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
+"""
+
+
+def is_rest(registration: str, content: Hashes) -> bool:
+    """Return whether data holds all that was left of refused data without the queries that were named.
+
+    Parameters
+    ----------
+    registration : str
+        The hash of the entry of the registration.
+    content : ndarray of uint64
+        The content of each query of the data.
+    """
+    return registration in REST and bool(np.isin(REST[registration], content).all())

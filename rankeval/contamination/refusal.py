@@ -22,7 +22,7 @@ from rankeval._checks import count, few
 from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.matching import Match, match, was_opened
-from rankeval.contamination.memory import MEMORY
+from rankeval.contamination.memory import MEMORY, REST, is_rest
 from rankeval.contamination.register import REGISTERS, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
@@ -163,6 +163,7 @@ def forget() -> None:
     discovery.reset()
     REGISTERS.clear()
     MEMORY.clear()
+    REST.clear()
 
 
 def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> str:
@@ -184,7 +185,8 @@ def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> s
     return (
         f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
         "A test score that guides your choices no longer tells how good a system is on new queries. With "
-        f"{_guard(url, found)}: to go on without these queries, {_rest(data)}. To score final systems, once: test = "
+        f"{_guard(url, found)}: to go on without these queries, {_rest(data)}. {_unseen(found)}"
+        "To score final systems, once: test = "
         f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
         "guard.open(plan); rankings opened that way may be evaluated again freely. To release some queries for a good "
         f"reason, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and fit on "
@@ -213,6 +215,26 @@ def warning_message(url: str, found: Match, data: Fingerprint, action: str) -> s
     )
 
 
+def rest_message(url: str, found: Match, action: str) -> str:
+    """Return the warning for what is left of refused data without the queries that were named.
+
+    Parameters
+    ----------
+    url : str
+        The ledger.
+    found : Match
+        The evidence.
+    action : str
+        The action that goes on.
+    """
+    registered = found.registered
+    return (
+        f"{action} goes on, but this data is what was left of data that was refused, without the queries that were "
+        f"named. Others of the test collection {registered.name!r} of project {registered.project!r} may stand in it, "
+        f"which nothing shows (ledger {Ledger(url).where}). If it came from the same source, drop that source"
+    )
+
+
 def _refuse_matches(
     check: ContaminationCheck,
     data: Fingerprint,
@@ -228,11 +250,15 @@ def _refuse_matches(
     is_scorer = data.X is not None and outputs is not None
     most_rows = _VALUES_OF_A_SCORER // max(1, data.X.shape[1]) if is_scorer and data.X is not None else None
     for url, found in check.matches(data, most_rows=most_rows):
+        if not found.refused and REST and is_rest(found.registered.id, data.content):
+            warn(rest_message(url, found, action))
         if found.shown is None and not found.refused and not found.same_labels:
             continue
         if ranked is not None and found.registered.opened and was_opened(found, ranked()):
             continue
         if found.refused:
+            if found.n_unseen and not found.queries.all():
+                REST[found.registered.id] = data.content[~found.queries]
             raise _refusal(refusal_message(url, found, data, action))
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
@@ -255,6 +281,16 @@ def _queries(found: Match, data: Fingerprint) -> str:
     if found.n_before:
         said += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
     return said
+
+
+def _unseen(found: Match) -> str:
+    """Say that others of the collection may be in the data, if they may."""
+    if not found.n_unseen or found.queries.all():
+        return ""
+    return (
+        f"These were recognised by what they show together, and the other {found.n_unseen} of the collection may stand "
+        "in the data too: if they came from one source, drop that source, not only these rows. "
+    )
 
 
 def _guard(url: str, found: Match) -> str:

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget
@@ -146,3 +147,40 @@ def test_a_scorer_that_looks_at_some_queries_first_sees_scaled_features_under_ne
     with warnings.catch_warnings():
         warnings.simplefilter("error", RankevalWarning)
         scorer(Model(), dev.X, dev.y, qid=dev.qid + 9000)
+
+
+def mixed(data, rng=0):
+    """Return the test scaled, 5 % of it relabelled, under new ids, beside other data; and where the test is."""
+    rng, dev = np.random.default_rng(rng), rk.datasets.make_ranking(200, 12, 5, rng=12)
+    y = np.where(rng.random(len(data)) < 0.05, (data.y + 1) % 5, data.y)
+    X, y, qid = np.vstack([2 * data.X + 1, dev.X]), np.append(y, dev.y), np.append(data.qid + 7000, dev.qid + 9000)
+    return X, y, qid, np.arange(len(qid)) < len(data)
+
+
+def test_what_is_left_of_refused_data_is_warned_about_if_more_may_be_in_it(data):
+    """The refusal names some queries; without them the others of the test stay in, and nothing shows them."""
+    X, y, qid, of_test = mixed(data)
+    model = rk.QueryRanker(Ridge())
+    with pytest.raises(
+        GuardRefusal, match=r"the other \d+ of the collection may stand in the data too: .* that source"
+    ):
+        model.fit(X, y, qid=qid)
+    keep = ~rk.Guard("project").status(X, y, qid=qid).rows
+    assert (keep & of_test).any()
+    with pytest.warns(RankevalWarning, match="what was left of data that was refused"):
+        model.fit(X[keep], y[keep], qid=qid[keep])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        model.fit(X[~of_test], y[~of_test], qid=qid[~of_test])  # the source was dropped
+
+
+def test_what_is_left_is_not_warned_about_if_each_query_was_recognised_by_itself(data):
+    _, _, qid, of_test = mixed(data)
+    X, y = np.vstack([data.X, mixed(data)[0][~of_test]]), np.append(data.y, mixed(data)[1][~of_test])
+    model = rk.QueryRanker(Ridge())
+    with pytest.raises(GuardRefusal, match="identifiable queries are in the data") as refusal:
+        model.fit(X, y, qid=qid)
+    assert "drop that source" not in str(refusal.value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        model.fit(X[~of_test], y[~of_test], qid=qid[~of_test])
