@@ -62,6 +62,7 @@ class ComparisonRecord:
     weights: str = ""
     interaction: pd.DataFrame | None = None
     means: pd.DataFrame | None = None
+    standing: str = ""
 
     @property
     def has_pairs(self) -> bool:

@@ -79,6 +79,9 @@ class Comparison(ComparisonViews):
         What a plan of the guard opened: the mean of each system by each measure, with Student's interval. Columns:
         measure, system, n_queries, mean, ci_low, ci_high. A plan of one system has this alone, and an empty ``table``.
         None for other comparisons.
+    standing : str
+        How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
+        "concurrent", "exploratory" or "secondary", as of the opening. The notes say why. "" without a guard.
 
     Examples
     --------

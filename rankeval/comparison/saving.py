@@ -19,7 +19,7 @@ from rankeval.comparison.design import COLUMNS, CROSSED, MEANS, TEXTS, table_wit
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
-JSON_FORMAT = "rankeval.comparison/3"
+JSON_FORMAT = "rankeval.comparison/4"
 Made = TypeVar("Made")
 
 

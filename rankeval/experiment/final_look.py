@@ -82,7 +82,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         comparison, looks_added = guard.open_counted(plan)
     facts = GuardFacts.of(comparison, digest=part.registered.digest, looks_added=looks_added)
     if facts is None:
-        raise LedgerError(f"the notes of plan {plan.id} name no standing: is the guard of another version?")
+        raise LedgerError(f"the opening of plan {plan.id} names no standing: is the guard of another version?")
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     evaluations = _scored(config, part.data, scores)
     if config.guard.queries == "fresh":  # the others are not open

@@ -17,7 +17,7 @@ from rankeval.guard.batches import Batch
 from rankeval.guard.exposure import is_look
 from rankeval.guard.folds import NOTE
 from rankeval.guard.history import History, inflation_of
-from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, STANDINGS, Standing
+from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
 from rankeval.ledger.entry import Entry
 
 _SUMMARY = re.compile(
@@ -29,7 +29,7 @@ _SUMMARY = re.compile(
 
 
 def facts_in(notes: Iterable[str]) -> dict[str, str] | None:
-    """Return the facts of an opening in the notes of its comparison; None if no guard made them.
+    """Return the facts that the summary among the notes of an opening holds; None without one.
 
     Parameters
     ----------
@@ -39,23 +39,17 @@ def facts_in(notes: Iterable[str]) -> dict[str, str] | None:
     Returns
     -------
     dict of str, optional
-        The ``standing``; and of the summary ``looks``, ``elsewhere``, ``project``, ``test``, ``plan``, ``ledger`` and
-        ``head``.
+        ``looks``, ``elsewhere``, ``project``, ``test``, ``plan``, ``ledger`` and ``head``.
 
     Examples
     --------
     >>> summary = f"2 looks of project 'p' at 'web'; plan 0f; ledger /l as of head {'ab' * 32}"
     >>> found = facts_in(["confirmatory for AP: frozen before the first opening", summary])
-    >>> found["standing"], found["looks"], found["elsewhere"], found["ledger"]
-    ('confirmatory', '2', '0', '/l')
+    >>> found["looks"], found["elsewhere"], found["ledger"]
+    ('2', '0', '/l')
     """
-    notes = list(notes)
     summary = next(filter(None, map(_SUMMARY.fullmatch, notes)), None)
-    # The first such note: later ones may begin with "concurrent" or "secondary" too, and say something else.
-    standing = next((word for note in notes for word in STANDINGS if note.startswith(word)), None)
-    if summary is None or standing is None:
-        return None
-    return {"standing": standing} | {name: said or "0" for name, said in summary.groupdict().items()}
+    return None if summary is None else {name: said or "0" for name, said in summary.groupdict().items()}
 
 
 def is_summary(note: str) -> bool:

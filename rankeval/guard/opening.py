@@ -7,6 +7,7 @@ somebody else appended in between and the standing changed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval.errors import LedgerError
@@ -100,4 +101,5 @@ def _compared(records: Records, scored: ScoredPlan, standing: Standing, history:
 
     others = [records.plan(one) for one in standing.family if one != scored.plan.id]
     batch = Batch.of(scored, others, score)
-    return batch, batch.compare(adjusted=standing.is_adjusted).with_notes(*notes_of(batch, standing, history))
+    comparison = replace(batch.compare(adjusted=standing.is_adjusted), standing=standing.status)
+    return batch, comparison.with_notes(*notes_of(batch, standing, history))

@@ -62,7 +62,7 @@ class GuardFacts:
 
     @classmethod
     def of(cls, comparison: Comparison, *, digest: str = "", looks_added: int = 0) -> GuardFacts | None:
-        """Return what the notes of a comparison say of the guard; None if no guard opened it.
+        """Return what a comparison and its notes say of the guard; None if no guard opened it.
 
         Parameters
         ----------
@@ -74,11 +74,11 @@ class GuardFacts:
             Looks that this run added.
         """
         found = facts_in(comparison.notes)
-        if found is None:
+        if found is None or not comparison.standing:
             return None
         looks, elsewhere = (int(found.pop(name).replace(",", "")) for name in ("looks", "elsewhere"))
         counted = {"looks": looks, "elsewhere": elsewhere, "looks_added": looks_added}
-        return cls(active=True, digest=digest, **counted, **found)  # type: ignore[arg-type] # all other fields are texts
+        return cls(active=True, digest=digest, standing=comparison.standing, **counted, **found)  # type: ignore[arg-type] # all other fields are texts
 
     @property
     def warning(self) -> str:

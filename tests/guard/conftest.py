@@ -29,10 +29,12 @@ class Team:
 
 
 def standing(comparison):
-    """Return the standing that the notes of an opening name."""
+    """Return the standing of an opening, which its notes must name first of all standings."""
     from rankeval.guard.standing import STANDINGS
 
-    return next(word for note in comparison.notes for word in STANDINGS if note.startswith(word))
+    said = next(word for note in comparison.notes for word in STANDINGS if note.startswith(word))
+    assert comparison.standing == said
+    return said
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import rankeval as rk
@@ -17,13 +19,9 @@ SUMMARY = (
 )
 
 
-@pytest.mark.parametrize("standing", STANDINGS)
-def test_the_first_note_with_a_standing_is_the_standing(standing):
-    """Later notes may begin with the words of another one."""
-    beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP")
-    found = facts_in(["a note of the test", f"{standing} for AP: so it was", *beside, SUMMARY])
+def test_the_summary_is_found_among_the_notes():
+    found = facts_in(["a note of the test", "confirmatory for AP: so it was", "secondary, without adjusted p", SUMMARY])
     assert found == {
-        "standing": standing,
         "looks": "1,234",
         "elsewhere": "2",
         "project": "bob's",
@@ -34,13 +32,26 @@ def test_the_first_note_with_a_standing_is_the_standing(standing):
     }
 
 
+@pytest.mark.parametrize("standing", STANDINGS)
+def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
+    """Notes may begin with the words of another standing, and one on a dagger may come before all."""
+    beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP", SUMMARY)
+    opened = replace(rk.compare(_systems()).with_notes(*beside), standing=standing)
+    facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
+    assert (facts.standing, facts.looks, facts.head) == (standing, 1234, HEAD)
+
+
 def test_a_comparison_that_no_guard_opened_has_no_facts():
-    systems = {
+    compared = rk.compare(_systems())
+    assert (compared.standing, GuardFacts.of(compared)) == ("", None)
+    assert GuardFacts(active=False, reason="off").line == ""
+
+
+def _systems():
+    return {
         name: rk.evaluate([1, 0, 1, 0], score, qid=[1, 1, 2, 2])
         for name, score in (("a", [1, 2] * 2), ("b", [2, 1, 1, 2]))
     }
-    assert GuardFacts.of(rk.compare(systems)) is None
-    assert GuardFacts(active=False, reason="off").line == ""
 
 
 def test_the_facts_are_those_that_the_guard_has(tmp_path):
