@@ -43,6 +43,10 @@ class Decision:
         The system it was compared with.
     is_new : bool
         Whether the decision was made now, and used the budget. A repeated one is free.
+    is_baseline : bool
+        Whether the ranking is that of the baseline, on which nothing is to be decided.
+    n_exposed : int
+        Queries that were looked at outside of the gate; 0 if few.
     """
 
     accepted: bool
@@ -51,6 +55,8 @@ class Decision:
     gate: str
     baseline: str
     is_new: bool
+    is_baseline: bool = False
+    n_exposed: int = 0
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -58,8 +64,13 @@ class Decision:
     def __str__(self) -> str:
         verdict = "accepted" if self.accepted else "rejected"
         known = "" if self.is_new else " (as before, which is free)"
+        if self.is_baseline:
+            known = " (the ranking of the baseline, which is free)"
         left = count(self.remaining, "decision")
-        return f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {left} left"
+        said = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {left} left"
+        if self.n_exposed:
+            said += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
+        return said
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(str(self))}</code>"

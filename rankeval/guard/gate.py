@@ -15,7 +15,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count, shown
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.candidates import (
     Candidate,
     about,
@@ -34,6 +34,9 @@ from rankeval.measures import direction
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_WARNED: set[str] = set()
+"""The gates of whose exposure this process has warned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,21 +148,33 @@ class Gate:
         def record(records: Records) -> Decision:
             records.in_use(self.test)
             gate = self._record(records)
+            n_exposed = exposed(records, self.test, gate)
             known = gate.decision(candidate.output, None if given is None else given.output)
             if known is not None:
-                return self._decision(gate, known, is_new=False)
+                return self._decision(gate, known, n_exposed)
             against = given or self._standard(gate, loaded)
             if candidate.output == against.output:
                 # Nothing is learned of the labels, and nothing is recorded.
                 accepted = self.terms.claim == "not_worse"
-                return Decision(accepted, gate.remaining, name, self.name, against.name, is_new=False)
+                names = name, self.name, against.name
+                return Decision(accepted, gate.remaining, *names, is_new=False, is_baseline=True, n_exposed=n_exposed)
             if not gate.remaining:
                 raise _used_up(gate, self.test)
             accepted = self._accepts(loaded, candidate, against)
             self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
-            return Decision(accepted, gate.remaining - 1, name, self.name, against.name, is_new=True)
+            left = gate.remaining - 1
+            return Decision(accepted, left, name, self.name, against.name, is_new=True, n_exposed=n_exposed)
 
-        return self._journal.decide(record)
+        decision = self._journal.decide(record)
+        self._warn_of_looks(decision)
+        return decision
+
+    def _warn_of_looks(self, decision: Decision) -> None:
+        """Warn once in this process if more queries were looked at outside than when the gate was declared."""
+        declared = self._record(self._journal.read()).declared[0]
+        if decision.n_exposed > declared.body["n_exposed"] and declared.hash not in _WARNED:
+            _WARNED.add(declared.hash)
+            warn(f"gate {self.name!r}: {exposed_words(decision.n_exposed, self.test)}")
 
     def _record(self, records: Records) -> GateRecord:
         found = GateRecord.find(records, self.name, registration_of(records, self.test))
@@ -167,10 +182,10 @@ class Gate:
             raise LedgerError(f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy")
         return found
 
-    def _decision(self, gate: GateRecord, entry: Entry, *, is_new: bool) -> Decision:
+    def _decision(self, gate: GateRecord, entry: Entry, n_exposed: int) -> Decision:
         body = entry.body
         names = str(body["system"]), self.name, str(body["baseline_name"])
-        return Decision(bool(body["accepted"]), gate.remaining, *names, is_new=is_new)
+        return Decision(bool(body["accepted"]), gate.remaining, *names, is_new=False, n_exposed=n_exposed)
 
     def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
         kept = gate.standard

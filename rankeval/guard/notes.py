@@ -111,9 +111,10 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
             f"{', '.join(one.who)}"
             for one in standing.before
         )
+        known = "If results were published, they" if looked else "If a decision was told, it"
         return (
             f"{FIRST} for {plan.measure}: {_exposed(standing, plan.project)} ("
-            f"{looked or 'by a gate or a retirement'}). If results were published, they may have guided the choice of "
+            f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
             f"systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
     if standing.status == CONCURRENT and not any(entry.project == plan.project for entry in standing.beside):

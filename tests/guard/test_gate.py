@@ -371,3 +371,23 @@ def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp
 
 def test_public_names_are_exported(gate):
     assert isinstance(gate, Gate)
+
+
+def test_the_ranking_of_the_baseline_was_not_decided_on_before(gate):
+    same = gate.decide("same", 2 * BASE)
+    assert str(same) == (
+        "same: rejected (the ranking of the baseline, which is free) against baseline by gate 'gate'; 5 decisions left"
+    )
+
+
+def test_gates_declared_together_say_that_others_decide_on_the_same_queries(guard, test):
+    """Five budgets of two are ten decisions at alpha over two: each gate but the first says so, and warns once."""
+    first, second = (guard.gate(test, baseline=BASE, budget=3, name=name) for name in ("first", "second"))
+    assert "outside" not in str(first.decide("a", NOISE[1]))
+    with pytest.warns(RankevalWarning, match="gate 'second': 60 of 60 queries of 'test' were looked at outside"):
+        decision = second.decide("b", NOISE[2])
+    assert decision.n_exposed == 60
+    assert str(decision).endswith(
+        "2 decisions left; 60 queries looked at outside of this gate, so its level may not hold"
+    )
+    assert second.decide("c", NOISE[3]).n_exposed == 60, "warnings are errors here: it does not warn again"

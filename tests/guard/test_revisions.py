@@ -158,5 +158,7 @@ class TestRetired:
         mine = theirs.guard.register("mine", data)
         team.guard.retire("test", "fitted on")
         assert theirs.guard.status(data).refused
-        assert standing(theirs.opened(mine, 1)) == "first look of this project"
+        result = theirs.opened(mine, 1)
+        assert standing(result) == "first look of this project"
+        assert "by a gate or a retirement of another project). If a decision was told, it" in result.notes[0]
         assert theirs.guard.register("mine too", data).n_queries == 100
