@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.memory import MEMORY, REST, is_rest
+from rankeval.contamination.nothing_found import forget_nothing, known_nothing, traces
 from rankeval.contamination.register import REGISTERS, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 _VALUES_OF_A_SCORER = 400_000
 """Values of features whose columns a scorer looks at first, which takes about 15 ms."""
+
+_MANY = 4
+"""With so many registrations it pays to remember which data showed nothing of them."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,14 @@ class ContaminationCheck:
         data = fingerprint_qrels(qrels)
         _refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
-    def matches(self, data: Fingerprint, *, most_rows: int | None = None) -> list[tuple[str, Match]]:
+    @property
+    def n_registrations(self) -> int:
+        """Number of registrations in the ledgers."""
+        return sum(len(read_register(url, head).contents) for url, head in self.ledgers)
+
+    def matches(
+        self, data: Fingerprint, *, most_rows: int | None = None, but: Collection[str] = ()
+    ) -> list[tuple[str, Match]]:
         """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment.
 
         Parameters
@@ -144,12 +155,14 @@ class ContaminationCheck:
             The data.
         most_rows : int, optional
             Rows whose columns are looked at first, as in `ColumnHits.of`.
+        but : collection of str
+            Ids of registrations that are known to have no part in the data.
         """
         return [
             (url, match(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
             for url, head in self.ledgers
             for registered in read_register(url, head).contents
-            if registered.retired is None and not is_allowed(registered.id)
+            if registered.retired is None and registered.id not in but and not is_allowed(registered.id)
         ]
 
 
@@ -164,6 +177,7 @@ def forget() -> None:
     REGISTERS.clear()
     MEMORY.clear()
     REST.clear()
+    forget_nothing()
 
 
 def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> str:
@@ -249,10 +263,13 @@ def _refuse_matches(
     # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
     is_scorer = data.X is not None and outputs is not None
     most_rows = _VALUES_OF_A_SCORER // max(1, data.X.shape[1]) if is_scorer and data.X is not None else None
-    for url, found in check.matches(data, most_rows=most_rows):
+    nothing = known_nothing(data, most_rows=most_rows) if check.n_registrations >= _MANY and not REST else {}
+    known = [name for name, then in nothing.items() if then == traces(name)]
+    for url, found in check.matches(data, most_rows=most_rows, but=known):
         if not found.refused and REST and is_rest(found.registered.id, data.content):
             warn(rest_message(url, found, action))
         if found.shown is None and not found.refused and not found.same_labels:
+            nothing[found.registered.id] = traces(found.registered.id)
             continue
         if ranked is not None and found.registered.opened and was_opened(found, ranked()):
             continue
@@ -262,6 +279,8 @@ def _refuse_matches(
             raise _refusal(refusal_message(url, found, data, action))
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
+            if not found.warned and not found.same_labels:
+                nothing[found.registered.id] = traces(found.registered.id)
         if found.warned or (only_labels and found.same_labels):
             warn(warning_message(url, found, data, action))
 

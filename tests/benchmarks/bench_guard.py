@@ -108,6 +108,7 @@ def scorers(repeats: int, folder: Path) -> None:
         more = 1000 * (guarded - off)
         print(f"  {words}: {1000 * guarded:.1f} ms, {more:.1f} ms dearer (50 promised); ", end="")
         print(f"pickled {len(pickle.dumps(scorer))} bytes")
+    many_registrations(folder, off, lambda: scorer(fitted, X, y, qid=qid), repeats)
     qid = np.repeat(np.arange(200), 100)
     os.environ["RANKEVAL_LEDGER"] = str(folder / "recurring")
     forget()
@@ -125,6 +126,21 @@ def scorers(repeats: int, folder: Path) -> None:
         raise AssertionError
 
     print(f"  the test with a column moved, refused: {1000 * seconds(refused, repeats):.1f} ms")
+
+
+def many_registrations(folder: Path, off: float, score, repeats: int) -> None:
+    """Print what 20 registrations cost, for new data and for data that was scored before, as folds of a search are."""
+    os.environ["RANKEVAL_LEDGER"] = str(folder / "many")
+    forget()
+    guard = rk.Guard("bench")
+    for seed in range(20):
+        X, y, qid = made(500, 20, 20, 100 + seed, first=10**6 * (seed + 1))
+        guard.register(f"test {seed}", X, y, qid=qid)
+    start = time.process_time()
+    score()
+    first = time.process_time() - start
+    print(f"  20 registrations of 500 queries: {1000 * (first - off):.1f} ms dearer for new data, ", end="")
+    print(f"{1000 * (seconds(score, repeats) - off):.1f} ms once it was scored (50 promised)")
 
 
 def resident(field: str) -> float:

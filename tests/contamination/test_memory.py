@@ -8,7 +8,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
-from rankeval.contamination import ContaminationCheck, forget
+from rankeval.contamination import ContaminationCheck, forget, refusal
+from rankeval.contamination.matching import match
 from rankeval.contamination.memory import MEMORY, Shown
 from rankeval.errors import GuardRefusal, RankevalWarning
 
@@ -184,3 +185,23 @@ def test_what_is_left_is_not_warned_about_if_each_query_was_recognised_by_itself
     with warnings.catch_warnings():
         warnings.simplefilter("error", RankevalWarning)
         model.fit(X[~of_test], y[~of_test], qid=qid[~of_test])
+
+
+def test_the_same_data_is_matched_once_against_registrations_of_which_it_shows_nothing(data, monkeypatch):
+    guard, model = rk.Guard("project"), rk.QueryRanker(Ridge())
+    for seed in range(1, 5):
+        guard.register(f"test {seed}", rk.datasets.make_ranking(30, 12, 5, rng=seed))
+    dev, asked = rk.datasets.make_ranking(40, 12, 5, rng=99), []
+    monkeypatch.setattr(refusal, "match", lambda one, *given, **more: asked.append(one) or match(one, *given, **more))
+    for n_asked in (5, 5):
+        model.fit(dev.X, dev.y, qid=dev.qid + 500)
+        assert len(asked) == n_asked
+    guard.register("another", dev.X + 7, dev.y, qid=dev.qid + 500)
+    with pytest.raises(GuardRefusal, match="'another'"):
+        model.fit(dev.X, dev.y, qid=dev.qid + 500)
+    asked.clear()
+    changed = dev.X.copy()
+    changed[:12] = data.X[:12]
+    with pytest.raises(GuardRefusal, match="'another'"):
+        model.fit(changed, dev.y, qid=dev.qid + 500)
+    assert len(asked) == 6
