@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from ledger import server
+
+if TYPE_CHECKING:
+    from ledger import server
 
 # Set before any test module loads NumPy or a booster. The tests run side by side, one process a core: threads of
 # their own would only wait for each other, and OpenMP's do so by spinning.
@@ -40,9 +43,15 @@ def _absent() -> dict[str, str]:
         why["shared"] = f"needs the shared collections at {SHARED}"
     if not (which("chromium") or which("chromium-browser") or which("google-chrome")):
         why["browser"] = "needs Chromium on the PATH"
-    if server.program("postgres") is None or not find_spec("psycopg"):
+    if not _has_postgres():
         why["postgres"] = "needs PostgreSQL (Debian's package postgresql) and psycopg"
     return why
+
+
+def _has_postgres() -> bool:
+    """Debian keeps PostgreSQL's programs off the PATH."""
+    installed = which("postgres") or next(Path("/usr/lib/postgresql").glob("*/bin/postgres"), None)
+    return bool(installed and find_spec("psycopg"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -110,6 +119,8 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[server.PostgreSQL]:
     """Start a PostgreSQL server of our own; its method ``database`` gives the URL of a new, empty database."""
+    from ledger import server
+
     with server.running() as started:
         yield started
 

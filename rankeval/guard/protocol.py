@@ -201,7 +201,7 @@ class Guard(Gates):
         Max-T adjusts over all systems of the plan and of the plans frozen with it. Its error rate is about ``alpha``
         for systems that were fixed before any of their scores was seen. With 25 queries, and skewed scores against a
         baseline that all systems share, up to .09 were measured for an ``alpha`` of .05, and up to .125 for claims with
-        one side ("better", "not_worse"); see `rankeval.significance.multiple.max_t`.
+        one side ("better", "not_worse").
         """
         return freezing.freeze(
             self._journal,
