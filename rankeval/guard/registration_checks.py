@@ -25,8 +25,8 @@ def few_identifiable_queries(registration: Registration) -> Iterator[str]:
     if 2 * content.n_identifiable < content.n_queries:
         yield (
             f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be recognised by their "
-            "content. The rest are not recognised when they are used: give docid=, or features with more distinct "
-            "values"
+            "content. The rest are recognised at most under the same ids, by all their labels together: give docid= "
+            "or features with more distinct values"
         )
 
 
