@@ -54,10 +54,13 @@ def from_file(name: str, content: bytes) -> dict[str, NDArray[Any]]:
 
 def unaltered(name: str, content: bytes) -> bytes:
     """Return what a file holds; raises ValueError if that is not what its name says."""
+    reader = zlib.decompressobj()  # zlib.decompress would ignore what stands behind the end
     try:
-        data = zlib.decompress(content)
+        data = reader.decompress(content)
     except zlib.error as error:
         raise ValueError(str(error)) from error
+    if not reader.eof or reader.unused_data:
+        raise ValueError("it is cut off" if not reader.eof else "there is more behind its end")
     if _name_of(name.partition("/")[0], data) != name:
         raise ValueError("its content does not fit its name")
     return data

@@ -228,6 +228,16 @@ def test_the_content_of_one_file_under_the_name_of_another_is_found(ledger, hand
     assert ledger.load(names[0])["x"].tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("change", [lambda data: data + b"x", lambda data: data * 2, lambda data: data[:-1]])
+def test_bytes_before_or_behind_the_end_of_a_file_are_found(ledger, hands, change):
+    name = ledger.keep("rankings", {"x": np.arange(9)})
+    ledger.append("p", ("freeze", {"rankings": name}))
+    hands.put_file(name, change(ledger._store.load(name)))
+    assert ledger.problems() == [f"the file {name} was altered"]
+    with pytest.raises(LedgerError, match=f"the file {name} of the ledger .* was altered"):
+        ledger.load(name)
+
+
 # What programs do to the text of an entry -----------------------------------------------------------------------------
 
 
