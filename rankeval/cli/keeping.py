@@ -49,7 +49,7 @@ def merge(
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
     added = guard.merge(other)
-    tell(f"{added} entries and files added to {guard.ledger}; head {guard.head}")
+    tell(f"{count(added, 'entry')} added to {guard.ledger}; head {guard.head}")
 
 
 def export(
@@ -59,7 +59,7 @@ def export(
 ) -> None:
     """Add all entries of the ledger to another one: from a folder to a database, or back."""
     guard = guard_of(project, ledger)
-    tell(f"{guard.export(target)} entries and files added to {target}; head {guard.head}")
+    tell(f"{count(guard.export(target), 'entry')} added to {target}; head {guard.head}")
 
 
 @with_collection

@@ -171,7 +171,7 @@ class Book:
         Returns
         -------
         int
-            Number of entries and files that were added; 0 if all were here.
+            Number of entries that were added; 0 if all were here. Files that were missing come along uncounted.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class Book:
         Returns
         -------
         int
-            Number of entries and files that were added there.
+            Number of entries that were added there.
 
         Raises
         ------

@@ -233,7 +233,7 @@ class Ledger:
         Returns
         -------
         int
-            Number of entries and files that were added.
+            Number of entries that were added. Files that were missing here come along and are not counted.
 
         Raises
         ------
@@ -249,12 +249,11 @@ class Ledger:
             new = [entry for entry in theirs.entries if not mine.holds(entry.hash)]
             for name in sorted(_signatures_of(new) - their_files - files):
                 raise LedgerError(f"the ledger {other.where} lacks its file {name}: nothing was merged")
-            added = sorted(their_files - files)
-            for name in added:
+            for name in sorted(their_files - files):
                 self._copy(name, other)
             with self._errors("written"):
                 self._store.add({entry.hash: entry.text() for entry in new})
-        return len(new) + len(added)
+        return len(new)
 
     def export(self, target: str | os.PathLike[str]) -> int:
         """Add all entries and files to another ledger, which is made if it does not exist.
@@ -267,7 +266,7 @@ class Ledger:
         Returns
         -------
         int
-            Number of entries and files that were added there.
+            Number of entries that were added there.
 
         Raises
         ------
