@@ -14,10 +14,12 @@ from rankeval.errors import InvalidInput
 from rankeval.ledger.entry import GENESIS
 
 _ONE = "[0-9a-f]{12,64}"
+_WHOLE = rf"{_ONE}(?:\+{_ONE})*"
 _HEAD = re.compile(
     # "ledger /path at 0123456789ab", as notes have it; "as of head ...", "head: ...", "rankeval.guard.head": "..."
-    rf"""(?:\bledger\b[^\n]*?\bat\s+|\bhead\b["'\s:=|]*)(?P<head>{_ONE}(?:\+{_ONE})*)(?![0-9a-z])"""
+    rf"""(?:\bledger\b[^\n]*?\bat\s+|\bhead\b["'\s:=|]*)(?P<head>{_WHOLE})(?![0-9a-z])"""
 )
+_NOTHING_ELSE = re.compile(rf"\ufeff?\s*{_WHOLE}(?:\s+{_WHOLE})*\s*")
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -28,7 +30,8 @@ def heads_in(path: str | os.PathLike[str]) -> list[str]:
     ----------
     path : str or path
         A report (HTML), a record of a run (JSON) or any text. A head stands behind the word "head", or behind "ledger
-        ... at"; it has 12 to 64 hexadecimal digits, and several heads are joined by a plus sign.
+        ... at", or the file holds nothing but heads; it has 12 to 64 hexadecimal digits, and several heads are joined
+        by a plus sign.
 
     Returns
     -------
@@ -44,5 +47,8 @@ def heads_in(path: str | os.PathLike[str]) -> list[str]:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InvalidInput(f"{os.fspath(path)} cannot be read: {error.strerror or error}") from error
-    found = (match["head"] for match in _HEAD.finditer(html.unescape(_TAG.sub(" ", text))))
+    if _NOTHING_ELSE.fullmatch(text):
+        found = text.removeprefix("\ufeff").split()
+    else:
+        found = [match["head"] for match in _HEAD.finditer(html.unescape(_TAG.sub(" ", text)))]
     return [head for head in dict.fromkeys(found) if not GENESIS.startswith(head)]

@@ -37,6 +37,11 @@ A, B = digest("a"), digest("b")
         (f"head {GENESIS}, ledger x at {GENESIS[:12]}", []),
         (f"digest {A}, plan {B[:20]}, at {A[:12]}", []),
         (f"ahead {A} header {A} head {A[:11]} head {A.upper()} head {A}0", []),
+        (f"{A}\n", [A]),
+        (f"\ufeff{A[:12]}\r\n", [A[:12]]),
+        (f"{A}+{B}\n{B[:20]}\n", [f"{A}+{B}", B[:20]]),
+        (f"{A}\nand more\n", []),
+        (A[:11], []),
         ("", []),
     ],
 )
