@@ -145,9 +145,22 @@ def test_verify_asks_the_heads_of_options_and_reports(rankeval):
     next(Path("ledger").glob("*.json")).unlink()
     code, _, err = rankeval("guard", "verify", "web", "--report", "report.html")
     assert (code, err.startswith("refused: "), head[:12] in err) == (1, True, True)
+    Path("head.txt").write_text(f"{head}\n")
+    code, _, err = rankeval("guard", "verify", "web", "--report", "head.txt")
+    assert (code, f"the head {head[:12]} that was noted before is gone" in err) == (1, True)
     Path("other.html").write_text("no head")
     code, _, err = rankeval("guard", "verify", "web", "--report", "other.html")
     assert (code, "names no head of a ledger" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("collection")
+def test_verify_says_that_a_project_has_no_entry_in_a_whole_ledger(rankeval):
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    assert rankeval("guard", "verify", "web")[2] == ""
+    code, out, err = rankeval("guard", "verify", "wbe")
+    assert (code, "is whole; head" in out) == (0, True)
+    assert err == "project 'wbe' has no entry in it: it holds those of 'web'\n"
+    assert rankeval("guard", "verify", "web", "--ledger", "nowhere")[0] == 2
 
 
 @pytest.mark.usefixtures("collection")

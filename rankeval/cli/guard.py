@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rankeval.guard import Guard
     from rankeval.guard.collection import RegisteredCollection
     from rankeval.guard.status import Status
+    from rankeval.ledger.entry import Entry
 
 guard_app: typer.Typer = typer.Typer(
     cls=OwnAnswers,
@@ -237,6 +238,15 @@ def guard_of(project: str, ledger: str | None) -> Guard:
     return Guard(project, ledger=ledger)
 
 
+def entries_of(ledger: str | None) -> tuple[Entry, ...]:
+    """Return the entries of the ledger given, or of the one in force; none if ledgers are off."""
+    from rankeval.ledger import discovery
+    from rankeval.ledger.ledger import Ledger
+
+    url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
+    return Ledger(url).read().entries if url else ()
+
+
 def _given(**options: Any) -> dict[str, Any]:
     """Return the options that were given; the defaults of the others stand in the library."""
     return {name: value for name, value in options.items() if value is not None}
@@ -257,12 +267,7 @@ def _tell_status(found: Status, output: Format) -> None:
 
 def _registered(project: str, name: str, ledger: str | None) -> set[str]:
     """Return the digests of the contents that the project registered by a name."""
-    from rankeval.ledger import discovery
-    from rankeval.ledger.ledger import Ledger
-
-    url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
-    entries = Ledger(url or "").read().entries if url else ()
-    own = [one.body for one in entries if one.kind == "register" and one.project == project]
+    own = [one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project]
     if not any(body["name"] == name for body in own):
         known = ", ".join(dict.fromkeys(repr(body["name"]) for body in own)) or "none"
         raise errors.InvalidInput(f"project {project!r} has no collection {name!r}, it has: {known}; register it first")

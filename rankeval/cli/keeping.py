@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from rankeval import errors
-from rankeval._checks import count
+from rankeval._checks import count, few
 from rankeval.cli.collection import CollectionFiles, with_collection
-from rankeval.cli.guard import Ledger, Project, Test, guard_of
+from rankeval.cli.guard import Ledger, Project, Test, entries_of, guard_of
+from rankeval.cli.output import say
 from rankeval.cli.terminal import tell
 
 
@@ -39,6 +40,9 @@ def verify(
     if problems:
         raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
     tell(f"{guard.ledger} is whole; head {guard.head}")
+    projects = sorted({entry.project for entry in entries_of(ledger)})
+    if project not in projects:
+        say(f"project {project!r} has no entry in it: it holds {f'those of {few(projects)}' if projects else 'none'}")
 
 
 def merge(
