@@ -115,8 +115,8 @@ def announce_homeless() -> None:
 def why_lost(url: str, *, committed: bool = False) -> str | None:
     """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
 
-    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, unless the
-    run commits it.
+    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, whichever
+    setting names it, unless the run commits it.
 
     Parameters
     ----------
@@ -129,13 +129,12 @@ def why_lost(url: str, *, committed: bool = False) -> str | None:
     if path is None or committed or not _is_set("CI") or _is_set(COMMITTED):
         return None
     checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
-    variable = os.environ.get(VARIABLE, "").strip()
-    if checkout is None or (variable and variable.lower() != "off" and ledger_url(variable) == url):
+    if checkout is None:
         return None
     return (
         f"the variable CI is set, and the ledger {path} lies in the checkout {checkout}, which is thrown away after "
-        "the run: the look would be lost, and the next run would have it again. Name a lasting ledger with "
-        f"{VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
+        "the run: the look would be lost, and the next run would have it again. Name a ledger outside the checkout, or "
+        f"a server, with {VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
     )
 
 

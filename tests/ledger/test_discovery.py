@@ -245,9 +245,9 @@ def test_in_ci_a_ledger_inside_the_checkout_is_lost_with_it(tmp_path, monkeypatc
     for value, lost in (("1", False), ("true", False), ("0", True), ("", True), ("false", True)):
         monkeypatch.setenv(COMMITTED, value)
         assert (why_lost(url) is not None) == lost
-    for value, lost in ((name, False), (str(tmp_path / name), False), ("other.db", True), ("off", True), (" ", True)):
+    for value in (name, str(tmp_path / name), "other.db", "off", " "):
         monkeypatch.setenv(VARIABLE, value)
-        assert (why_lost(url) is not None) == lost
+        assert why_lost(url) is not None, "a variable that names it does not make it last"
     monkeypatch.delenv(VARIABLE)
     for value in ("", "0", "false"):
         monkeypatch.setenv("CI", value)
