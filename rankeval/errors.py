@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from typing import Any
 
 
 class RankevalError(Exception):
@@ -87,15 +88,47 @@ class Refusal(BaseException):
     """
 
 
-class GuardRefusal(Refusal):
+class _OfCollection(BaseException):
+    """The parts of a refusal, for programs that say it in their own words."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        found: str | None = None,
+        collection: str | None = None,
+        project: str | None = None,
+        queries: tuple[Any, ...] = (),
+        ledger: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.found = message if found is None else found
+        self.collection = collection
+        self.project = project
+        self.queries = queries
+        self.ledger = ledger
+
+
+class GuardRefusal(_OfCollection, Refusal):
     """Registered test content was about to be used outside a frozen plan.
 
     This is a BaseException, as every `Refusal`: ``except Exception`` does not catch it, so that no search goes on over
     test content. To catch it, name it: ``except rankeval.errors.GuardRefusal``.
+
+    Attributes
+    ----------
+    found : str
+        The first part of the message: what was found, and why that matters. The rest says what to do, in Python.
+    collection, project : str, optional
+        The registered collection, and the project that registered it; None if nothing is registered.
+    queries : tuple
+        The ids of its queries in the data.
+    ledger : str, optional
+        The ledger, if it is not the one in force.
     """
 
 
-class GuardRefusalError(RankevalError):
+class GuardRefusalError(_OfCollection, RankevalError):
     """`GuardRefusal` as an Exception, for daemonic worker processes, where a `BaseException` would hang the pool."""
 
 

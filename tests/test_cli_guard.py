@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
 import warnings
 from pathlib import Path
@@ -129,6 +131,32 @@ def test_a_learning_to_rank_file_and_a_folder_of_them_are_read_too(rankeval):
     assert rankeval("guard", "register", "p", "test", "--data", folder)[0] == 0
     assert rankeval("guard", "status", "p", "--data", folder / "test.txt")[0] == 1
     assert rankeval("guard", "status", "p", "--data", folder / "train.txt")[0] == 0
+
+
+@pytest.mark.usefixtures("collection")
+@pytest.mark.parametrize("ledger", [(), ("--ledger", "other ledger")])
+def test_a_refusal_says_the_commands_that_go_on(rankeval, ledger):
+    """As they stand there, with the reason, the query and the files put in."""
+    guard = rk.Guard("web shop", ledger=ledger[1] if ledger else None)
+    guard.register("held-out", qrels="qrels.txt")
+    evaluate = ("evaluate", "qrels.txt", "v2.run")
+    for command in (evaluate, ("guard", "status", "web shop", "--qrels", "qrels.txt", *ledger)):
+        code, out, err = rankeval(*command)
+        said = out + err
+        assert (code, "20 queries" in said) == (1, True)
+        for python in ("Guard(", "guard.", "mask", "rows]", "to_frame"):
+            assert python not in said
+        for step in ("freeze", "open", "exempt", "retire"):
+            assert f"rankeval guard {step} 'web shop' " in err
+        assert ("--ledger" in err) == bool(ledger)
+    assert "rankeval guard status 'web shop'" in rankeval(*evaluate)[2]
+    (line,) = re.findall("rankeval (guard exempt [^:;,]*)", err)
+    first = Path("qrels.txt").read_text().split()[0]
+    code, out, _ = rankeval(*shlex.split(line.replace("REASON", "'in dev of old'").replace("ID", first)))
+    assert (code, out.startswith("1 query of held-out exempted")) == (0, True)
+    (line,) = re.findall("rankeval (guard retire [^:;,]*)", err)
+    assert rankeval(*shlex.split(line.replace("REASON", "old")))[0] == 0
+    assert rankeval(*evaluate)[0] == 0
 
 
 @pytest.mark.usefixtures("collection")

@@ -20,6 +20,7 @@ from rankeval.cli.arguments import ConventionName, OutputFormat, ending_with
 from rankeval.cli.collection import CollectionFiles, with_collection
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, say
+from rankeval.cli.refusals import steps
 from rankeval.cli.terminal import tell
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def status(
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
     found = guard_of(project, ledger).status(**files.load())
     _tell_status(found, output)
+    if found.refused and found.project is not None and found.collection is not None:
+        say(steps(found.project, found.collection, ledger))
     if found.refused:
         raise typer.Exit(1)
 
@@ -255,7 +258,7 @@ def _given(**options: Any) -> dict[str, Any]:
 def _tell_status(found: Status, output: Format) -> None:
     """Print a status in words, or its fields with all queries."""
     if output is Format.table:
-        tell(str(found))
+        tell(found.words)
         return
     fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
     if output is Format.json:

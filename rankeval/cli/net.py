@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from rankeval import errors
 from rankeval.cli.options import as_options
+from rankeval.cli.refusals import as_commands
 from rankeval.cli.terminal import tell
 
 _LONGEST = 2000  # characters of a message: an error may list ten thousand columns
@@ -89,7 +90,7 @@ def _fail(error: BaseException, code: int) -> NoReturn:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = " ".join(str(error).split())
+    text = " ".join((as_commands(error) if isinstance(error, errors.GuardRefusal) else str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} ..."
     if isinstance(error, (errors.RankevalError, errors.Refusal)):

@@ -197,14 +197,20 @@ def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> s
     name = found.registered.name
     # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
-        f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
-        "A test score that guides your choices no longer tells how good a system is on new queries. With "
-        f"{_guard(url, found)}: to go on without these queries, {_rest(data)}. {_unseen(found)}"
+        f"{_found(url, found, data, action)} With {_guard(url, found)}: to go on without these queries, {_rest(data)}. "
         "To score final systems, once: test = "
         f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
         "guard.open(plan); rankings opened that way may be evaluated again freely. To release some queries for a good "
         f"reason, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and fit on "
         f"it, for good: guard.retire({name!r}, reason)."
+    )
+
+
+def _found(url: str, found: Match, data: Fingerprint, action: str) -> str:
+    """Return the part of a refusal that says what was found and why that matters."""
+    return (
+        f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
+        f"{_unseen(found)}A test score that guides your choices no longer tells how good a system is on new queries."
     )
 
 
@@ -276,7 +282,7 @@ def _refuse_matches(
         if found.refused:
             if found.n_unseen and not found.queries.all():
                 REST[found.registered.id] = data.content[~found.queries]
-            raise _refusal(refusal_message(url, found, data, action))
+            raise _refusal(url, found, data, action)
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
             if not found.warned and not found.same_labels:
@@ -322,11 +328,19 @@ def _rest(data: Fingerprint) -> str:
     """Return the lines that take registered queries out of the data."""
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
         return "mask = guard.status(qrels=qrels).rows, then qrels.to_frame()[~mask]"
-    given = "X, y" if data.X is not None else "y=y"
+    given, features = ("X, y", "X[~mask], ") if data.X is not None else ("y=y", "")
     documents = ", docid=docid" if "documents" in data.rows else ""
-    return f"mask = guard.status({given}, qid=qid{documents}).rows, then X[~mask], y[~mask], qid[~mask]"
+    return f"mask = guard.status({given}, qid=qid{documents}).rows, then {features}y[~mask], qid[~mask]"
 
 
-def _refusal(message: str) -> BaseException:
+def _refusal(url: str, found: Match, data: Fingerprint, action: str) -> BaseException:
     """Return the refusal that gets through: a BaseException would hang a pool of daemonic workers."""
-    return GuardRefusalError(message) if multiprocessing.current_process().daemon else GuardRefusal(message)
+    kind = GuardRefusalError if multiprocessing.current_process().daemon else GuardRefusal
+    return kind(
+        refusal_message(url, found, data, action),
+        found=_found(url, found, data, action),
+        collection=found.registered.name,
+        project=found.registered.project,
+        queries=tuple(data.names[found.queries].tolist()),
+        ledger=None if url == discovery.default_url() else Ledger(url).where,
+    )

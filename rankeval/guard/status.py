@@ -56,15 +56,20 @@ class Status:
     def __bool__(self) -> bool:
         return self.refused
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The answer in a sentence."""
         verdict = "would be refused" if self.refused else "would not be refused"
         asked = f"ledger {self.ledger} at {short(self.head)}"
         if not self.queries:
             return f"{verdict}: {self.why} ({asked})"
         return (
             f"{verdict}: {self.why}; {count(len(self.queries), 'query')} of the data, {few(self.queries)}, in "
-            f"{count(int(self.rows.sum()), 'row')}: X[~status.rows] is the rest ({asked})"
+            f"{count(int(self.rows.sum()), 'row')} ({asked})"
         )
+
+    def __str__(self) -> str:
+        return f"{self.words}; ~status.rows marks the rest" if self.queries else self.words
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>"

@@ -38,6 +38,27 @@ def evaluate(data):
     return rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
 
 
+def test_a_refusal_tells_its_parts_also_after_a_pickle(ledger, data):
+    with pytest.raises(GuardRefusal) as refused:
+        evaluate(data)
+    again = pickle.loads(pickle.dumps(refused.value))
+    for one in (refused.value, again):
+        assert (one.collection, one.project, one.ledger) == ("test", "project", None)
+        assert one.queries == tuple(np.unique(data.qid).tolist())
+        assert str(one).startswith(one.found)
+        assert "guard" not in one.found.partition("(")[0]
+    rk.Guard("other", ledger=ledger.parent / "second.db").register("again", data)
+    rk.Guard("project").retire("test", "to ask the other one")
+    with pytest.raises(GuardRefusal) as refused:
+        evaluate(data)
+    assert (refused.value.project, refused.value.ledger) == ("other", str(ledger.parent / "second.db"))
+
+
+def test_where_no_features_were_given_none_are_spoken_of(data):
+    with pytest.raises(GuardRefusal, match=r"then y\[~mask\], qid\[~mask\]\."):
+        evaluate(data)
+
+
 def spoil(ledger):
     ledger.write_bytes(b"no database any more" * 500)
 
@@ -262,7 +283,7 @@ def test_the_lines_that_a_refusal_prints_get_one_out(data, features):
     assert of in said
     assert re.search(r"registered by \S+@\S+ on 20\d\d-\d\d-\d\d", said)
     assert "In the data, 40 queries: 1, 2, 3, 4, 5, ...." in said
-    assert "X[~mask]" in said
+    assert ("X[~mask]" in said) == features
     line = re.search(r"guard = (Guard\(.*?\)): .*? mask = (guard\.status\(.*?\)\.rows)", said)
     assert line is not None
     scope = {"Guard": rk.Guard, "X": X, "y": y, "qid": qid}
