@@ -151,7 +151,7 @@ def match(
     known = registered.protected
     chance, same_labels, by_pattern = _all_labels(known, data)
     here = _Evidence.of(known, data, most_rows=most_rows)
-    shown = here.added_to(Shown.empty(known.n_queries) if before is None else before.copy()) if here.any else None
+    shown = here.added_to(_remembered(registered, before)) if here.any else None
     found, told, bits, enough = here.weigh(shown)
     # Labels of all queries together show that they are here, but not which of several with the same labels is which.
     rest = ~np.isin(by_pattern[:, 0], found[:, 0]) & ~np.isin(by_pattern[:, 1], found[:, 1])
@@ -181,6 +181,13 @@ def match(
         suspects=suspects,
         shown=shown,
     )
+
+
+def _remembered(registered: RegisteredContent, before: Shown | None) -> Shown:
+    """Return a copy of what earlier calls showed of the queries that are not exempt now."""
+    if before is None:
+        return Shown.empty(registered.n_queries)
+    return before.copy() if registered.exempt is None else before.without(registered.exempt)
 
 
 @dataclass(frozen=True, eq=False)

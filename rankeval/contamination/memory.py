@@ -49,6 +49,16 @@ class Shown:
         """Return a copy."""
         return Shown(self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy())
 
+    def without(self, exempt: NDArray[np.bool_]) -> Shown:
+        """Return a copy without some queries of the collection, which may be used now."""
+        empty = Shown.empty(len(exempt))
+        return Shown(
+            np.where(exempt, empty.content, self.content),
+            np.where(exempt, empty.columns, self.columns),
+            np.where(exempt, empty.candidates, self.candidates),
+            np.where(exempt[:, None], empty.ratios, self.ratios),
+        )
+
     def told_by_columns(self, least: float, enough: float) -> NDArray[np.bool_]:
         """Return the queries that their columns tell, all together.
 

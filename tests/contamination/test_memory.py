@@ -205,3 +205,19 @@ def test_the_same_data_is_matched_once_against_registrations_of_which_it_shows_n
     with pytest.raises(GuardRefusal, match="'another'"):
         model.fit(changed, dev.y, qid=dev.qid + 500)
     assert len(asked) == 6
+
+
+def test_queries_that_were_shown_and_then_exempted_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    data = rk.datasets.make_ranking(32, 12, 5, rng=0)
+    guard = rk.Guard("project")
+    guard.register("test", data)
+    names = np.unique(data.qid)[:2]
+    two = np.isin(data.qid, names)
+    with pytest.warns(rk.errors.RankevalWarning, match="2 of its 32 identifiable queries are in the data"):
+        rk.QueryRanker(Ridge()).fit(data.X[two], data.y[two], qid=data.qid[two])
+    guard.exempt("test", names.tolist(), "in dev of old")
+    with pytest.raises(GuardRefusal, match="30 of its 30 identifiable queries are in the data; registered"):
+        rk.QueryRanker(Ridge()).fit(data.X, data.y, qid=data.qid)
+    forget()
