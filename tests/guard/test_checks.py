@@ -44,6 +44,22 @@ def test_a_sound_collection_has_no_findings(guard):
         assert guard.register("sound", DATA).findings == ()
 
 
+def test_the_ledger_holds_findings_by_code_and_no_query_id(guard, tmp_path):
+    """The warnings and the collection name queries; a ledger travels further than the data does."""
+    qid = np.array([f"secret query {one}" for one in DATA.qid])
+    X, y = np.round(DATA.X), DATA.y.copy()
+    y[DATA.qid == DATA.qid[0]] = 0
+    guard.register("first", X, y, qid=qid)
+    with pytest.warns(RankevalWarning, match=r"RG003.*secret query"):
+        second = guard.register("second", X[:300], y[:300], qid=qid[:300])
+    codes = [one.code for one in second.findings]
+    assert any("secret query" in one.message for one in second.findings)
+    entry = guard._journal.read().snapshot.entries[-1]
+    assert entry.body["findings"] == {code: codes.count(code) for code in codes}
+    kept = [path.read_bytes() for path in (tmp_path / "ledger").rglob("*") if path.is_file()]
+    assert not any(b"secret" in one for one in kept)
+
+
 def test_every_check_is_listed_with_words():
     listed = list_checks()
     assert list(listed.index)[:11] == [f"RG{k:03}" for k in range(1, 12)]
