@@ -169,8 +169,8 @@ class Exposure:
     def _shared(self) -> dict[tuple[Any, Any], int]:
         return {}
 
-    def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp] | None:
-        """Return the place of each query of one entry among those of another; None if it lacks some.
+    def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
+        """Return the place of each query of one entry among those of another; -1 for those that it lacks.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Exposure:
             return np.arange(len(wanted))
         order = np.argsort(there, kind="stable")
         place = order[np.minimum(np.searchsorted(there[order], wanted), len(there) - 1)]
-        return place if np.array_equal(there[place], wanted) else None
+        return np.where(there[place] == wanted, place, -1)
 
     def _links(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
         """Yield (registration, places, other registration, places) for all queries known to be the same."""

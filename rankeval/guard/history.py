@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,10 @@ class History:
         return next((dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None), None)
 
     def new_looks(self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]) -> tuple[str, ...]:
-        """Return the systems with new outputs. The first declared baseline is free, and equal outputs count once.
+        """Return the systems with new outputs: those that rank some query as no opening of the project did.
+
+        So rankings that were opened part by part are no new look on the whole, nor on another part. The first baseline
+        that was declared for a query is free there, and equal outputs count once.
 
         Parameters
         ----------
@@ -70,13 +73,18 @@ class History:
         seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
         new = []
         for name, output in systems.items():
-            if output not in seen and not self._was_opened_before(outputs[name]):
+            if output not in seen and not (self._opened_before(outputs[name]) | self._free_of(output)).all():
                 new.append(name)
                 seen.add(output)
         return tuple(new)
 
-    def scores_of_looks(self, measure: str) -> list[NDArray[np.float64]]:
-        """Return the scores of these queries by one measure, for each output that was opened on all of them.
+    @property
+    def looks(self) -> set[str]:
+        """The outputs whose opening was a look."""
+        return {entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]}
+
+    def scores_of_looks(self, measure: str) -> dict[str, NDArray[np.float64]]:
+        """Return the scores of these queries by one measure, for each opened output; nan where it was not opened.
 
         Parameters
         ----------
@@ -84,14 +92,14 @@ class History:
             Name of a measure.
         """
         found: dict[str, NDArray[np.float64]] = {}
-        for entry, places, arrays in self._aligned(self.opened):
+        for entry, places, arrays in self._aligned:
             if measure in entry.body["measures"]:
                 column, n_measures = entry.body["measures"].index(measure), len(entry.body["measures"])
                 for place, output in enumerate(entry.body["systems"].values()):
                     scores = arrays[f"{place}.scores"].reshape(-1, n_measures)
                     # Another measure order or a later opening gives the same scores of the same output.
-                    found.setdefault(output, scores[places, column])
-        return list(found.values())
+                    found.setdefault(output, np.where(places >= 0, scores[places, column], np.nan))
+        return found
 
     def sd_of_differences(self, measure: str) -> float | None:
         """Return the standard deviation of differences per query, on average over pairs that were opened together.
@@ -119,33 +127,43 @@ class History:
         varied = [one for one in found if one > 0]
         return float(np.mean(varied)) if varied else None
 
-    def _was_opened_before(self, output: Mapping[str, Hashes]) -> bool:
-        """Return whether an opening of a revision or of more queries had the same output on all of these queries."""
-        return any(
-            any(
-                np.array_equal(output[kind], known[kind][places]) for kind in _KINDS if kind in output and kind in known
-            )
-            for places, known in self._outputs_elsewhere
-        )
+    def _opened_before(self, output: Mapping[str, Hashes]) -> NDArray[np.bool_]:
+        """Return which of these queries an opening ranked as an output does, on whatever collection."""
+        opened = np.zeros(len(self.standings.exposure.queries_of(self.body)), dtype=bool)
+        for places, known in self._outputs:
+            for kind in _KINDS:
+                if kind in output and kind in known:
+                    opened |= (places >= 0) & (output[kind] == known[kind][places])
+        return opened
+
+    def _free_of(self, output: str) -> NDArray[np.bool_]:
+        """Return the queries on which an output is free: it is the plan's baseline, and none was declared before."""
+        exposure, content = self.standings.exposure, self.body["content"]
+        queries = exposure.queries_of(self.body)
+        if content["baseline"] is None or dict(content["systems"])[content["baseline"]] != output:
+            return np.zeros(len(queries), dtype=bool)
+        bodies = (freezes[0].body for freezes in self.standings.frozen.values())
+        before = takewhile(lambda body: body["plan"] != self.body["plan"], bodies)
+        declared = [exposure.queries_of(body) for body in before if body["content"]["baseline"] is not None]
+        return ~np.isin(queries, np.concatenate(declared)) if declared else np.ones(len(queries), dtype=bool)
 
     @cached_property
-    def _outputs_elsewhere(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
-        """The outputs on other registrations or parts: the places of these queries there, and the hashes by kind."""
-        named = ("registration", "queries")
-        elsewhere = [entry for entry in self.opened if any(entry.body[one] != self.body[one] for one in named)]
+    def _outputs(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
+        """The opened outputs: the places of these queries there, and the hashes by kind."""
         return [
             (places, part_of(arrays, f"{place}.outputs."))
-            for entry, places, arrays in self._aligned(elsewhere)
+            for entry, places, arrays in self._aligned
             for place in range(len(entry.body["systems"]))
         ]
 
-    def _aligned(self, opened: list[Entry]) -> Iterator[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
-        """Yield those openings that hold all these queries, with the places of the queries there and the arrays."""
+    @cached_property
+    def _aligned(self) -> list[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
+        """The openings with the places of these queries there, -1 for those that they lack, and the arrays."""
         exposure = self.standings.exposure
-        for entry in opened:
-            places = exposure.places_in(self.body, entry.body)
-            if places is not None:
-                yield entry, places, exposure.ledger.load(entry.body["outputs"])
+        return [
+            (entry, exposure.places_in(self.body, entry.body), exposure.ledger.load(entry.body["outputs"]))
+            for entry in self.opened
+        ]
 
 
 def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: float) -> float:

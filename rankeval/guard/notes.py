@@ -27,6 +27,9 @@ _SUMMARY = re.compile(
 )
 """A sentence of `summary_of`."""
 
+LEAST_SHARED = 10
+"""Queries from which spread and correlation of the scores can be estimated."""
+
 
 def facts_in(notes: Iterable[str]) -> dict[str, str] | None:
     """Return the facts that the summary among the notes of an opening holds; None without one.
@@ -147,12 +150,29 @@ def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
             f"exploratory: {_exposed(standing, plan.project)}, by a gate, an exemption or a retirement. No p-value "
             "can be adjusted for that: confirm on fresh queries (queries='fresh')"
         )
-    inflation = inflation_of(_scores(batch, history), n_looks)
     return (
         f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the "
-        f"first was seen. The best of {n_looks} equally good systems would look better than it is by about "
-        f"{inflation:.3f} in {plan.measure}. No p-value can be adjusted for that: confirm on fresh queries "
-        "(queries='fresh')"
+        f"first was seen. {_inflation(batch, history, n_looks)}. No p-value can be adjusted for that: confirm on fresh "
+        "queries (queries='fresh')"
+    )
+
+
+def _inflation(batch: Batch, history: History, n_looks: int) -> str:
+    """Say how much better the best of all looks appears, on the queries that all were opened on."""
+    plan = batch.scored.plan
+    own = {output: _scores(batch, name) for name, output in plan.systems}
+    known = history.scores_of_looks(plan.measure) | own
+    shared = np.asarray(np.isfinite(np.column_stack(list(known.values()))).all(axis=1), dtype=bool)
+    if shared.sum() < LEAST_SHARED or history.looks - known.keys():
+        return (
+            f"The best of {n_looks} equally good systems would look better than it is, by an amount that cannot be "
+            f"estimated: too few queries have scores of all of them by {plan.measure}"
+        )
+    inflation = inflation_of([one[shared] for one in known.values()], n_looks)
+    where = "" if shared.all() else f" on the {int(shared.sum())} of {count(len(shared), 'query')} with scores of all"
+    return (
+        f"The best of {n_looks} equally good systems would look better than it is by about {inflation:.3f} in "
+        f"{plan.measure}{where}"
     )
 
 
@@ -192,10 +212,7 @@ def _beside(entry: Entry) -> str:
     )
 
 
-def _scores(batch: Batch, history: History) -> list[NDArray[np.float64]]:
-    """Return the scores of all outputs opened on these queries, our own among them, each once."""
-    scored = batch.scored
-    scores = history.scores_of_looks(scored.plan.measure)
-    scores += [scored.loaded.by_content(one)[:, 0] for one in scored.evaluations.values()]
-    # If an opening is reproduced, the history already holds its scores.
-    return list({one.tobytes(): one for one in scores}.values())
+def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
+    """Return the scores of a system of the plan by its primary measure, in the order of the content."""
+    scores: NDArray[np.float64] = batch.scored.loaded.by_content(batch.scored.evaluations[name])[:, 0]
+    return scores

@@ -117,7 +117,7 @@ def test_small_looks_add_up(team, test, data):
 
 @pytest.mark.filterwarnings("ignore:RG003", "ignore:RG008")
 def test_twenty_looks_at_a_twentieth_each_are_a_look_at_all(team, theirs, test, data):
-    """By whomever: for the project that looked, nothing is left to explore; for the other it is a first look."""
+    """By whomever: for the project that looked, other systems are exploratory; for the other it is a first look."""
     queries = np.unique(data.qid)
     for number in range(25):
         part = np.isin(data.qid, queries[4 * number : 4 * number + 4])
@@ -127,7 +127,9 @@ def test_twenty_looks_at_a_twentieth_each_are_a_look_at_all(team, theirs, test, 
     assert standing(result) == "first look of this project"
     assert "100 of 100 queries were exposed" in " ".join(result.notes)
     assert "looked at 100 of them, 25 looks by bob" in " ".join(result.notes)
-    assert standing(theirs.opened(theirs.guard.register("all", data), 1)) == "exploratory"
+    whole = theirs.guard.register("all", data)
+    assert standing(theirs.opened(whole, 1)) == "secondary"
+    assert standing(theirs.opened(whole, 2)) == "exploratory"
 
 
 @pytest.mark.parametrize(
