@@ -52,7 +52,7 @@ class _Found:
 _WATCHED: list[str] = []
 """Ledgers of guards of this process, whatever the setting says later; unless it says that they are off."""
 _SEEN: set[str] = set()
-"""Ledgers of the project that were there once in this process."""
+"""Ledgers that were there once in this process."""
 _SAID: set[str] = set()
 """Ledgers about which a warning was given."""
 
@@ -77,13 +77,13 @@ def watch(url: str) -> None:
 def active_urls() -> list[str]:
     """Return the ledgers that this process looks into, without files that do not exist.
 
-    The project's own ledger is among them even if it is gone, once it was there. If it never was there although a
-    setting names it, that is said once.
+    A ledger that is gone is among them, once it was there. If the project's own never was there although a setting
+    names it, that is said once.
     """
     own = _ledgers().url
     if own is None:
         return []
-    others = [url for url in _WATCHED if url != own and may_exist(url)]
+    others = [url for url in _WATCHED if url != own and (may_exist(url) or url in _SEEN)]
     return [own, *others] if may_exist(own) or _missed(own) else others
 
 

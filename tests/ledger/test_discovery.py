@@ -172,10 +172,16 @@ def test_a_ledger_that_a_setting_names_and_that_is_not_there_is_said_once(tmp_pa
     assert score() == []
 
 
-def test_a_ledger_that_went_away_while_we_worked_still_refuses(tmp_path):
-    """Scoring uses what was known last and says so."""
+@pytest.mark.parametrize("named", [None, FOLDER])
+def test_a_ledger_that_went_away_while_we_worked_still_refuses(tmp_path, monkeypatch, named):
+    """Scoring uses what was known last and says so, also of a ledger that only a guard names."""
+    if named:
+        (tmp_path / "project" / ".git").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / "project")
+        forget()
+        named = tmp_path / named
     data = rk.datasets.make_ranking(40, 8, 3, rng=0)
-    rk.Guard("p").register("t", data)
+    rk.Guard("p", ledger=named).register("t", data)
 
     def evaluate():
         with pytest.raises(rk.errors.GuardRefusal):
