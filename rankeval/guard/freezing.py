@@ -24,7 +24,6 @@ from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
 from rankeval.guard.plan import Plan, check_alpha
 from rankeval.guard.records import Journal, Records
 from rankeval.measures import Measure, measure
-from rankeval.significance.declarations import Settings
 
 FRESH = "fresh"
 
@@ -81,6 +80,8 @@ def freeze(
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     check_alpha(fields["alpha"])
+    from rankeval.significance.declarations import Settings
+
     # Refuses settings that the comparison would refuse.
     Settings("two-sided", 1 - fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
     records = journal.read()

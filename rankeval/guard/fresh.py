@@ -12,7 +12,6 @@ from rankeval.guard.plan import Plan
 from rankeval.guard.records import Records
 from rankeval.guard.unknown import untold
 from rankeval.ledger.entry import Entry
-from rankeval.significance.power import detectable_difference
 
 TYPICAL_SD = 0.2
 """Standard deviation of differences per query that is assumed before any were seen; .15 to .20 for TREC runs."""
@@ -76,6 +75,8 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
     sd, source = whole.sd_of_differences(plan.measure), "as between the systems opened before"
     if sd is None:
         sd, source = TYPICAL_SD, "assumed, since no scores were opened"
+    from rankeval.significance.power import detectable_difference
+
     found = detectable_difference(n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin)
     return (
         f"{said}; a difference of about {float(found):.3f} in {plan.measure} is found with a power of 80 % if "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.guard.collection import RegisteredCollection
@@ -12,7 +12,9 @@ from rankeval.guard.releases import Releases
 from rankeval.guard.terms import Terms
 from rankeval.measures import Measure
 from rankeval.measures import measure as parse_measure
-from rankeval.significance.declarations import ClaimName
+
+if TYPE_CHECKING:
+    from rankeval.significance.declarations import ClaimName
 
 
 class Gates(Releases):

@@ -7,11 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.significance.declarations import ClaimName, check_claim
+
+if TYPE_CHECKING:
+    from rankeval.significance.declarations import ClaimName
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Plan:
 
     def _check_claim(self) -> None:
         from rankeval.comparison.design import refuse_undirected
+        from rankeval.significance.declarations import check_claim
 
         check_claim(self.claim, self.margin)
         refuse_undirected(self.claim, self.baseline)

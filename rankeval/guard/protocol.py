@@ -14,10 +14,10 @@ from rankeval.guard.collection import RegisteredCollection, load_collection
 from rankeval.guard.gates import Gates
 from rankeval.guard.plan import Plan
 from rankeval.measures import Measure
-from rankeval.significance.declarations import ClaimName
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
+    from rankeval.significance.declarations import ClaimName
 
 
 class Guard(Gates):

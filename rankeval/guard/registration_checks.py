@@ -10,7 +10,6 @@ from rankeval._checks import count, few
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS
 from rankeval.contamination.matching import Match
 from rankeval.guard.checks import Registration, guard_check
-from rankeval.significance.power import detectable_difference, topics_needed
 
 LEAST_QUERIES = 6
 """Of five differences one sign pattern in 32 is that of the data, and one its mirror image: p is .0625 or more."""
@@ -79,6 +78,8 @@ def few_queries(registration: Registration) -> Iterator[str]:
     """Few queries show large differences only."""
     n_queries = registration.data.n_queries
     if registration.aim.effect is None and 2 <= n_queries < 50:  # 50 topics find a difference of .06 to .08 in nDCG
+        from rankeval.significance.power import detectable_difference
+
         least = float(detectable_difference(n_queries, registration.aim.sd))
         yield (
             f"{count(n_queries, 'query')} can show large differences only: if differences have a standard deviation "
@@ -148,6 +149,8 @@ def too_few_queries_for_the_effect(registration: Registration) -> Iterator[str]:
     effect, n_queries = registration.aim.effect, registration.data.n_queries
     if effect is None:
         return
+    from rankeval.significance.power import detectable_difference, topics_needed
+
     needed = topics_needed(effect, registration.aim.sd)
     if n_queries < needed:
         least = float(detectable_difference(max(2, n_queries), registration.aim.sd))

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.significance.declarations import ClaimName, Settings, check_claim
-from rankeval.significance.power import detectable_difference
-from rankeval.significance.registry import TESTS
-from rankeval.significance.resampling import EXACT_UP_TO
-from rankeval.significance.running import run
+
+if TYPE_CHECKING:
+    from rankeval.significance.declarations import ClaimName
 
 _RESAMPLES = 20
 """Resampled patterns, at least, that a p-value at the level of a decision is made of."""
@@ -58,6 +56,8 @@ class Terms:
     def __post_init__(self) -> None:
         if self.claim not in CLAIMS:
             raise InvalidInput(f"claim is {self.claim!r}; a gate asks for {' or '.join(map(repr, CLAIMS))}")
+        from rankeval.significance.declarations import check_claim
+
         check_claim(self.claim, self.margin)
         if isinstance(self.budget, bool) or not isinstance(self.budget, int) or not 1 <= self.budget <= 10_000:
             raise InvalidInput(f"budget is {self.budget!r}; expected the number of decisions, from 1 to 10,000")
@@ -79,6 +79,8 @@ class Terms:
     @property
     def least_queries(self) -> int:
         """The number of queries below which no candidate can be accepted."""
+        from rankeval.significance.resampling import EXACT_UP_TO
+
         least = max(2, math.ceil(-math.log2(self.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
@@ -90,6 +92,10 @@ class Terms:
         gains : ndarray of shape (n_queries,)
             The gain of the candidate on each query.
         """
+        from rankeval.significance.declarations import Settings
+        from rankeval.significance.registry import TESTS
+        from rankeval.significance.running import run
+
         settings = Settings(
             confidence_level=1 - self.level,
             n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
@@ -109,6 +115,8 @@ class Terms:
         sd : float
             Standard deviation of the differences by query.
         """
+        from rankeval.significance.power import detectable_difference
+
         return float(detectable_difference(max(2, n_queries), sd, self.level, claim=self.claim, margin=self.margin))
 
     def content(self) -> dict[str, Any]:

@@ -27,6 +27,10 @@ def test_import_loads_nothing_heavy():
     assert not [name for name in HEAVY if name in loaded]
 
 
+def test_the_guard_loads_no_scipy_until_it_tests_something():
+    assert run("import rankeval.guard, sys; print('scipy' in sys.modules)").strip() == "False"
+
+
 def test_import_is_quick():
     """Beyond Python's own start, `import rankeval` takes under half a second of processor time."""
     code = "import time; a = time.process_time(); import rankeval; print(time.process_time() - a)"
