@@ -164,6 +164,8 @@ def looks(
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
     if elsewhere:
         say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
+    if decisions := frame.attrs["decisions"]:
+        say(f"{count(decisions, 'decision')} by gates besides, which are no looks: gate.decisions() lists them")
 
 
 @guard_app.command()

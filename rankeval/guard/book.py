@@ -90,6 +90,8 @@ class Book:
         are as of the present head, so an opening that was confirmatory is concurrent once the ledger of a colleague was
         merged who opened these queries too.
 
+        What two clones opened beside each other stands in the order of their clocks.
+
         Parameters
         ----------
         test : RegisteredCollection or str, optional
@@ -102,7 +104,9 @@ class Book:
         DataFrame
             Columns: look, time, who, project, system, measure, value (the aggregate that was seen), status, plan,
             output, n_queries (those of the collection that the look was at); without ``test`` a first column ``test``.
-            Its ``attrs`` hold ledger, head, and the number of looks of other projects at these queries (``elsewhere``).
+            Its ``attrs`` hold ledger, head, the number of looks of other projects at these queries (``elsewhere``), and
+            that of the decisions of gates on them (``decisions``): these are no looks, and ``gate.decisions()`` lists
+            them.
 
         Raises
         ------

@@ -47,6 +47,8 @@ class Decision:
         Whether the ranking is that of the baseline, on which nothing is to be decided.
     n_exposed : int
         Queries that were looked at outside of the gate; 0 if few.
+    first_name : str
+        The name under which the same output was decided on; "" if the decision is new.
     """
 
     accepted: bool
@@ -57,13 +59,15 @@ class Decision:
     is_new: bool
     is_baseline: bool = False
     n_exposed: int = 0
+    first_name: str = ""
 
     def __bool__(self) -> bool:
         return self.accepted
 
     def __str__(self) -> str:
         verdict = "accepted" if self.accepted else "rejected"
-        known = "" if self.is_new else " (as before, which is free)"
+        under = f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
+        known = "" if self.is_new else f" (as before{under}, which is free)"
         if self.is_baseline:
             known = " (the ranking of the baseline, which is free)"
         left = count(self.remaining, "decision")

@@ -120,13 +120,13 @@ def _parts(folds: Any, data: RankingData) -> Folds:
     by_row = _by_row(folds, len(data))
     if by_row is not None:
         numbers = list(dict.fromkeys(by_row.tolist()))
-        return query_folds([(by_row != one, by_row == one) for one in numbers], data, None)
+        return query_folds([(by_row != one, by_row == one) for one in numbers], data, None, name="folds")
     if isinstance(folds, (str, bytes)) or not (hasattr(folds, "split") or isinstance(folds, (int, Iterable))):
         raise InvalidInput(
             f"folds is {shown(folds)}; give a number of folds, a splitter, pairs of training and test rows, or the "
             "fold of each row"
         )
-    parts = query_folds(folds, data, None)
+    parts = query_folds(folds, data, None, name="folds")
     for number, (train, test) in enumerate(parts):
         if len(np.intersect1d(train, test)):
             raise InvalidInput(f"fold {number} trains on rows that it holds out: give it two parts without shared rows")

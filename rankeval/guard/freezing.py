@@ -15,7 +15,7 @@ import numpy as np
 from rankeval._checks import count, shown
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, warn
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.exposure import is_few, keep_places
 from rankeval.guard.folds import out_of_fold
@@ -120,6 +120,7 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
     if plan.id in records.standings.frozen:
         return records.plan(plan.id)
     _try_to_score(plan, loaded, rankings)
+    _warn_of_few_resamples(plan, loaded.prints.n_queries)
     plan = replace(plan, notes=_notes(records, plan, fresh=asked.fresh))
     stored = {
         f"{place}.{part}": array
@@ -153,6 +154,19 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
             raise InvalidInput(f"{broken} is no finite number for some queries, so systems cannot be compared by it")
         if not isinstance(ranking, Run):
             return
+
+
+def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
+    """Say so before a look is spent if so few resamples are asked for that nothing can be shown."""
+    from rankeval.significance.declarations import Settings
+    from rankeval.significance.families import limited_by_resamples, resolution_notes
+    from rankeval.significance.registry import CORRECTIONS, TESTS
+
+    settings = Settings("two-sided", 1 - plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
+    test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
+    if size and limited_by_resamples(test, correction, n_queries, settings):
+        for note in resolution_notes(test, correction, size, n_queries, settings):
+            warn(f"plan of {plan.collection!r}: {note}")
 
 
 def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ class Gate:
             n_exposed = exposed(records, self.test, gate)
             known = gate.decision(candidate.output, None if given is None else given.output)
             if known is not None:
-                return self._decision(gate, known, n_exposed)
+                return self._repeated(gate, known, name, n_exposed)
             against = given or self._standard(gate, loaded)
             if candidate.output == against.output:
                 # Nothing is learned of the labels, and nothing is recorded.
@@ -182,10 +182,13 @@ class Gate:
             raise LedgerError(f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy")
         return found
 
-    def _decision(self, gate: GateRecord, entry: Entry, n_exposed: int) -> Decision:
+    def _repeated(self, gate: GateRecord, entry: Entry, name: str, n_exposed: int) -> Decision:
         body = entry.body
-        names = str(body["system"]), self.name, str(body["baseline_name"])
-        return Decision(bool(body["accepted"]), gate.remaining, *names, is_new=False, n_exposed=n_exposed)
+        names = name, self.name, str(body["baseline_name"])
+        first = str(body["system"])
+        return Decision(
+            bool(body["accepted"]), gate.remaining, *names, is_new=False, n_exposed=n_exposed, first_name=first
+        )
 
     def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
         kept = gate.standard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ COLUMNS = (
 
 
 def looks_table(records: Records, test: RegisteredCollection | str | None, *, everybody: bool) -> pd.DataFrame:
-    """Return the looks, one row each, parents first.
+    """Return the looks, one row each: those that others build on first, and else by time.
 
     Parameters
     ----------
@@ -44,6 +45,7 @@ def looks_table(records: Records, test: RegisteredCollection | str | None, *, ev
     rows = [one | {"look": number} for number, one in enumerate(shown, start=1)]
     table = pd.DataFrame(rows, columns=columns).astype({"look": "int64", "value": "float64", "n_queries": "int64"})
     table.attrs = {"ledger": records.where, "head": records.head, "elsewhere": len(found) - len(own)}
+    table.attrs["decisions"] = _n_decisions(records, queries, everybody=everybody)
     return table
 
 
@@ -62,7 +64,7 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
     status, exposure, seen = _Statuses(records), records.exposure, set()
     found = [
         (entry, n_queries)
-        for entry in exposure.snapshot.entries
+        for entry in _oldest_first(records)
         if entry.kind == "open" and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
     ]
     projects = dict.fromkeys(entry.project for entry, _ in found)
@@ -75,6 +77,40 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
             if (entry.project, output) not in seen and (own or output in shown[entry.project]):
                 seen.add((entry.project, output))
                 yield _row(entry, name) | {"status": status.of(entry), "n_queries": n_queries}
+
+
+def _oldest_first(records: Records) -> list[Entry]:
+    """Return the entries in an order for readers: parents first, and by time where nothing else orders them.
+
+    Clocks decide nothing else: openings of two clones stand by turns here, and are concurrent all the same.
+    """
+    waiting = {entry.hash: len(entry.parents) for entry in records.snapshot.entries}
+    children: dict[str, list[Entry]] = {}
+    for entry in records.snapshot.entries:
+        for parent in entry.parents:
+            children.setdefault(parent, []).append(entry)
+    ready = [(one.time, one.hash, one) for one in records.snapshot.entries if not waiting[one.hash]]
+    heapify(ready)
+    found = []
+    while ready:
+        *_, entry = heappop(ready)
+        found.append(entry)
+        for child in children.get(entry.hash, ()):
+            waiting[child.hash] -= 1
+            if not waiting[child.hash]:
+                heappush(ready, (child.time, child.hash, child))
+    return found
+
+
+def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: bool) -> int:
+    """Return the number of decisions of gates on some queries, which no table of looks lists."""
+    exposure = records.exposure
+    return sum(
+        entry.kind == "decide"
+        and (everybody or entry.project == records.project)
+        and bool(np.isin(queries, exposure.queries_of(entry.body)).any())
+        for entry in exposure.snapshot.entries
+    )
 
 
 def _row(entry: Entry, name: str) -> dict[str, Any]:

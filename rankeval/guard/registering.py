@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rankeval.contamination.matching import Match, match
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
@@ -140,7 +142,7 @@ def _predecessor(
 def _findings(records: Records, new: _New, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
     registered = _content(records, new)
-    own = {entry.hash for entry in _line(records, new.name, revised)}
+    own = _known_to(records, [entry.hash for entry in _line(records, new.name, revised)])
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
     retired = tuple(one for one in matches if one.registered.retired is not None)
     ranks_rows = new.content.qrels is None
@@ -149,6 +151,16 @@ def _findings(records: Records, new: _New, matches: list[Match], revised: str | 
             new.content.prints, registered, new.content.labels, others, retired, ranks_rows=ranks_rows, aim=new.aim
         )
     )
+
+
+def _known_to(records: Records, line: list[str]) -> set[str]:
+    """Return some registrations, and those of the project that hold none but their queries under other names."""
+    exposure = records.exposure
+    if not line:
+        return set()
+    held = np.concatenate([exposure.classes[one] for one in line])
+    names = (name for name, entry in exposure.registrations.items() if entry.project == records.project)
+    return {*line, *(name for name in names if np.isin(exposure.classes[name], held).all())}
 
 
 def _line(records: Records, name: str, revised: str | None) -> list[Entry]:

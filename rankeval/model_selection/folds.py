@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import shown
+from rankeval._checks import count, shown
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.query_ids import encode, partly_in
@@ -35,7 +35,7 @@ def by_query(cv: Any) -> QuerySplit | None:
     return QuerySplit(cv) if hasattr(cv, "split") else None
 
 
-def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Folds:
+def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None, *, name: str = "cv") -> Folds:
     """Return the rows of each split. No split cuts a query.
 
     Parameters
@@ -46,6 +46,8 @@ def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Fold
         The rows to split.
     groups : ndarray of shape (n_rows,), optional
         Units coarser than queries, which no split cuts.
+    name : str, default "cv"
+        The argument that errors speak of.
 
     Raises
     ------
@@ -54,25 +56,35 @@ def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None) -> Fold
     """
     known = cv is None or isinstance(cv, (Integral, Iterable)) or hasattr(cv, "split")
     if isinstance(cv, (str, bytes)) or not known:
-        raise InvalidInput(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
+        raise InvalidInput(f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
     splitter = by_query(cv)
+    n_queries = len(np.unique(data.qid))
+    if isinstance(cv, Integral) and int(cv) > n_queries:
+        raise InvalidInput(f"{name} is {cv}, and there are {count(n_queries, 'query')}: a fold holds out at least one")
     if splitter is not None:
         folds = list(splitter.split(data.X, data.y, groups, qid=data.qid))
     elif groups is not None:
-        raise InvalidInput("groups are split by a splitter, and cv gives the rows of each split: leave one of them out")
+        raise InvalidInput(
+            f"groups are split by a splitter, and {name} gives the rows of each split: leave one of them out"
+        )
     else:
-        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in map(_pair, cv)]
-        _refuse_cuts(folds, data)
+        folds = [
+            (_positions(train, len(data)), _positions(test, len(data)))
+            for train, test in (_pair(one, name) for one in cv)
+        ]
+        _refuse_cuts(folds, data, name)
     if not folds:
-        raise InvalidInput("cv has no splits; an iterator that was used up gives none again: pass a list or a splitter")
+        raise InvalidInput(
+            f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
+        )
     for number, sides in enumerate(folds):
         for side, rows in zip(("trains on", "holds out"), sides, strict=True):
             if not len(rows):
-                raise InvalidInput(f"split {number} of cv {side} no rows: give both sides at least one query")
+                raise InvalidInput(f"split {number} of {name} {side} no rows: give both sides at least one query")
     return folds
 
 
-def _refuse_cuts(folds: Folds, data: RankingData) -> None:
+def _refuse_cuts(folds: Folds, data: RankingData, name: str) -> None:
     codes, queries = encode(data.qid)
     for number, (train, test) in enumerate(folds):
         on_both_sides = np.intersect1d(codes[train], codes[test])
@@ -80,14 +92,14 @@ def _refuse_cuts(folds: Folds, data: RankingData) -> None:
         cut[on_both_sides] = True
         if cut.any():
             raise InvalidInput(
-                f"split {number} of cv cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, or "
-                "none; a splitter given as cv is applied to queries"
+                f"split {number} of {name} cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, "
+                f"or none; a splitter given as {name} is applied to queries"
             )
 
 
-def _pair(split: Any) -> Any:
+def _pair(split: Any, name: str) -> Any:
     if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
-        raise InvalidInput(f"cv: each split is a pair of training and test rows, found {shown(split)}")
+        raise InvalidInput(f"{name}: each split is a pair of training and test rows, found {shown(split)}")
     return split
 
 

@@ -126,9 +126,10 @@ def test_an_equal_output_has_the_same_decision_for_free(gate):
     first = gate.decide("noise", NOISE[1])
     gate.decide("good", GOOD)
     again = gate.decide("renamed", np.exp(NOISE[1] / 10))
-    assert (again.accepted, again.is_new, again.name) == (first.accepted, False, "noise")
+    assert (again.accepted, again.is_new, again.name) == (first.accepted, False, "renamed")
     assert again.remaining == gate.remaining == 3
-    assert "as before, which is free" in str(again)
+    assert str(again).startswith("renamed: rejected (as before under the name 'noise', which is free)")
+    assert "(as before, which is free)" in str(gate.decide("noise", NOISE[1]))
     assert gate.decide("good again", 2 * GOOD).accepted
     assert gate.remaining == 3
 

@@ -70,7 +70,7 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
         ("randomization", "holm", 10, 50, 1999, None),  # 1/2000 is .05/100
         ("randomization", "holm", 10, 50, 199, None),  # 1/200 is just .05/10
         ("randomization", "holm", 10, 50, 198, "n_resamples=199 or more"),
-        ("randomization", "holm", 10, 50, 99, "n_resamples=198 or more"),
+        ("randomization", "holm", 10, 50, 99, "n_resamples=199 or more"),
         ("randomization", "bh", 10, 50, 19, None),
         ("randomization", "max_t", 10, 50, 19, None),
         ("randomization", "max_t", 10, 50, 18, "n_resamples=19 or more"),
