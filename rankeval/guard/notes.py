@@ -27,6 +27,9 @@ _SUMMARY = re.compile(
 )
 """A sentence of `summary_of`."""
 
+_CAUSES = {"decide": "a gate", "exempt": "an exemption", "retire": "a retirement"}
+"""What exposes queries without a look, in words."""
+
 LEAST_SHARED = 10
 """Queries from which spread and correlation of the scores can be estimated."""
 
@@ -147,8 +150,8 @@ def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
         )
     if n_looks == len(standing.looks):
         return (
-            f"exploratory: {_exposed(standing, plan.project)}, by a gate, an exemption or a retirement. No p-value "
-            "can be adjusted for that: confirm on fresh queries (queries='fresh')"
+            f"exploratory: {_exposed(standing, plan.project)}, by {_causes(history, plan.id)}. No p-value can be "
+            "adjusted for that: confirm on fresh queries (queries='fresh')"
         )
     return (
         f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the "
@@ -194,6 +197,18 @@ def _exposed(standing: Standing, project: str) -> str:
     if any(not is_look(entry) or entry.project != project for entry in standing.missed):
         by += ", or in another clone before it was opened"
     return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed {by}"
+
+
+def _causes(history: History, plan_id: str) -> str:
+    """Name what exposed queries of a plan that the project had not opened, but for what came after its opening."""
+    exposure, opened = history.standings.exposure, history.standings.opened.get(plan_id, ())
+    found = {
+        entry.kind
+        for entry in exposure.exposing(history.standings.project)
+        if exposure.shared(history.body, entry.body)
+        and not any(exposure.snapshot.precedes(opening.hash, entry.hash) for opening in opened)
+    }
+    return " and ".join(words for kind, words in _CAUSES.items() if kind in found) or "others"
 
 
 def _missed(entry: Entry) -> str:

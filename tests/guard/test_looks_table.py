@@ -73,3 +73,10 @@ def test_too_few_resamples_are_warned_about_before_a_look_is_spent(team, test):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         team.frozen(test, 2, n_resamples=99)
+
+
+@pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
+def test_a_plan_after_a_gate_names_the_gate_and_no_other_cause(team, test, data):
+    team.guard.gate(test, baseline=data.X[:, 0]).decide("a", data.X[:, 1])
+    (note,) = (one for one in team.opened(test, 3).notes if one.startswith("exploratory"))
+    assert ", by a gate. No p-value" in note
