@@ -198,7 +198,7 @@ class TestWords:
         assert looks["test"].tolist() == ["test", "other", "other"]
         assert looks["look"].tolist() == [1, 2, 3]
         assert looks["n_queries"].tolist() == [100, 60, 60]
-        assert set(looks.attrs) == {"ledger", "head", "elsewhere"}
+        assert set(looks.attrs) == {"ledger", "head", "elsewhere", "decisions"}
         with pytest.raises(UnknownName, match="projects"):
             team.guard.looks(test, projects="some")
 
