@@ -87,6 +87,14 @@ class Match:
         return int(self.matched.sum())
 
     @property
+    def found_among(self) -> str:
+        """The registered queries among which some were found, counted: the identifiable ones, or all."""
+        registered = self.registered
+        if self.by_ids or (self.matched & ~registered.protected.identifiable).any():
+            return count(registered.n_queries, "query")
+        return count(registered.n_identifiable, "identifiable query")
+
+    @property
     def by_labels(self) -> bool:
         """Whether the labels of all queries together agree far beyond chance."""
         return self.chance < REFUSAL_CHANCE
@@ -119,11 +127,11 @@ class Match:
         if self.n_matched:
             if self.by_ids:
                 said = (
-                    f"{here} of its {count(registered.n_queries, 'query')} {'is' if here == 1 else 'are'} in the data: "
+                    f"{here} of its {self.found_among} {'is' if here == 1 else 'are'} in the data: "
                     f"they have the same ids, and labels agree far beyond chance ({self.bits:.0f} bits)"
                 )
             else:
-                said = f"{here} of its {count(registered.n_identifiable, 'identifiable query')} are in the data"
+                said = f"{here} of its {self.found_among} are in the data"
             return said + (f", and {self.n_before} more were in data shown before" if self.n_before else "")
         if self.same_labels:
             return f"the labels equal those of its {count(registered.n_queries, 'query')}, which may be chance"

@@ -56,8 +56,6 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
         if not other.n_matched or _is_public(registration, other):
             continue
         theirs, here = other.registered, int(other.queries.sum())
-        alone = not other.by_ids and other.n_matched <= theirs.n_identifiable
-        known = (theirs.n_identifiable, "identifiable query") if alone else (theirs.n_queries, "query")
         # What `supersedes` names is a collection of the same project.
         if theirs.project == registration.content.project:
             way_out = (
@@ -66,7 +64,7 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
         else:
             way_out = f"Agree with project {theirs.project!r} on who looks, or choose"
         yield (
-            f"{other.n_matched} of the {count(*known)} of {theirs.name!r} (project {theirs.project!r}) are in this "
+            f"{other.n_matched} of the {other.found_among} of {theirs.name!r} (project {theirs.project!r}) are in this "
             f"collection too, as {here} of its {count(data.n_queries, 'query')} "
             f"({few(data.names[other.queries].tolist())}): looks belong to queries, so a look at one collection is a "
             f"look at these queries of the other. {way_out} other queries"

@@ -137,7 +137,8 @@ def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]
         for parent in sorted(set(wanted) - set(found))
     ]
     faults += [
-        f"the head {one[:12]} that was noted before is gone: entries were deleted or rewritten"
+        f"the head {one[:12]} that was noted before is gone: entries were deleted or rewritten, or it is of another "
+        "ledger"
         for one in dict.fromkeys(part for head in heads for part in parts_of(head))
         if not _held(one, found)
     ]

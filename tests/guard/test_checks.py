@@ -88,6 +88,18 @@ class TestOverlap:
         assert "a look at one collection is a look at these queries of the other" in message
         assert "register it with supersedes='whole'" in message
 
+    @pytest.mark.filterwarnings("ignore:RG")
+    def test_more_queries_than_are_identifiable_are_counted_among_all(self, guard):
+        """Judgments of few documents: their labels together show queries that their content does not."""
+        rng = np.random.default_rng(0)
+        drawn = [rng.choice(300 if q < 20 else 12, 8, replace=False) for q in range(60)]
+        qrels = {f"q{q}": {f"d{d}": int(rng.integers(3)) for d in some} for q, some in enumerate(drawn)}
+        test = guard.register("judged", qrels=qrels)
+        assert test.n_identifiable < 30
+        status = guard.status(qrels={f"new {query}": judged for query, judged in qrels.items()})
+        assert status.refused
+        assert "60 of its 60 queries are in the data" in status.why
+
     def test_a_collection_of_another_project_is_superseded_by_nobody_else(self, guard, tmp_path):
         guard.register("whole", DATA)
         other = rk.Guard("others", ledger=tmp_path / "ledger")

@@ -220,9 +220,9 @@ def test_outside_a_project_the_first_ledger_says_once_where_it_is_made(tmp_path)
     assert len(said) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        guard.retire("t", "done")
         forget()
         rk.Guard("q").register("t", qrels=QRELS)
+        guard.retire("t", "done")
 
 
 def test_a_ledger_that_was_named_or_is_in_a_project_is_made_without_a_word(tmp_path, monkeypatch):

@@ -150,7 +150,8 @@ class TestStatusRetireVerify:
         Path(guard.ledger).write_bytes(whole)
         assert guard.verify(head)
         assert guard.problems("0" * 63 + "1") == [
-            "the head 000000000000 that was noted before is gone: entries were deleted or rewritten"
+            "the head 000000000000 that was noted before is gone: entries were deleted or rewritten, or it "
+            "is of another ledger"
         ]
 
     def test_a_guard_needs_a_name_and_a_ledger(self):
