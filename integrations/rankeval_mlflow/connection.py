@@ -144,11 +144,22 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     return f"mlflow ui --backend-store-uri {shlex.quote(masked(uri))}"
 
 
+def _innermost(error: BaseException) -> BaseException:
+    while deeper := error.__cause__ or error.__context__:
+        error = deeper
+    return error
+
+
+def no_such_host(error: BaseException) -> bool:
+    """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
+    from mlflow.exceptions import InvalidUrlException
+
+    return isinstance(error, InvalidUrlException) or isinstance(_innermost(error), socket.gaierror | UnicodeError)
+
+
 def reason(error: BaseException) -> str:
     """Return the reason of a failed call in one line: for a network error, that of the operating system."""
-    innermost = error
-    while deeper := innermost.__cause__ or innermost.__context__:
-        innermost = deeper
+    innermost = _innermost(error)
     if isinstance(innermost, ConnectionError | TimeoutError | socket.gaierror):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     lines = str(error).strip().splitlines()

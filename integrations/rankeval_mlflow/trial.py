@@ -8,7 +8,7 @@ import tempfile
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.connection import connected, masked, reason
+from rankeval_mlflow.connection import connected, masked, no_such_host, reason
 from rankeval_mlflow.sending import refuse_deleted
 from rankeval_mlflow.spool import spool_directory
 from rankeval_mlflow.tracker import store
@@ -32,7 +32,7 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     Raises
     ------
     InvalidInput
-        If MLflow knows no such kind of store, or the experiment was deleted there.
+        If MLflow knows no such kind of store, its host name does not resolve, or the experiment was deleted there.
     TrackingError
         If nothing can be kept on disk.
     """
@@ -45,7 +45,11 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
         raise
     except UnsupportedModelRegistryStoreURIException as error:
         raise InvalidInput(f"MLflow knows no kind of tracking store that is written {masked(where)}") from error
-    except Exception as error:  # noqa: BLE001 - stores raise whatever their own clients raise
+    except Exception as error:
+        if no_such_host(error):
+            raise InvalidInput(
+                f"the tracking store {masked(where)} cannot be found ({reason(error)}): correct its address"
+            ) from error
         return (
             f"the tracking store {masked(where)} cannot be reached now ({reason(error)}); the run will be kept on disk "
             "to be sent later"

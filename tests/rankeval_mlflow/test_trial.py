@@ -55,3 +55,9 @@ def test_a_spool_that_cannot_be_written_is_an_error(monkeypatch):
     monkeypatch.setenv("RANKEVAL_SPOOL", "taken/spool")
     with pytest.raises(TrackingError, match=r"pending uploads .* cannot be written"):
         check_store("new", "sqlite:///mlflow.db")
+
+
+@pytest.mark.parametrize("uri", ["http://nohost.invalid:5000", "http://:5000", "http://127.0.0.1:port"])
+def test_an_address_that_leads_nowhere_is_an_error_and_not_a_server_that_is_down(uri):
+    with pytest.raises(InvalidInput, match=r"cannot be found \(.*\): correct its address"):
+        check_store("new", uri)

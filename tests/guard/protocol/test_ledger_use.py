@@ -149,10 +149,9 @@ class TestStatusRetireVerify:
         assert not guard.verify()
         Path(guard.ledger).write_bytes(whole)
         assert guard.verify(head)
-        assert guard.problems("0" * 63 + "1") == [
-            "the head 000000000000 that was noted before is gone: entries were deleted or rewritten, or it "
-            "is of another ledger"
-        ]
+        [gone] = guard.problems("0" * 63 + "1")
+        assert gone.startswith("the head 000000000000 that was noted before is gone: entries were deleted or rewritten")
+        assert gone.endswith("or it is of another ledger")
 
     def test_a_guard_needs_a_name_and_a_ledger(self):
         with pytest.raises(InvalidInput, match="project"):
