@@ -17,12 +17,12 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput, warn
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import is_few, keep_places
 from rankeval.guard.folds import out_of_fold
 from rankeval.guard.fresh import fresh_places, note_on_fresh
 from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
 from rankeval.guard.plan import Plan, check_alpha
 from rankeval.guard.records import Journal, Records
+from rankeval.guard.standing.exposure import is_few, keep_places
 from rankeval.measures import Measure, measure
 
 FRESH = "fresh"

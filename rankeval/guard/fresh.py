@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
-from rankeval.guard.history import History
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Records
+from rankeval.guard.standing.history import History
 from rankeval.guard.unknown import untold
 from rankeval.ledger.entry import Entry
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.declaring import declare
-from rankeval.guard.gate import Gate
+from rankeval.guard.gate.declaring import declare
+from rankeval.guard.gate.gate import Gate
+from rankeval.guard.gate.terms import Terms
 from rankeval.guard.releases import Releases
-from rankeval.guard.terms import Terms
 from rankeval.measures import Measure
 from rankeval.measures import measure as parse_measure
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import outputs_shown
 from rankeval.guard.records import Records
-from rankeval.guard.standing import Standings
+from rankeval.guard.standing.exposure import outputs_shown
+from rankeval.guard.standing.standings import Standings
 from rankeval.ledger.entry import Entry
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.guard.batches import Batch
-from rankeval.guard.exposure import is_look
 from rankeval.guard.folds import NOTE
-from rankeval.guard.history import History, inflation_of
-from rankeval.guard.standing import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
+from rankeval.guard.standing.exposure import is_look
+from rankeval.guard.standing.history import History, inflation_of
+from rankeval.guard.standing.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
 from rankeval.ledger.entry import Entry
 
 _SUMMARY = re.compile(

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from rankeval.errors import LedgerError
 from rankeval.guard.batches import Batch
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import places_of
-from rankeval.guard.history import History
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.notes import notes_of, summary_of
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.scored import ScoredPlan
-from rankeval.guard.standing import Standing
+from rankeval.guard.standing.exposure import places_of
+from rankeval.guard.standing.history import History
+from rankeval.guard.standing.standings import Standing
 from rankeval.ledger.ledger import Ledger
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from rankeval._checks import shown
 from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import Exposure
 from rankeval.guard.plan import Plan, short
-from rankeval.guard.standing import Standings
+from rankeval.guard.standing.exposure import Exposure
+from rankeval.guard.standing.standings import Standings
 from rankeval.ledger import discovery
 from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.graph import HeadMovedError, Snapshot

@@ -19,9 +19,9 @@ from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.linking import is_revision, kept_links, link_to, recognised_together
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.records import Journal, Records
+from rankeval.guard.standing.linking import is_revision, kept_links, link_to, recognised_together
 from rankeval.ledger.entry import Entry
 
 

@@ -12,8 +12,8 @@ from rankeval._checks import count, few
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import keep_places
 from rankeval.guard.records import Journal, Records
+from rankeval.guard.standing.exposure import keep_places
 from rankeval.guard.status import Status
 from rankeval.io.ids import as_typed
 from rankeval.ledger.entry import Entry

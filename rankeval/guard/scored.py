@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankeval.errors import LedgerError
 from rankeval.guard.loaded import LoadedCollection, Ranking
 from rankeval.guard.plan import Plan
-from rankeval.guard.standing import Standing
+from rankeval.guard.standing.standings import Standing
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.ledger import Ledger

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from rankeval.contamination.entries import Entries
 from rankeval.contamination.signature import Signature
-from rankeval.guard.exposure import SHARE
 from rankeval.guard.records import Records
+from rankeval.guard.standing.exposure import SHARE
 
 _MOST = 0.5
 """If at least this share of the queries that were found have the same ids, or rows, the others would have had too."""

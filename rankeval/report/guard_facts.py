@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.guard.notes import facts_in
-from rankeval.guard.standing import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
+from rankeval.guard.standing.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
 
 WARNED = {
     FIRST: "others had looked at the test part before this comparison was frozen",

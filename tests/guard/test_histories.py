@@ -7,8 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rankeval.guard.exposure import Exposure
-from rankeval.guard.standing import ADJUSTED, CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, SECONDARY, Standings
+from rankeval.guard.standing.exposure import Exposure
+from rankeval.guard.standing.standings import (
+    ADJUSTED,
+    CONCURRENT,
+    CONFIRMATORY,
+    EXPLORATORY,
+    FIRST,
+    SECONDARY,
+    Standings,
+)
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import Snapshot
 

@@ -11,8 +11,8 @@ from guard.conftest import Team, standing
 
 import rankeval as rk
 from rankeval.guard import Guard
-from rankeval.guard.history import History
 from rankeval.guard.records import Records
+from rankeval.guard.standing.history import History
 
 pytestmark = pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
 KINDS = ("features", "labels")

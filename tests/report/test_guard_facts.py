@@ -9,7 +9,7 @@ import pytest
 import rankeval as rk
 from rankeval.contamination import refusal
 from rankeval.guard.notes import facts_in
-from rankeval.guard.standing import STANDINGS
+from rankeval.guard.standing.standings import STANDINGS
 from rankeval.report import GuardFacts
 
 HEAD = "+".join(("ab" * 32, "cd" * 32))

@@ -6,12 +6,12 @@ from typing import Any
 
 from rankeval._checks import check_number, count, shown
 from rankeval.errors import InvalidInput, LedgerError, warn
-from rankeval.guard.candidates import Candidate, about, exposed, exposed_words, registration_of, scores_of
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.decisions import GateRecord
-from rankeval.guard.gate import Gate
+from rankeval.guard.gate.candidates import Candidate, about, exposed, exposed_words, registration_of, scores_of
+from rankeval.guard.gate.decisions import GateRecord
+from rankeval.guard.gate.gate import Gate
+from rankeval.guard.gate.terms import Terms
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.terms import Terms
 
 ASSUMED_SD = 0.2
 """Standard deviation of the differences of two systems by query, if nobody says otherwise."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankeval.guard.exposure import Exposure, outputs_shown
+from rankeval.guard.standing.exposure import Exposure, outputs_shown
 from rankeval.ledger.entry import Entry
 
 

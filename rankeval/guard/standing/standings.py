@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.elsewhere import ElsewhereLooked, looked_elsewhere
-from rankeval.guard.exposure import Classes, Exposure, is_few, is_look
-from rankeval.guard.timing import Timing
+from rankeval.guard.standing.elsewhere import ElsewhereLooked, looked_elsewhere
+from rankeval.guard.standing.exposure import Classes, Exposure, is_few, is_look
+from rankeval.guard.standing.timing import Timing
 from rankeval.ledger.entry import Entry
 
 CONFIRMATORY = "confirmatory"

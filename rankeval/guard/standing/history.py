@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.elsewhere import looked_elsewhere
-from rankeval.guard.standing import Standings
+from rankeval.guard.standing.elsewhere import looked_elsewhere
+from rankeval.guard.standing.standings import Standings
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry

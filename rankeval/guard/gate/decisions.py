@@ -20,8 +20,8 @@ from html import escape
 
 from rankeval._checks import count
 from rankeval.errors import LedgerError
+from rankeval.guard.gate.terms import Terms
 from rankeval.guard.records import Records
-from rankeval.guard.terms import Terms
 from rankeval.ledger.entry import Entry
 
 

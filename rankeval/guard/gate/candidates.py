@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.decisions import GateRecord
-from rankeval.guard.exposure import is_few
+from rankeval.guard.gate.decisions import GateRecord
+from rankeval.guard.gate.terms import Terms
 from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
 from rankeval.guard.records import Records
-from rankeval.guard.terms import Terms
+from rankeval.guard.standing.exposure import is_few
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count, shown
 from rankeval.errors import InvalidInput, LedgerError, warn
-from rankeval.guard.candidates import (
+from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.gate.candidates import (
     Candidate,
     about,
     exposed,
@@ -24,11 +25,10 @@ from rankeval.guard.candidates import (
     registration_of,
     scores_of,
 )
-from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.decisions import Decision, GateRecord
+from rankeval.guard.gate.decisions import Decision, GateRecord
+from rankeval.guard.gate.terms import Terms
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.terms import Terms
 from rankeval.ledger.entry import Entry
 from rankeval.measures import direction
 

@@ -1,0 +1,1 @@
+"""The gate of continuous delivery: a budget of candidates, each accepted or rejected, and nothing else shown."""
