@@ -19,7 +19,9 @@ from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
 from rankeval.ledger import discovery
+from rankeval.ledger.graph import Snapshot
 from rankeval.ledger.ledger import Ledger
+from rankeval.ledger.noted import heads_in
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard
@@ -51,7 +53,10 @@ def unguarded(config: ExperimentConfig) -> str:
 
 
 def check_ledger(config: ExperimentConfig) -> None:
-    """Raise if the ledger cannot be read, or a look would be lost with this machine; nothing is written.
+    """Raise if the ledger cannot be read or lost entries, or a look would be lost with this machine.
+
+    Nothing is written. Entries were lost if a report in the folder of the results names a head of this ledger that it
+    no longer holds: the run would write over the only file that shows it.
 
     Parameters
     ----------
@@ -66,10 +71,23 @@ def check_ledger(config: ExperimentConfig) -> None:
     if config.guard is None or unguarded(config):
         return
     url = _ledger_url(config)
-    if discovery.may_exist(url):
-        Ledger(url).read()
+    _check_reports(config, Ledger(url), Ledger(url).read() if discovery.may_exist(url) else None)
     if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
         raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
+
+
+def _check_reports(config: ExperimentConfig, ledger: Ledger, kept: Snapshot | None) -> None:
+    """Hold the heads in the reports of earlier runs against what the ledger has; None if there is no ledger."""
+    for report in sorted(config.directory.glob("*.html")):
+        named = heads_in(report, ledger=ledger.where)
+        lost = [head for head in named if kept is None or not kept.holds(head)]
+        if lost:
+            raise LedgerError(
+                f"{report} was written at the head {few([head[:12] for head in lost])} of the ledger {ledger.where}, "
+                "which no longer holds it: entries were deleted or rewritten, and nothing was registered or opened. "
+                "Restore the ledger from a copy (rankeval guard merge adds what is missing). Another folder "
+                "(output.directory) lets the run go on, and then it is on you that looks are missing from its count"
+            )
 
 
 def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:

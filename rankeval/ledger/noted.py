@@ -23,7 +23,7 @@ _NOTHING_ELSE = re.compile(rf"\ufeff?\s*{_WHOLE}(?:\s+{_WHOLE})*\s*")
 _TAG = re.compile(r"<[^<>]*>")
 
 
-def heads_in(path: str | os.PathLike[str]) -> list[str]:
+def heads_in(path: str | os.PathLike[str], *, ledger: str | None = None) -> list[str]:
     """Return the heads of ledgers that a file names, in order, each once.
 
     Parameters
@@ -32,6 +32,8 @@ def heads_in(path: str | os.PathLike[str]) -> list[str]:
         A report (HTML), a record of a run (JSON) or any text. A head stands behind the word "head", or behind "ledger
         ... at", or the file holds nothing but heads; it has 12 to 64 hexadecimal digits, and several heads are joined
         by a plus sign.
+    ledger : str, optional
+        A ledger as `Ledger.where` names it: the file is passed over unless a report wrote this name into it.
 
     Returns
     -------
@@ -50,5 +52,8 @@ def heads_in(path: str | os.PathLike[str]) -> list[str]:
     if _NOTHING_ELSE.fullmatch(text):
         found = text.removeprefix("\ufeff").split()
     else:
-        found = [match["head"] for match in _HEAD.finditer(html.unescape(_TAG.sub(" ", text)))]
+        text = html.unescape(_TAG.sub(" ", text))
+        found = [match["head"] for match in _HEAD.finditer(text)]
+    if ledger is not None and not re.search(rf"\bledger {re.escape(ledger)}(?: as of head |\.\s)", text):
+        return []
     return [head for head in dict.fromkeys(found) if not GENESIS.startswith(head)]

@@ -197,6 +197,38 @@ def test_the_line_on_the_guard_stands_in_page_and_text_with_the_whole_head():
     assert guard.head in heads_in(result.report)
 
 
+@pytest.mark.parametrize("deleted", ["all", "opening"])
+def test_a_ledger_that_lost_what_the_last_report_names_is_not_opened_again(tmp_path, deleted):
+    """The report is the only trace of the looks, and a second run would write over it as confirmatory."""
+    ledger = tmp_path / "ledger"
+    guard = {"ledger": str(ledger)}
+    first = run_experiment(small(guard=guard))
+    page = first.report.read_text()
+    shutil.copytree(ledger, tmp_path / "copy")
+    (ledger / f"{first.guard.head}.json").unlink()
+    if deleted == "all":
+        shutil.rmtree(ledger)
+    left = sorted(ledger.glob("*"))
+    with pytest.raises(LedgerError, match=rf"report\.html was .*{first.guard.head[:12]}.*Restore.*output\.directory"):
+        run_experiment(small(guard=guard))
+    assert (first.report.read_text(), sorted(ledger.glob("*"))) == (page, left)
+    shutil.copytree(tmp_path / "copy", ledger, dirs_exist_ok=True)
+    assert run_experiment(small(guard=guard)).looks_added == 0
+
+
+def test_reports_of_another_ledger_or_of_none_or_in_another_folder_do_not_stop_a_run(tmp_path):
+    for name in ("l2", "l"):
+        assert run_experiment(small(guard={"ledger": str(tmp_path / name)})).looks_added == 1
+    run_experiment(small(guard="off"))
+    assert run_experiment(small(guard={"ledger": str(tmp_path / "l3")})).looks_added == 1
+    report = small().directory / "report.html"
+    report.write_text(report.read_text().replace(str(tmp_path / "l3"), str(tmp_path / "l4")))
+    lost = {"ledger": str(tmp_path / "l4")}
+    with pytest.raises(LedgerError, match="no longer holds it"):
+        run_experiment(small(guard=lost))
+    assert run_experiment(small(guard=lost, output={"directory": str(tmp_path / "new")})).looks_added == 1
+
+
 @pytest.mark.parametrize(("guard", "why"), [("off", "experiment file switches"), ({}, "RANKEVAL_LEDGER=off")])
 def test_without_a_guard_it_runs_and_the_report_says_so(guard, why):
     result = run_experiment(small(guard=guard, comparison={"test": "t", "correction": "holm"}))
