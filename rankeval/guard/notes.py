@@ -22,6 +22,7 @@ from rankeval.ledger.entry import Entry
 
 _SUMMARY = re.compile(
     r"(?P<looks>[\d,]+) looks? of project ['\"](?P<project>.*)['\"] at ['\"](?P<test>.*?)['\"]"
+    r"(?: up to this plan, (?P<later>[\d,]+) later)?"
     r"(?: \((?P<elsewhere>\d+) more by other projects\))?; plan (?P<plan>[0-9a-f]+); "
     r"ledger (?P<ledger>.*) as of head (?P<head>[0-9a-f+]+)"
 )
@@ -45,7 +46,7 @@ def facts_in(notes: Iterable[str]) -> dict[str, str] | None:
     Returns
     -------
     dict of str, optional
-        ``looks``, ``elsewhere``, ``project``, ``test``, ``plan``, ``ledger`` and ``head``.
+        ``looks``, ``later``, ``elsewhere``, ``project``, ``test``, ``plan``, ``ledger`` and ``head``.
 
     Examples
     --------
@@ -94,6 +95,8 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
 def summary_of(batch: Batch, standing: Standing, history: History, where: str) -> str:
     """Return the sentence that counts the looks, and names the plan and the ledger.
 
+    Looks after the opening of the plan do not bear on its result, and stand apart.
+
     Parameters
     ----------
     batch, standing, history
@@ -104,7 +107,10 @@ def summary_of(batch: Batch, standing: Standing, history: History, where: str) -
     plan = batch.scored.plan
     more = f" ({history.elsewhere} more by other projects)" if history.elsewhere else ""
     looks = count(standing.n_looks, "look")
-    return f"{looks} of project {plan.project!r} at {plan.collection!r}{more}; plan {plan.id}; {where}"
+    # Before its opening a plan knows of all looks, and of its own, which are no part of the history yet.
+    n_later = max(0, len(history.looks) - standing.n_looks)
+    later = f" up to this plan, {n_later:,} later" if n_later else ""
+    return f"{looks} of project {plan.project!r} at {plan.collection!r}{later}{more}; plan {plan.id}; {where}"
 
 
 def _standing(batch: Batch, standing: Standing, history: History) -> str:

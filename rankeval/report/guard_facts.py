@@ -40,7 +40,9 @@ class GuardFacts:
     digest : str
         Digest of the registered content.
     looks, looks_added : int
-        Looks of the project at this content, and those that this run added.
+        Looks of the project at this content up to this plan, and those that this run added.
+    later : int
+        Looks of the project after the plan was opened.
     elsewhere : int
         Looks of other projects.
     standing : str
@@ -59,6 +61,7 @@ class GuardFacts:
     looks_added: int = 0
     elsewhere: int = 0
     standing: str = "unguarded"
+    later: int = 0
 
     @classmethod
     def of(cls, comparison: Comparison, *, digest: str = "", looks_added: int = 0) -> GuardFacts | None:
@@ -76,8 +79,8 @@ class GuardFacts:
         found = facts_in(comparison.notes)
         if found is None or not comparison.standing:
             return None
-        looks, elsewhere = (int(found.pop(name).replace(",", "")) for name in ("looks", "elsewhere"))
-        counted = {"looks": looks, "elsewhere": elsewhere, "looks_added": looks_added}
+        counted = {name: int(found.pop(name).replace(",", "")) for name in ("looks", "later", "elsewhere")}
+        counted["looks_added"] = looks_added
         return cls(active=True, digest=digest, standing=comparison.standing, **counted, **found)  # type: ignore[arg-type] # all other fields are texts
 
     @property
@@ -90,9 +93,10 @@ class GuardFacts:
         """All that a reader needs to check the standing, as a sentence; empty without a guard."""
         if not self.active:
             return ""
+        later = f" up to this plan, {self.later:,} later" if self.later else ""
         return (
             f"Guard: {self.standing} as of head {self.head}; plan {self.plan}; {count(self.looks, 'look')} of project "
-            f"{self.project} at {self.test}, {self.elsewhere:,} of other projects; ledger {self.ledger}."
+            f"{self.project} at {self.test}{later}, {self.elsewhere:,} of other projects; ledger {self.ledger}."
         )
 
     def tags(self) -> dict[str, str]:

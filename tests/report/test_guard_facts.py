@@ -23,6 +23,7 @@ def test_the_summary_is_found_among_the_notes():
     found = facts_in(["a note of the test", "confirmatory for AP: so it was", "secondary, without adjusted p", SUMMARY])
     assert found == {
         "looks": "1,234",
+        "later": "0",
         "elsewhere": "2",
         "project": "bob's",
         "test": "a; plan b",

@@ -12,6 +12,7 @@ import rankeval as rk
 from rankeval.errors import LedgerError
 from rankeval.guard import Guard
 from rankeval.ledger.graph import HeadMovedError
+from rankeval.report import GuardFacts
 
 
 class TestOpen:
@@ -107,6 +108,17 @@ class TestOpen:
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
         guard.open(guard.freeze(test, systems=systems(data, 1, 4), baseline="s4"))
         assert guard.looks(test)["system"].tolist() == ["s1", "s4"]
+
+    def test_a_plan_opened_again_tells_the_later_looks_apart(self, guard, test, data):
+        first = guard.freeze(test, systems=systems(data, 0, 1, 2), baseline="s0")
+        assert "2 looks of project 'project' at 'test'; plan" in guard.open(first).notes[-1]
+        later = guard.open(guard.freeze(test, systems=systems(data, 0, 3), baseline="s0"))
+        assert "3 looks of project 'project' at 'test'; plan" in later.notes[-1]
+        again = guard.open(first)
+        assert "2 looks of project 'project' at 'test' up to this plan, 1 later; plan" in again.notes[-1]
+        facts = GuardFacts.of(again)
+        assert (facts.looks, facts.later) == (2, 1)
+        assert "2 looks of project project at test up to this plan, 1 later, 0 of other projects" in facts.line
 
     def test_looks_of_other_projects_are_told_apart(self, guard, test, data):
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
