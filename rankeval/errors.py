@@ -102,11 +102,11 @@ class _OfCollection(BaseException):
         ledger: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.found = message if found is None else found
-        self.collection = collection
-        self.project = project
-        self.queries = queries
-        self.ledger = ledger
+        self.found: str = message if found is None else found
+        self.collection: str | None = collection
+        self.project: str | None = project
+        self.queries: tuple[Any, ...] = queries
+        self.ledger: str | None = ledger
 
 
 class GuardRefusal(_OfCollection, Refusal):

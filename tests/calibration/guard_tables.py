@@ -29,6 +29,7 @@ GATES = """\
 **The gate.** Gates with a budget of {budget} that accept a candidate although none of the {budget} is better than the
 baseline, in percent, where at most 5 were asked. Each candidate is tested one-sided at alpha over {budget}. Where
 candidates mostly gain a little and seldom lose much, a gate errs more often than asked.
+Budgets of several gates on the same queries add up, and their decisions say so.
 """
 
 CLIMB = """\

@@ -35,7 +35,8 @@ def clones(tmp_path, data):
     return (tmp_path / "ann", tmp_path / "bob"), *teams
 
 
-def test_two_clones_with_ten_looks_each_merge_in_git(clones, data):
+def test_two_clones_with_ten_looks_each_merge_in_git(clones, data, monkeypatch):
+    monkeypatch.setenv("RANKEVAL_LEDGER_COMMITTED", "1")  # it is, below; a CI job would be asked
     (ann_folder, bob_folder), ann, bob = clones
     for team, folder, sign in ((ann, ann_folder, 1), (bob, bob_folder, -1)):
         test = team.guard.register("test", data)
