@@ -40,7 +40,7 @@ def write_whole(target: Path, data: bytes, *, lasting: bool = True) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(target)
-    except BaseException:
+    except BaseException:  # an interrupt too leaves no half file behind
         temporary.unlink(missing_ok=True)
         raise
     if lasting:
