@@ -109,7 +109,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make MLflow's tables once, to be copied by each test: the migrations take seconds."""
-    from rankeval_mlflow.connection import connected
+    from rankeval_mlflow.delivery.connection import connected
 
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
     with connected(f"sqlite:///{path}"):

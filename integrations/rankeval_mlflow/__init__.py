@@ -18,10 +18,10 @@ if find_spec("rankeval") is None or find_spec("rankeval.tracking") is None:
     )
 
 _HOME_OF = {
-    "log_evaluation": "rankeval_mlflow.runs",
-    "log_comparison": "rankeval_mlflow.runs",
-    "load_evaluation": "rankeval_mlflow.reading",
-    "compare_runs": "rankeval_mlflow.reading",
+    "log_evaluation": "rankeval_mlflow.recording.runs",
+    "log_comparison": "rankeval_mlflow.recording.runs",
+    "load_evaluation": "rankeval_mlflow.reading.evaluations",
+    "compare_runs": "rankeval_mlflow.reading.evaluations",
 }
 
 __all__ = ["compare_runs", "load_evaluation", "log_comparison", "log_evaluation"]

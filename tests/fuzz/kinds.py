@@ -247,7 +247,7 @@ def read_pyproject(path: Path) -> Any:
 
 
 def read_record(path: Path) -> Any:
-    from rankeval_mlflow.spool import PendingUpload, read
+    from rankeval_mlflow.delivery.spool import PendingUpload, read
 
     return read(PendingUpload(path.parent))
 
@@ -255,7 +255,7 @@ def read_record(path: Path) -> Any:
 def record_text() -> bytes:
     from dataclasses import asdict
 
-    from rankeval_mlflow.payload import FORMAT, Node, Target, contents
+    from rankeval_mlflow.delivery.payload import FORMAT, Node, Target, contents
 
     node = Node(name="n", label="dev", params={"a": "1"}, metrics={"m": 0.5}, tags={"t": "x"})
     target = asdict(Target(uri="sqlite:///x.db", experiment_name="e"))

@@ -8,7 +8,7 @@ import pytest
 from fuzz.kinds import record_text
 
 from rankeval.errors import TrackingError
-from rankeval_mlflow.spool import PendingUpload, read
+from rankeval_mlflow.delivery.spool import PendingUpload, read
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError, UnknownName
 from rankeval.tracking import host
-from rankeval_mlflow.spool import waiting
+from rankeval_mlflow.delivery.spool import waiting
 
 
 def run(*arguments):

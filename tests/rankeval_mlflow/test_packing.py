@@ -14,8 +14,8 @@ import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import LoggedData, RunRecord
-from rankeval_mlflow.packing import MAX_COMPARED, comparison_node, evaluation_node, record_node
-from rankeval_mlflow.payload import DatasetUse, Scores
+from rankeval_mlflow.delivery.payload import DatasetUse, Scores
+from rankeval_mlflow.packing.nodes import MAX_COMPARED, comparison_node, evaluation_node, record_node
 
 DATA = LoggedData("letor", "ab" * 32, "dev", 160, 20, "/data/letor.txt")
 

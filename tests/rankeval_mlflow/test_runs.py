@@ -16,8 +16,8 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
-from rankeval_mlflow.sending import COMPLETE
-from rankeval_mlflow.spool import waiting
+from rankeval_mlflow.delivery.spool import waiting
+from rankeval_mlflow.layout import COMPLETE
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 import rankeval_mlflow as rkm
 from rankeval.errors import TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
-from rankeval_mlflow.sending import COMPLETE, send
-from rankeval_mlflow.spool import waiting
+from rankeval_mlflow.delivery.sending import send
+from rankeval_mlflow.delivery.spool import waiting
+from rankeval_mlflow.layout import COMPLETE
 
 pytestmark = pytest.mark.server
 

@@ -19,10 +19,11 @@ from mlflow.exceptions import MlflowException
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.packing import record_node
-from rankeval_mlflow.payload import DatasetUse, Node, Payload, Scores, Target, seal, walk
-from rankeval_mlflow.sending import COMPLETE, send
-from rankeval_mlflow.spool import locked, put, read, spool_directory, waiting
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores, Target, seal, walk
+from rankeval_mlflow.delivery.sending import send
+from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
+from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.packing.nodes import record_node
 
 WRITES = ("create_experiment", "create_run", "log_inputs", "log_artifacts", "log_batch", "set_tag", "set_terminated")
 
@@ -84,7 +85,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
 ):
     """The connection is cut at every writing call in turn, in a store of its own each time."""
     node = record_node(tree(small))  # packed once: the reports are drawn, and that takes a while
-    monkeypatch.setattr("rankeval_mlflow.tracker.record_node", lambda _: node)
+    monkeypatch.setattr("rankeval_mlflow.recording.tracker.record_node", lambda _: node)
     log = host("mlflow").tracker().log
     whole = Cut(monkeypatch, at=0, answer_lost=False)
     log(RunRecord("packed"), experiment="letor")
@@ -188,7 +189,7 @@ def test_a_record_of_another_format_is_named():
 
 def _hold(folder, ready, done):
     """Hold the lock of a record, in another process."""
-    from rankeval_mlflow.spool import PendingUpload
+    from rankeval_mlflow.delivery.spool import PendingUpload
 
     with locked(PendingUpload(Path(folder))) as ours:
         ready.put(ours)
@@ -543,7 +544,7 @@ def test_the_reason_of_a_failure_does_not_repeat_the_password(monkeypatch):
         raise MlflowException(f"API request to {uri}/api failed")
         yield
 
-    monkeypatch.setattr("rankeval_mlflow.sending.connected", refusing)
+    monkeypatch.setattr("rankeval_mlflow.delivery.sending.connected", refusing)
     record = put(_payload(uri))
     with pytest.raises(TrackingError) as caught:
         send(record)

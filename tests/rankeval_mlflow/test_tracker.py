@@ -10,8 +10,8 @@ import pytest
 
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
-from rankeval_mlflow.sending import COMPLETE
-from rankeval_mlflow.spool import waiting
+from rankeval_mlflow.delivery.spool import waiting
+from rankeval_mlflow.layout import COMPLETE
 
 DIGEST = "0123456789abcdef" * 4
 

@@ -10,8 +10,8 @@ import pytest
 from rankeval.errors import InvalidInput, RankevalWarning, TrackingError
 from rankeval.experiment.checks import check_experiment
 from rankeval.experiment.config import check_config
-from rankeval_mlflow.connection import connected
-from rankeval_mlflow.trial import check_store
+from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.trial import check_store
 
 RIDGE = {"estimator": "sklearn.linear_model.Ridge"}
 

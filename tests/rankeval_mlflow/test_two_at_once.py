@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import rankeval as rk
-from rankeval_mlflow.connection import connected
-from rankeval_mlflow.locks import held
+from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.locks import held
 
 CONFIG = """
 name: twice
@@ -28,7 +28,7 @@ guard: {ledger: ledger.db}
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rankeval_mlflow.locks import held
+from rankeval_mlflow.delivery.locks import held
 with held(Path(sys.argv[1]), 1):
     print('held', flush=True)
     time.sleep(60)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from rankeval_mlflow.locks import held
-from rankeval_mlflow.spool import spool_directory
+from rankeval_mlflow.delivery.locks import held
+from rankeval_mlflow.delivery.spool import spool_directory
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
 _PATIENCE = {

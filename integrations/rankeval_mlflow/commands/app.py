@@ -10,10 +10,10 @@ from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.terminal import tell, visible
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
-from rankeval_mlflow.spool import PendingUpload, read, spool_directory, waiting
+from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
 if TYPE_CHECKING:
-    from rankeval_mlflow.reading import LoggedRun
+    from rankeval_mlflow.reading.evaluations import LoggedRun
 
 app: typer.Typer = typer.Typer(
     cls=OwnAnswers,
@@ -31,7 +31,7 @@ def resend(
     uploads: Annotated[list[str] | None, typer.Argument(help="Uploads by id; by default all.")] = None,
 ) -> None:
     """Send pending uploads, which a tracking store refused before. Nothing is logged twice."""
-    from rankeval_mlflow.sending import send
+    from rankeval_mlflow.delivery.sending import send
 
     chosen = _chosen(uploads or [])
     if not chosen:
@@ -69,7 +69,7 @@ def list_all(
         rows = [_waiting_row(upload) for upload in waiting()]
         _print(["upload", "name", "goes to"], rows, f"no upload is pending in {spool_directory()}")
         return
-    from rankeval_mlflow.reading import logged_runs
+    from rankeval_mlflow.reading.evaluations import logged_runs
 
     rows = [_run_row(run) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], rows, "no run holds an evaluation")
@@ -88,7 +88,7 @@ def verify_guard(
     """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
     from rankeval.ledger.discovery import ledger_url, may_exist
     from rankeval.ledger.ledger import Ledger
-    from rankeval_mlflow.reading import noted_heads
+    from rankeval_mlflow.reading.evaluations import noted_heads
 
     faults = []
     for run in runs:
@@ -117,7 +117,7 @@ def _chosen(ids: list[str]) -> list[PendingUpload]:
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    from rankeval_mlflow.connection import masked
+    from rankeval_mlflow.delivery.connection import masked
 
     payload = read(upload)
     target = payload.target

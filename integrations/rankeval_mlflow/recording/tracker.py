@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from rankeval.tracking import RunRecord, TrackedRun
-from rankeval_mlflow.connection import absolute
-from rankeval_mlflow.packing import record_node
-from rankeval_mlflow.payload import Payload, Target
-from rankeval_mlflow.sending import deliver
+from rankeval_mlflow.delivery.payload import Payload, Target
+from rankeval_mlflow.delivery.sending import deliver
+from rankeval_mlflow.delivery.surroundings import now_ms, run_context, store
+from rankeval_mlflow.packing.nodes import record_node
 
 
 class MlflowTracker:
@@ -41,24 +39,3 @@ class MlflowTracker:
         """
         target = Target(uri=store(uri), experiment_name=experiment)
         return deliver(Payload(target, record_node(record), now_ms(), run_context()))
-
-
-def store(uri: str | None) -> str:
-    """Return the address of the tracking store, valid from any directory."""
-    if uri is None:
-        import mlflow
-
-        uri = mlflow.get_tracking_uri()
-    return absolute(uri)
-
-
-def now_ms() -> int:
-    """Return the time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-def run_context() -> dict[str, str]:
-    """Return the tags that MLflow gives a new run: user, source, commit."""
-    from mlflow.tracking.context import registry
-
-    return {key: str(value) for key, value in registry.resolve_tags().items() if value is not None}

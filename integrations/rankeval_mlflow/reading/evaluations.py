@@ -16,11 +16,10 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.connection import connected, masked, reason
+from rankeval_mlflow.delivery.connection import connected, masked, reason
+from rankeval_mlflow.delivery.surroundings import store
+from rankeval_mlflow.layout import COMPLETE, ROLE, evaluation_path
 from rankeval_mlflow.names import sha256
-from rankeval_mlflow.packing import evaluation_path
-from rankeval_mlflow.sending import COMPLETE, ROLE
-from rankeval_mlflow.tracker import store
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison

@@ -8,10 +8,10 @@ import tempfile
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.connection import connected, masked, no_such_host, reason
-from rankeval_mlflow.sending import refuse_deleted
-from rankeval_mlflow.spool import spool_directory
-from rankeval_mlflow.tracker import store
+from rankeval_mlflow.delivery.connection import connected, masked, no_such_host, reason
+from rankeval_mlflow.delivery.sending import refuse_deleted
+from rankeval_mlflow.delivery.spool import spool_directory
+from rankeval_mlflow.delivery.surroundings import store
 
 
 def check_store(experiment: str, uri: str | None = None) -> str | None:

@@ -21,9 +21,15 @@ from typing import TYPE_CHECKING, Any
 
 import rankeval
 from rankeval.tracking import LoggedData, RunRecord
-from rankeval_mlflow.descriptions import comparison_page, comparison_section, evaluation_report, evaluation_section
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Scores
+from rankeval_mlflow.layout import HEADLINE, evaluation_path
 from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
-from rankeval_mlflow.payload import DatasetUse, Node, Scores
+from rankeval_mlflow.views.descriptions import (
+    comparison_page,
+    comparison_section,
+    evaluation_report,
+    evaluation_section,
+)
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
@@ -32,16 +38,8 @@ if TYPE_CHECKING:
 # A comparison with more rows has no metrics: they would bury the others. The table has all rows.
 MAX_COMPARED = 50
 
-HEADLINE = "rankeval.headline"
-"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
-
 # The columns that are logged as metrics, to search and sort runs by; the table has the others.
 _SIGNS = ("difference", "p_adjusted")
-
-
-def evaluation_path(role: str) -> str:
-    """Return the artifact path of the evaluation of a role."""
-    return f"rankeval/{role}/evaluation.parquet"
 
 
 def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None = None, said: str = "") -> Node:

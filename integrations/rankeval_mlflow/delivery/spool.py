@@ -27,9 +27,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
-from rankeval_mlflow.locks import take
+from rankeval_mlflow.delivery.locks import take
+from rankeval_mlflow.delivery.payload import FORMAT, DatasetUse, Node, Payload, Scores, Target, contents, walk
 from rankeval_mlflow.names import sha256
-from rankeval_mlflow.payload import FORMAT, DatasetUse, Node, Payload, Scores, Target, contents, walk
 
 
 def spool_directory() -> Path:

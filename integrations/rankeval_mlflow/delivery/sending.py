@@ -20,15 +20,13 @@ from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.connection import connected, masked, reason, where_to_look
-from rankeval_mlflow.descriptions import NOTE, merged
+from rankeval_mlflow.delivery.connection import connected, masked, reason, where_to_look
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores, seal
+from rankeval_mlflow.delivery.spool import PendingUpload, locked, put, read
+from rankeval_mlflow.layout import COMPLETE, NOTE, RECORD, ROLE
 from rankeval_mlflow.names import sha256, short_digest
-from rankeval_mlflow.payload import DatasetUse, Node, Payload, Scores, seal
-from rankeval_mlflow.spool import PendingUpload, locked, put, read
+from rankeval_mlflow.views.descriptions import merged
 
-COMPLETE = "rankeval.complete"
-RECORD = "rankeval.record"
-ROLE = "rankeval.role"
 _PARENT = "mlflow.parentRunId"
 
 

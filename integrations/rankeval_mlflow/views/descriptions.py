@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
-NOTE = "mlflow.note.content"
-
 _STYLE = """
 body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
 color:#1b1f24;background:#fff}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval.errors import InvalidInput
 from rankeval.tracking import LoggedData, TrackedRun
-from rankeval_mlflow.packing import comparison_node, evaluation_node, judged_data
-from rankeval_mlflow.payload import Node, Payload, Target
-from rankeval_mlflow.sending import deliver
-from rankeval_mlflow.tracker import now_ms, run_context, store
+from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.sending import deliver
+from rankeval_mlflow.delivery.surroundings import now_ms, run_context, store
+from rankeval_mlflow.packing.nodes import comparison_node, evaluation_node, judged_data
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData

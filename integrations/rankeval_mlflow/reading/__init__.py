@@ -1,0 +1,1 @@
+"""Runs as data: load what was logged, list it, compare it."""

@@ -1,0 +1,1 @@
+"""The calls that log: what the user has becomes an upload."""
