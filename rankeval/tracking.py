@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
@@ -58,6 +58,22 @@ class RunRecord:
         Nested runs.
     said : mapping of str to str
         A sentence by role, for the page of the evaluation: such as what the guard says of the test part.
+    started : float, optional
+        When the work began, in seconds since the epoch; by default the run begins when it is logged.
+    seconds : float, optional
+        How long the work took by the clock on the wall; by default the run ends when it is logged.
+    model : object, optional
+        The fitted ranker that the evaluations are of, for a logged model.
+    rows : array or frame of shape (n_some_rows, n_features), optional
+        Some rows of features, from which the tracker takes the names and types of the columns that the model reads.
+    folds : CrossValidation, optional
+        The cross-validation on the dev part, whose folds are logged.
+    status : {"FINISHED", "FAILED"}
+        How the work ended.
+    reason : str
+        Why it failed, for the description of the run.
+    key : str, optional
+        Identity of the work: a record of the same key that still waits to be sent is sent instead of logging again.
     """
 
     name: str
@@ -70,6 +86,14 @@ class RunRecord:
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
     children: tuple[RunRecord, ...] = ()
     said: Mapping[str, str] = field(default_factory=dict)
+    started: float | None = None
+    seconds: float | None = None
+    model: Any | None = None
+    rows: Any | None = None
+    folds: Any | None = None
+    status: Literal["FINISHED", "FAILED"] = "FINISHED"
+    reason: str = ""
+    key: str | None = None
 
 
 @dataclass(frozen=True)
