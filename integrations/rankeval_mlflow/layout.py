@@ -1,13 +1,14 @@
 """Where things are in a run: the names of our tags, and the paths of our artifacts.
 
 A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a comparison, the record
-of an experiment. Each piece has a folder ``rankeval/<label>/`` among the artifacts.
+of an experiment. Each piece has a folder ``rankeval/<label>/`` among the artifacts, with a manifest: everything that
+the piece wrote, and its facts. Tags are few and short, since people read them.
 """
 
 from __future__ import annotations
 
 COMPLETE = "rankeval.complete"
-"""The tag that is written last: which pieces the run holds, whole."""
+"""The tag that is written last: the pieces that the run holds whole, as `delivery.completeness` writes them."""
 
 RECORD = "rankeval.record"
 """The tag by which an upload finds the run that it made before it broke off."""
@@ -15,8 +16,20 @@ RECORD = "rankeval.record"
 ROLE = "rankeval.role"
 """The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
 
+KIND = "rankeval.kind"
+"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion."""
+
+CARD = "rankeval.card"
+"""The tag with the name of the convention and the start of the digest of its card."""
+
 HEADLINE = "rankeval.headline"
 """The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
+
+STANDING = "rankeval.standing"
+"""The tag with the standing of an experiment: confirmatory or exploratory."""
+
+GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
+"""The tags with the place of the ledger, and its head when the run was logged."""
 
 NOTE = "mlflow.note.content"
 """MLflow's own tag with the description of a run."""
@@ -25,3 +38,8 @@ NOTE = "mlflow.note.content"
 def evaluation_path(role: str) -> str:
     """Return the artifact path of the evaluation of a role."""
     return f"rankeval/{role}/evaluation.parquet"
+
+
+def manifest_path(label: str) -> str:
+    """Return the artifact path of the manifest of a piece."""
+    return f"rankeval/{label}/manifest.json"

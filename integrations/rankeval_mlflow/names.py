@@ -7,7 +7,6 @@ loses the data of a refused name without a message. So every name and value pass
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -86,16 +85,6 @@ def param_text(value: Any) -> str:
     """Return the value of a parameter as text; a text that MLflow would cut is cut with a mark."""
     text = str(value)
     return text if len(text) <= MAX_PARAM else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
-
-
-def tag_json(entries: dict[str, Any]) -> str:
-    """Return a mapping as JSON that fits into one tag; it says how many of the last entries do not fit."""
-    text = json.dumps(entries)
-    kept = dict(entries)
-    while len(text) > MAX_TAG:
-        kept.popitem()
-        text = json.dumps({**kept, "...": f"{len(entries) - len(kept)} more, see the artifacts"})
-    return text
 
 
 def short_digest(digest: str) -> str:

@@ -255,12 +255,12 @@ def read_record(path: Path) -> Any:
 def record_text() -> bytes:
     from dataclasses import asdict
 
-    from rankeval_mlflow.delivery.payload import FORMAT, Node, Target, contents
+    from rankeval_mlflow.delivery.payload import FORMAT, Node, Target, plain
 
     node = Node(name="n", label="dev", params={"a": "1"}, metrics={"m": 0.5}, tags={"t": "x"})
     target = asdict(Target(uri="sqlite:///x.db", experiment_name="e"))
     more = {"format": FORMAT, "created_ms": 1, "context": {}, "model_id": None, "model_version": None}
-    return json.dumps({**more, "target": target, "nodes": {"0": contents(node)}}, indent=1).encode()
+    return json.dumps({**more, "target": target, "nodes": {"0": plain(node)}}, indent=1).encode()
 
 
 def parquet_bytes(**columns: Any) -> bytes:

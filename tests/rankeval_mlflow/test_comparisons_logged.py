@@ -31,6 +31,13 @@ def comparison(systems):
     return rk.compare(systems, baseline="bm25").with_notes("exploratory: 3 looks | <i>")
 
 
+def settings_of(client, run_id, folder):
+    """Return the settings of a comparison, from the manifest."""
+    return json.loads(artifact(client, run_id, "rankeval/comparison/manifest.json", folder))["facts"]["comparison"][
+        "settings"
+    ]
+
+
 def artifact(client, run_id, path, tmp_path):
     return Path(client.download_artifacts(run_id, path, str(tmp_path))).read_bytes()
 
@@ -42,7 +49,7 @@ def test_a_comparison_and_its_evaluations_come_back(comparison, systems, assert_
     assert back.notes == comparison.notes
     content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
     assert_same(Evaluation.from_bytes(content), systems["ltr@2"])
-    settings = json.loads(client.get_run(run_id).data.tags["rankeval.comparison.settings"])
+    settings = settings_of(client, run_id, tmp_path)
     assert (settings["test"], settings["correction"], settings["n_comparisons"]) == ("t", "holm", 6)
 
 
@@ -174,7 +181,7 @@ def test_a_comparison_over_collections_logs_every_evaluation_and_row(small, asse
     assert_same(Evaluation.from_bytes(content), web["ltr"])
     back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
     assert_frame_equal(back.table, compared.table)
-    assert json.loads(client.get_run(run_id).data.tags["rankeval.comparison.settings"])["weights"] == "collections"
+    assert settings_of(client, run_id, tmp_path)["weights"] == "collections"
 
 
 @pytest.fixture

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlflow.utils.validation import (
     MAX_ENTITY_KEY_LENGTH,
     MAX_PARAM_VAL_LENGTH,
-    MAX_TAG_VAL_LENGTH,
     _validate_metric_name,
     _validate_param_name,
     _validate_tag_name,
 )
 
 from rankeval.errors import InvalidInput
-from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_digest, tag_json
+from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_digest
 
 
 @given(st.text(max_size=400))
@@ -56,14 +53,6 @@ def test_values_fit_and_a_cut_is_seen():
     assert len(text) <= MAX_PARAM_VAL_LENGTH
     assert text.endswith("(cut, 10000 characters)")
     assert param_text(0.1) == "0.1"
-
-
-def test_a_mapping_too_long_for_a_tag_loses_whole_entries_and_says_so():
-    text = tag_json({f"key{number}": "v" * 100 for number in range(200)})
-    assert len(text) <= MAX_TAG_VAL_LENGTH
-    kept = json.loads(text)
-    assert kept["key0"] == "v" * 100
-    assert kept["..."].endswith("more, see the artifacts")
 
 
 def test_a_short_digest_fits_into_a_data_set():

@@ -33,15 +33,19 @@ def test_an_evaluation_is_one_node(small):
     assert node.files["rankeval/dev/evaluation.parquet"] == whole
     assert all(path.startswith("rankeval/dev/") for path in node.files)
     assert list(node.sections) == ["dev"]
-    tags = {key: value for key, value in node.tags.items() if key != "rankeval.version"}
-    assert {key: json.loads(value) if value[0] == "{" else value for key, value in tags.items()} == {
-        "rankeval.dev.measures": dict(zip(keys, ("nDCG@10", "AP", "P(rel=2)@5"), strict=True)),
-        "rankeval.dev.convention": evaluation.convention.card(),
-        "rankeval.dev.judgments": evaluation.judgments_digest,
-        "rankeval.dev.ranking": evaluation.ranking_digest,
-        "rankeval.dev.data": {"name": "letor", "digest": "ab" * 32},
+    card = hashlib.sha256(json.dumps(evaluation.convention.card(), sort_keys=True).encode()).hexdigest()
+    assert node.tags == {"rankeval.card": f"rankeval {card[:12]}"}
+    assert node.facts == {
+        "dev": {
+            "measures": dict(zip(keys, ("nDCG@10", "AP", "P(rel=2)@5"), strict=True)),
+            "convention": evaluation.convention.card(),
+            "judgments": evaluation.judgments_digest,
+            "ranking": evaluation.ranking_digest,
+            "data": {"name": "letor", "digest": "ab" * 32},
+            "not_finite": {},
+            "rankeval": rk.__version__,
+        }
     }
-    assert node.tags["rankeval.version"] == rk.__version__
 
 
 def test_an_evaluation_without_names_goes_by_its_role_and_its_judgments(small):
@@ -61,8 +65,7 @@ def test_aggregates_that_are_not_finite_are_told_and_not_sent(small):
     scores[0, 1], scores[:, 2] = np.nan, np.inf
     node = evaluation_node(replace(evaluation, scores=scores), "dev", DATA)
     assert set(node.scores[0].metrics) == {"nDCG_at_10"}
-    assert json.loads(node.tags["rankeval.dev.not_finite"]) == {"AP": "nan", "P__rel.2_at_5": "inf"}
-    assert "rankeval.dev.not_finite" not in evaluation_node(evaluation, "dev", DATA).tags
+    assert node.facts["dev"]["not_finite"] == {"AP": "nan", "P__rel.2_at_5": "inf"}
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def test_a_comparison_is_one_node(systems):
         for sign in ("difference", "p_adjusted")
     }
     assert node.metrics == expected
-    settings = json.loads(node.tags["rankeval.final.settings"])
+    settings = node.facts["final"]["settings"]
     assert settings == {
         "baseline": "bm25",
         "test": "t",
@@ -113,10 +116,9 @@ def test_a_comparison_is_one_node(systems):
         "primary": None,
         "grouped": "",
         "weights": "",
-        "notes": list(comparison.notes),
+        "notes": comparison.notes,
     }
-    assert set(node.tags) == {"rankeval.final.headline", "rankeval.final.settings", "rankeval.version"}
-    assert node.tags["rankeval.final.headline"] == comparison.headline
+    assert node.tags == {"rankeval.final.headline": comparison.headline}
 
 
 @pytest.mark.parametrize(("n_systems", "logged"), [(10, 45 * 2), (11, 0)])
@@ -160,10 +162,11 @@ def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):
     assert node.params["long"].endswith("(cut, 7000 characters)")
     assert json.loads(node.files["rankeval/params.json"]) == {"long": "x" * 7000}
     assert node.metrics == {"seconds": 1.0, "nDCG_at_10": 0.5}
-    assert json.loads(node.tags["rankeval.not_finite"]) == {"worse": "-inf"}
-    assert json.loads(node.tags["rankeval.names"]) == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
-    assert json.loads(node.tags["rankeval.dev.data"])["name"] == "letor"
-    assert json.loads(node.tags["rankeval.test.data"]) == {"name": "letor", "digest": "ab" * 32}
+    facts = node.facts["record"]
+    assert facts["not_finite"] == {"worse": "-inf"}
+    assert facts["names"] == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
+    assert facts["data"]["test"] == {"name": "letor", "digest": "ab" * 32}
+    assert node.facts["dev"]["data"]["name"] == "letor"
     assert node.tags["team"] == "search"
     assert node.files["notes.txt"] == b"notes"
     assert node.scores == evaluation_node(evaluation, "dev", DATA).scores
@@ -180,5 +183,5 @@ def test_a_record_carries_its_comparison_as_a_piece(systems):
     alone = comparison_node(comparison)
     assert node.metrics == {"seconds": 2.0, **alone.metrics}
     assert node.files.keys() == alone.files.keys()
-    assert node.tags["rankeval.comparison.settings"] == alone.tags["rankeval.comparison.settings"]
+    assert node.facts["comparison"] == alone.facts["comparison"]
     assert list(node.sections) == ["comparison"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
+from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_of
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.layout import COMPLETE, manifest_path
 
 
 @pytest.mark.parametrize(
@@ -41,27 +43,51 @@ def test_aggregates_are_metrics_under_the_keys_of_their_measures(small, client):
     evaluation = small()
     run = client.get_run(rkm.log_evaluation(evaluation).run_id)
     assert run.data.metrics == dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
-    spelt = json.loads(run.data.tags["rankeval.dev.measures"])
+    spelt = manifest(client, run)["facts"]["dev"]["measures"]
     assert spelt == {"nDCG_at_10": "nDCG@10", "AP": "AP", "P__rel.2_at_5": "P(rel=2)@5"}
     assert [rk.measure_from_key(key) for key in spelt] == list(evaluation.measures)
 
 
-def test_role_convention_and_digests_stand_in_tags(small, client):
+def manifest(client, run):
+    """Return the manifest of the only piece of a run, held against the completeness tag."""
+    (label,) = pieces_of(run.data.tags)
+    with tempfile.TemporaryDirectory() as folder:
+        path = client.download_artifacts(run.info.run_id, manifest_path(label), folder)
+        return checked_manifest(Path(path).read_bytes(), label, run.data.tags)
+
+
+def test_the_role_stands_in_a_tag_and_convention_and_digests_in_the_manifest(small, client):
     evaluation = small()
-    tags = client.get_run(rkm.log_evaluation(evaluation, "test").run_id).data.tags
-    assert tags["rankeval.role"] == "test"
-    assert json.loads(tags["rankeval.test.convention"]) == evaluation.convention.card()
-    assert tags["rankeval.test.judgments"] == evaluation.judgments_digest
-    assert tags["rankeval.test.ranking"] == evaluation.ranking_digest
+    run = client.get_run(rkm.log_evaluation(evaluation, "test").run_id)
+    assert run.data.tags["rankeval.role"] == "test"
+    assert run.data.tags["rankeval.card"].startswith("rankeval ")
+    facts = manifest(client, run)["facts"]["test"]
+    assert facts["convention"] == evaluation.convention.card()
+    assert facts["judgments"] == evaluation.judgments_digest
+    assert facts["ranking"] == evaluation.ranking_digest
 
 
-def test_the_completeness_tag_counts_and_hashes_what_was_written(small, client):
+def test_tags_of_ours_are_few_and_short(small, client):
+    tags = client.get_run(rkm.log_evaluation(small(), "dev").run_id).data.tags
+    ours = {key: value for key, value in tags.items() if key.startswith("rankeval.")}
+    assert set(ours) == {"rankeval.card", "rankeval.complete", "rankeval.record", "rankeval.role"}
+    assert all(len(value) <= 40 and "{" not in value for value in ours.values())
+
+
+def test_the_completeness_tag_names_and_hashes_what_was_written(small, client):
     first, second = (rkm.log_evaluation(small(), "dev").run_id for _ in range(2))
     other = rkm.log_evaluation(small(seed=1), "dev").run_id
-    one, two, three = (json.loads(client.get_run(run).data.tags[COMPLETE]) for run in (first, second, other))
-    assert one == two
-    assert one["count"] == three["count"] == 3 + 6 + 1 + 2 + 1  # metrics, tags, data set, files, description
-    assert one["sha256"] != three["sha256"]
+    one, two, three = (client.get_run(run).data.tags[COMPLETE] for run in (first, second, other))
+    assert one == two != three
+    assert re.fullmatch("dev:[0-9a-f]{16}", one)
+
+
+def test_a_manifest_that_was_altered_is_refused(small, client, tmp_path):
+    run_id = rkm.log_evaluation(small()).run_id
+    (tmp_path / "manifest.json").write_text("{}")
+    client.log_artifact(run_id, str(tmp_path / "manifest.json"), "rankeval/dev")
+    with pytest.raises(TrackingError, match="manifest of 'dev' was altered"):
+        rkm.load_evaluation(run_id)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +245,7 @@ def test_an_aggregate_that_is_not_a_number_is_named_in_a_tag(small, client):
     assert math.isnan(nothing.aggregate()["AP"])
     run = client.get_run(rkm.log_evaluation(nothing).run_id)
     assert run.data.metrics == {}
-    assert json.loads(run.data.tags["rankeval.dev.not_finite"])["AP"] == "nan"
+    assert manifest(client, run)["facts"]["dev"]["not_finite"]["AP"] == "nan"
 
 
 def test_the_description_keeps_what_the_user_wrote(small, client):
@@ -287,9 +313,10 @@ def test_a_subset_comes_back_and_is_told_from_the_whole(small, assert_same, clie
     whole_run, part_run = rkm.log_evaluation(evaluation).run_id, rkm.log_evaluation(part).run_id
     assert_same(rkm.load_evaluation(part_run), part)
     assert_same(rkm.load_evaluation(whole_run).subset(evaluation.queries[:7]), part)
-    tags = [client.get_run(run).data.tags for run in (whole_run, part_run)]
+    runs = [client.get_run(run) for run in (whole_run, part_run)]
+    facts = [manifest(client, run)["facts"]["dev"] for run in runs]
     for digest in ("judgments", "ranking"):
-        assert tags[0][f"rankeval.dev.{digest}"] != tags[1][f"rankeval.dev.{digest}"]
-    assert "a subset: 7 of 20 queries" in tags[1]["mlflow.note.content"]
+        assert facts[0][digest] != facts[1][digest]
+    assert "a subset: 7 of 20 queries" in runs[1].data.tags["mlflow.note.content"]
     with pytest.raises(rk.errors.ConventionMismatch, match="one is a subset of the other's queries"):
         rkm.compare_runs([whole_run, part_run])

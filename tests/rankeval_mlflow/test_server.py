@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import mlflow
@@ -92,4 +91,4 @@ def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(small, as
     assert len(remote.search_runs(["0"])) == n_runs
     assert len(remote.get_metric_history(run_id, "AP")) == 1
     assert_same(small(), rkm.load_evaluation(run_id))
-    assert json.loads(remote.get_run(run_id).data.tags[COMPLETE])["count"] == 13
+    assert remote.get_run(run_id).data.tags[COMPLETE].startswith("dev:")

@@ -19,7 +19,18 @@ from mlflow.exceptions import MlflowException
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores, Target, seal, walk
+from rankeval_mlflow.delivery.completeness import pieces_of, roles_of
+from rankeval_mlflow.delivery.payload import (
+    DatasetUse,
+    Node,
+    Payload,
+    Rendering,
+    SavedModel,
+    Scores,
+    Target,
+    manifest,
+    walk,
+)
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
 from rankeval_mlflow.layout import COMPLETE
@@ -183,7 +194,7 @@ def test_a_record_of_another_format_is_named():
     record = put(_payload())
     path = record.folder / "record.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(TrackingError, match="has format 99, this version of rankeval reads 1"):
+    with pytest.raises(TrackingError, match="has format 99, this version of rankeval reads 2"):
         send(record)
 
 
@@ -279,14 +290,19 @@ def whole_tree():
         files={"a.txt": b"abc"},
         sections={"dev": "some *words*"},
         children=(child, Node("last", "record")),
+        steps=(("loss", 0.5, 1), ("loss", 0.25, 2)),
+        facts={"dev": {"judgments": "ab"}},
     )
 
 
 def test_a_record_is_written_so_that_the_next_version_reads_it():
     """The file, byte for byte in its content: what waits in a spool outlives an update."""
-    payload = Payload(
-        Target("http://host:1", None, "r", None, "letor"), whole_tree(), 1_700_000_000_000, {"user": "me"}
+    root = replace(
+        whole_tree(),
+        renderings=(Rendering("evaluation", "a.txt", "x", {"n": 3}, ("t.json",)),),
+        models=(SavedModel("ranker", {"MLmodel": b"m"}, {"k": "v"}, model_type="ranker"),),
     )
+    payload = Payload(Target("http://host:1", None, "r", None, "letor"), root, 1_700_000_000_000, {"user": "me"})
     record = put(replace(payload, model_id="m-1", model_version=("ranker", "7")))
     assert re.fullmatch(r"20231114T221320-[0-9a-f]{8}", record.id)
     test_scores = {
@@ -295,10 +311,16 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
         "dataset_name": "letor-test",
         "dataset_digest": "ef" * 32,
         "evaluation_sha256": "01" * 32,
+        "step": 0,
     }
+    model = {"name": "ranker", "params": {"k": "v"}, "tags": {}, "flavor": None, "model_type": "ranker"}
+    drawing = {"kind": "evaluation", "source": "a.txt", "into": "x", "options": {"n": 3}, "tables": ["t.json"]}
+    times = {"started_ms": None, "ended_ms": None, "status": "FINISHED"}
+    later = {"steps": [], "renderings": [], "models": [], "facts": {}}
     empty = {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {}, "sections": {}}
+    empty |= {**times, **later}
     assert json.loads((record.folder / "record.json").read_text("utf-8")) == {
-        "format": 1,
+        "format": 2,
         "created_ms": 1_700_000_000_000,
         "target": {
             "uri": "http://host:1",
@@ -324,6 +346,7 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
                         "dataset_name": "letor",
                         "dataset_digest": "ab" * 32,
                         "evaluation_sha256": "cd" * 32,
+                        "step": 0,
                     },
                     test_scores,
                 ],
@@ -345,6 +368,11 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
                 ],
                 "files": {"a.txt": hashlib.sha256(b"abc").hexdigest()},
                 "sections": {"dev": "some *words*"},
+                **times,
+                "steps": [["loss", 0.5, 1], ["loss", 0.25, 2]],
+                "renderings": [drawing],
+                "models": [{**model, "files": {"MLmodel": hashlib.sha256(b"m").hexdigest()}}],
+                "facts": {"dev": {"judgments": "ab"}},
             },
             "0-0": {
                 **empty,
@@ -358,10 +386,31 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
         },
     }
     written = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
-    assert written == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt"}
+    assert written == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
     assert record.sent() == {"runs": {}, "asked": []}
     assert read(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
-    assert seal(payload.root) == (10, "7dd794134fb32e478c8e189c475dcbaff402044d736d277500f263bebaefef78")
+
+
+def test_the_manifest_says_what_was_written_but_for_times_and_drawn_files():
+    root = whole_tree()
+    said = json.loads(manifest(root))
+    assert said["files"] == {"a.txt": hashlib.sha256(b"abc").hexdigest()}
+    assert (said["metrics"], said["params"], said["tags"]) == (root.metrics, root.params, root.tags)
+    assert said["facts"] == {"dev": {"judgments": "ab"}}
+    drawn = Rendering("evaluation", "a.txt")
+    for same in (
+        replace(root, started_ms=1, ended_ms=2),
+        replace(root, renderings=(drawn,)),
+        replace(root, children=()),
+    ):
+        assert manifest(same) == manifest(root)
+    for other in (replace(root, facts={}), replace(root, files={"a.txt": b"abd"}), replace(root, steps=())):
+        assert manifest(other) != manifest(root)
+    by_number = replace(root, facts={"dev": {10: "ten", 9: "nine"}})
+    assert manifest(by_number) == manifest(replace(root, facts={"dev": {"10": "ten", "9": "nine"}}))
+    assert list(json.loads(manifest(by_number))["facts"]["dev"]) == ["10", "9"], "facts keep their order"
+    shuffled = replace(root, metrics={"seconds": 1.5, "a": 1.0}), replace(root, metrics={"a": 1.0, "seconds": 1.5})
+    assert manifest(shuffled[0]) == manifest(shuffled[1])
 
 
 def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, store):
@@ -377,20 +426,22 @@ def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, s
     experiment_id = client.get_experiment_by_name("letor").experiment_id
     for place, name, run in (("0", "root", root), ("0-0", "child", first), ("0-1", "last", last)):
         assert (run.info.run_name, run.info.status, run.info.experiment_id) == (name, "FINISHED", experiment_id)
-        assert (run.info.start_time, run.info.end_time) == (1_700_000_000_000, 1_700_000_000_000)
+        assert run.info.start_time == 1_700_000_000_000
+        assert 0 < run.info.end_time - run.info.start_time < 60_000, "as long as the sending took"
         assert run.data.tags["rankeval.record"] == f"{record.id}/{place}"
         assert run.data.tags["mlflow.user"] == "me"
         assert run.data.tags.get("mlflow.parentRunId") == (None if place == "0" else root.info.run_id)
         node = dict(walk(payload.root))[place]
-        complete = json.loads(run.data.tags[COMPLETE])
-        assert complete == {
-            "count": seal(node)[0],
-            "sha256": hashlib.sha256(json.dumps({"record": list(seal(node))}, sort_keys=True).encode()).hexdigest(),
-            "evaluations": {scores.role: scores.evaluation_sha256 for scores in node.scores},
-            "pieces": {"record": list(seal(node))},
-        }
+        assert pieces_of(run.data.tags) == {"record": hashlib.sha256(manifest(node)).hexdigest()[:16]}
+        assert set(roles_of(run.data.tags)) == {scores.role for scores in node.scores}
+    assert root.data.tags[COMPLETE].startswith("record(dev,test):")
+    assert last.data.tags[COMPLETE].startswith("record:")
     assert root.data.params == {"depth": "3"}
-    assert root.data.metrics == {"seconds": 1.5, "AP": 0.25, "nDCG_at_10": 0.5, "test/AP": 0.125}
+    assert root.data.metrics == {"seconds": 1.5, "AP": 0.25, "nDCG_at_10": 0.5, "test/AP": 0.125, "loss": 0.25}
+    assert [(one.value, one.step) for one in client.get_metric_history(root.info.run_id, "loss")] == [
+        (0.5, 1),
+        (0.25, 2),
+    ]
     assert first.data.metrics == {"loss": 0.75, "AP": 0.125}
     assert (root.data.tags["team"], root.data.tags["rankeval.role"]) == ("search", "dev")
     assert "some *words*" in root.data.tags["mlflow.note.content"]
@@ -398,7 +449,7 @@ def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, s
     assert "mlflow.note.content" not in first.data.tags
     assert "rankeval.role" not in last.data.tags
     for run in (root, first):
-        for key in run.data.metrics:
+        for key in {*run.data.metrics} - {"loss"}:
             (metric,) = client.get_metric_history(run.info.run_id, key)
             assert (metric.timestamp, metric.step) == (1_700_000_000_000, 0)
     used = {one.dataset.name: one for one in root.inputs.dataset_inputs}
@@ -416,9 +467,9 @@ def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, s
         "letor-test": ("ef" * 8, "code", {"tags": {}}, {"num_rows": 4}),
     }
     assert first.inputs.dataset_inputs == last.inputs.dataset_inputs == []
-    assert [file.path for file in client.list_artifacts(root.info.run_id)] == ["a.txt"]
+    assert [file.path for file in client.list_artifacts(root.info.run_id)] == ["a.txt", "rankeval"]
     assert [file.path for file in client.list_artifacts(first.info.run_id, "b")] == ["b/c.txt"]
-    assert client.list_artifacts(last.info.run_id) == []
+    assert [file.path for file in client.list_artifacts(last.info.run_id)] == ["rankeval"]
 
 
 def test_everything_is_flushed_to_the_disk_before_it_gets_its_name(monkeypatch):

@@ -47,9 +47,11 @@ def test_everything_of_a_record_is_in_its_run(tracker, client, store, tmp_path):
     assert run.data.params == {"seed": "0", "grid_alpha_": "[1, 2]", "note": "None"}
     assert run.data.metrics == {"seconds": 1.5, "nDCG_at_10": 0.5}
     assert run.data.tags["plan"] == "abc"
-    assert json.loads(run.data.tags["rankeval.names"]) == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
+    assert run.data.tags["rankeval.complete"].startswith("record:")
     assert tracked.where == f"mlflow ui --backend-store-uri {store}"
     folder = client.download_artifacts(tracked.run_id, "", str(tmp_path))
+    facts = json.loads((tmp_path / "rankeval" / "record" / "manifest.json").read_text())["facts"]["record"]
+    assert facts["names"] == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
     assert (tmp_path / "report.html").read_bytes() == b"<p>report</p>"
     assert (tmp_path / "plots" / "curve.svg").read_bytes() == b"<svg/>", folder
 
@@ -63,12 +65,18 @@ def test_a_data_set_has_its_role_as_context_and_its_whole_digest_in_a_tag(tracke
     assert tags == {"mlflow.data.context": "dev", "rankeval.digest": DIGEST, "rankeval.role": "dev"}
 
 
-def test_one_data_set_in_two_roles_keeps_both_in_our_own_tags(tracker, client):
+def facts_of(client, run_id, folder):
+    """Return the facts of a record's run."""
+    path = client.download_artifacts(run_id, "rankeval/record/manifest.json", str(folder))
+    return json.loads(Path(path).read_text("utf-8"))["facts"]["record"]
+
+
+def test_one_data_set_in_two_roles_keeps_both_in_the_manifest(tracker, client, tmp_path):
     data = tuple(LoggedData("letor", DIGEST, role, 100, 10) for role in ("dev", "test"))
     run = client.get_run(tracker.log(record(data=data), experiment="letor").run_id)
     assert len(run.inputs.dataset_inputs) == 1, "MLflow keeps the first"
-    for role in ("dev", "test"):
-        assert json.loads(run.data.tags[f"rankeval.{role}.data"]) == {"name": "letor", "digest": DIGEST}
+    held = facts_of(client, run.info.run_id, tmp_path)["data"]
+    assert held == {role: {"name": "letor", "digest": DIGEST} for role in ("dev", "test")}
 
 
 def test_children_are_nested_under_their_parents(tracker, client):
@@ -80,7 +88,7 @@ def test_children_are_nested_under_their_parents(tracker, client):
     }
     assert list(parents.values()) == [tracked.run_id, tracked.run_id, trees.run_id]
     assert client.get_run(ridge.run_id).data.params == {"alpha": "1.0"}
-    assert [file.path for file in client.list_artifacts(ridge.run_id)] == ["model.txt"]
+    assert [file.path for file in client.list_artifacts(ridge.run_id)] == ["model.txt", "rankeval"]
     assert client.get_run(trees.run_id).info.status == "FINISHED"
 
 
@@ -123,11 +131,11 @@ def test_what_has_arrived_leaves_the_spool(tracker, spool):
     assert [path for path in spool.iterdir() if not path.match(".store-*.lock")] == []
 
 
-def test_nan_and_infinity_are_named_in_a_tag_and_not_sent(tracker, client):
+def test_nan_and_infinity_are_named_in_the_manifest_and_not_sent(tracker, client, tmp_path):
     metrics = {"AP": float("nan"), "DCG@10": float("inf"), "RR": 0.5}
     run = client.get_run(tracker.log(record(metrics=metrics), experiment="letor").run_id)
     assert run.data.metrics == {"RR": 0.5}
-    assert json.loads(run.data.tags["rankeval.not_finite"]) == {"AP": "nan", "DCG@10": "inf"}
+    assert facts_of(client, run.info.run_id, tmp_path)["not_finite"] == {"AP": "nan", "DCG@10": "inf"}
 
 
 def test_a_parameter_that_mlflow_would_cut_is_whole_in_an_artifact(tracker, client, tmp_path):

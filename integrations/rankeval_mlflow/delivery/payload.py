@@ -13,7 +13,7 @@ from typing import Any
 
 from rankeval_mlflow.names import sha256
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Scores:
     dataset_name: str
     dataset_digest: str
     evaluation_sha256: str
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,43 @@ class DatasetUse:
     role: str
     source: str | None
     profile: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """Files that are drawn from a primary file when a node is sent, and again at a resend: never part of the seal.
+
+    Parameters
+    ----------
+    kind : str
+        Which files: a name that `views.rendering.render` knows, such as ``"evaluation"`` or ``"comparison"``.
+    source : str
+        The artifact path of the primary file of the same node.
+    into : str
+        The folder among the artifacts to which the paths of the drawn files are relative; ``""`` for the root.
+    options : mapping
+        Plain values for the drawing.
+    tables : tuple of str
+        The drawn paths that MLflow shows as tables.
+    """
+
+    kind: str
+    source: str
+    into: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of the run."""
+
+    name: str
+    files: Mapping[str, bytes]
+    params: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    flavor: str | None = None
+    model_type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +109,18 @@ class Node:
         Sections of the run's description, in Markdown, by key.
     children : tuple of Node
         Nested runs.
+    started_ms, ended_ms : int, optional
+        When the run began and ended. By default when the call that logs began, and when the sending ends.
+    status : str
+        The status of the ended run.
+    steps : tuple of (key, value, step)
+        Metrics with a step: folds, epochs.
+    renderings : tuple of Rendering
+        Files drawn from primary files when they are sent.
+    models : tuple of SavedModel
+        Fitted models of the run.
+    facts : mapping of str to mapping
+        Plain values for the manifest, by the name of what they describe: a role, a comparison, ``"record"``.
     """
 
     name: str
@@ -83,6 +133,13 @@ class Node:
     files: Mapping[str, bytes] = field(default_factory=dict)
     sections: Mapping[str, str] = field(default_factory=dict)
     children: tuple[Node, ...] = ()
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    status: str = "FINISHED"
+    steps: tuple[tuple[str, float, int], ...] = ()
+    renderings: tuple[Rendering, ...] = ()
+    models: tuple[SavedModel, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,16 +161,32 @@ def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
         yield from walk(child, f"{path}-{index}")
 
 
+# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
+_UNSEALED = ("started_ms", "ended_ms", "renderings")
+
+
+def plain(node: Node) -> dict[str, Any]:
+    """Return a node without its children as plain values; a file is its hash."""
+    bare = replace(node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models))
+    values = asdict(bare)
+    del values["children"]
+    for values_of, model in zip(values["models"], node.models, strict=True):
+        values_of["files"] = _hashes(model.files)
+    return {**values, "files": _hashes(node.files)}
+
+
 def contents(node: Node) -> dict[str, Any]:
-    """Return everything that one node writes as plain values; a file is its hash."""
-    plain = asdict(replace(node, files={}, children=()))
-    del plain["children"]
-    return {**plain, "files": {path: sha256(content) for path, content in sorted(node.files.items())}}
+    """Return everything that one node writes as plain values: the content of its manifest."""
+    return {key: value for key, value in plain(node).items() if key not in _UNSEALED}
 
 
-def seal(node: Node) -> tuple[int, str]:
-    """Return the number of things that a node writes, and their hash, for the completeness tag."""
+def manifest(node: Node) -> bytes:
+    """Return the manifest of a node: `contents` as JSON, equal for equal content."""
     written = contents(node)
-    things = ("params", "metrics", "tags", "datasets", "files", "sections")
-    count = sum(len(written[thing]) for thing in things) + sum(len(part.metrics) for part in node.scores)
-    return count, sha256(json.dumps(written, sort_keys=True).encode())
+    facts = written.pop("facts")  # keep their order: the first measure is the one that counts
+    ordered = json.loads(json.dumps(written, sort_keys=True))
+    return json.dumps({**ordered, "facts": facts}, indent=1).encode()
+
+
+def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: sha256(content) for path, content in sorted(files.items())}

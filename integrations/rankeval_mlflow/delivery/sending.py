@@ -3,7 +3,8 @@
 * Runs: the upload keeps the id of each new run. If the answer of the server was lost, the tag `rankeval.record` finds
   the run again.
 * Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time.
-* Parameters, tags, artifacts: a repetition writes the same values again.
+* Parameters, tags, artifacts: a repetition writes the same values again. MLflow never changes a parameter: if the run
+  has another value of that name, ours is called ``<label>/<name>``.
 * Inputs: MLflow keeps each once.
 
 The completeness tag comes last: a run that has it has everything.
@@ -12,7 +13,7 @@ The completeness tag comes last: a run that has it has everything.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, Metric, Param, RunTag
@@ -20,11 +21,13 @@ from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow.delivery.completeness import with_piece
 from rankeval_mlflow.delivery.connection import connected, masked, reason, where_to_look
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores, seal
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores
 from rankeval_mlflow.delivery.spool import PendingUpload, locked, put, read
+from rankeval_mlflow.delivery.surroundings import now_ms
 from rankeval_mlflow.layout import COMPLETE, NOTE, RECORD, ROLE
-from rankeval_mlflow.names import sha256, short_digest
+from rankeval_mlflow.names import safe_name, short_digest
 from rankeval_mlflow.views.descriptions import merged
 
 _PARENT = "mlflow.parentRunId"
@@ -105,6 +108,7 @@ class _Sending:
         self.upload = upload
         self.payload = payload
         self.state = upload.sent()
+        self.began_ms = now_ms()
 
     def whole(self) -> TrackedRun:
         """Send the tree of runs, and the tags of a model version."""
@@ -137,10 +141,9 @@ class _Sending:
         given = self.payload.target.run_id if place == "0" else None
         run = self.client.get_run(given or self._new_run(place, node, experiment_id, parent))
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
-        complete = _complete(run, node)
+        complete = with_piece(run_id, run.data.tags, node)
         self._inputs(run_id, place, node)
-        if node.files:
-            self.client.log_artifacts(run_id, str(self.upload.files(place)))
+        self.client.log_artifacts(run_id, str(self.upload.with_manifest(place, node)))
         self._batch(run, node, with_model=place == "0")
         children = tuple(
             self._run(f"{place}-{index}", child, experiment_id, run_id) for index, child in enumerate(node.children)
@@ -149,8 +152,15 @@ class _Sending:
             self._model_version(*self.payload.model_version, run_id, node)
         self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
         if not given:
-            self.client.set_terminated(run_id, end_time=self.payload.created_ms)
+            self.client.set_terminated(run_id, node.status, self._ended(node))
         return TrackedRun(run_id, children, where_to_look(self.payload.target.uri, experiment_id, run_id))
+
+    def _started(self, node: Node) -> int:
+        return self.payload.created_ms if node.started_ms is None else node.started_ms
+
+    def _ended(self, node: Node) -> int:
+        """Return when a run ended: after the time of its sending, but not after the time that an upload waited."""
+        return node.ended_ms if node.ended_ms is not None else self._started(node) + now_ms() - self.began_ms
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> str:
         """Return the id of the experiment; make the experiment if it does not exist."""
@@ -177,9 +187,7 @@ class _Sending:
             self.state["asked"].append(place)
             self.upload.remember(self.state)
             tags = {**self.payload.context, RECORD: mark, **({_PARENT: parent} if parent else {})}
-            run = self.client.create_run(
-                experiment_id, start_time=self.payload.created_ms, tags=tags, run_name=node.name
-            )
+            run = self.client.create_run(experiment_id, start_time=self._started(node), tags=tags, run_name=node.name)
             run_id = run.info.run_id
         self.state["runs"][place] = run_id
         self.upload.remember(self.state)
@@ -203,6 +211,7 @@ class _Sending:
         """Log metrics, parameters and tags in one batch, synchronously."""
         headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
         metrics = [Metric(key, value, self.payload.created_ms, 0) for key, value in node.metrics.items()]
+        metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
         for scores in node.scores:
             metrics += self._aggregates(scores, bare=scores.role == headline, with_model=with_model)
         tags = dict(node.tags)
@@ -213,7 +222,7 @@ class _Sending:
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
-            params=[Param(key, value) for key, value in node.params.items()],
+            params=[Param(key, value) for key, value in _params(run.data.params, node).items()],
             tags=[RunTag(key, value) for key, value in tags.items()],
             synchronous=True,
         )
@@ -225,7 +234,7 @@ class _Sending:
                 key if bare else f"{scores.role}/{key}",
                 value,
                 self.payload.created_ms,
-                0,
+                scores.step,
                 model_id=self.payload.model_id if with_model else None,
                 dataset_name=scores.dataset_name,
                 dataset_digest=short_digest(scores.dataset_digest),
@@ -263,34 +272,9 @@ def _dataset_input(use: DatasetUse) -> Any:
     return DatasetInput(dataset, [InputTag(key, value) for key, value in tags.items()])
 
 
-def _complete(run: Any, node: Node) -> str:
-    """Return the new completeness tag; raise if the run holds other content under the same name.
-
-    The tag lists every whole piece of the run, so a later piece that breaks off takes nothing from the earlier ones.
-    """
-    before = json.loads(run.data.tags.get(COMPLETE, "{}"))
-    pieces: dict[str, list[Any]] = before.get("pieces", {})
-    evaluations: dict[str, str] = before.get("evaluations", {})
-    piece = list(seal(node))
-    for scores in node.scores:
-        _same(run, f"an evaluation of role {scores.role!r}", evaluations.get(scores.role), scores.evaluation_sha256)
-    _same(run, f"a piece called {node.label!r}", pieces.get(node.label), piece)
-    pieces[node.label] = piece
-    evaluations |= {scores.role: scores.evaluation_sha256 for scores in node.scores}
-    return json.dumps(
-        {
-            "count": sum(count for count, _ in pieces.values()),
-            "sha256": sha256(json.dumps(pieces, sort_keys=True).encode()),
-            "evaluations": evaluations,
-            "pieces": pieces,
-        }
-    )
-
-
-def _same(run: Any, what: str, before: Any, now: Any) -> None:
-    """Raise if the run already holds something else; the same content may be sent again."""
-    if before is not None and before != now:
-        raise InvalidInput(
-            f"run {run.info.run_id} already holds {what} with other content; "
-            "log this one to a run of its own or under another name"
-        )
+def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
+    """Return the parameters of a node; one that the run has with another value is called ``<label>/<name>``."""
+    return {
+        name if before.get(name, value) == value else safe_name(f"{node.label}/{name}"): value
+        for name, value in node.params.items()
+    }

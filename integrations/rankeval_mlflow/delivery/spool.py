@@ -6,6 +6,7 @@ on Linux)::
 
     <time>-<random>/record.json     the payload, with the hashes of its files
                     files/<node>/   the artifacts of each run
+                    models/<node>/  the fitted models of each run, in folders 0, 1, ...
                     sent.json       ids of the runs that a server has made so far
 
 A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A lock beside the
@@ -28,7 +29,20 @@ from typing import Any
 
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval_mlflow.delivery.locks import take
-from rankeval_mlflow.delivery.payload import FORMAT, DatasetUse, Node, Payload, Scores, Target, contents, walk
+from rankeval_mlflow.delivery.payload import (
+    FORMAT,
+    DatasetUse,
+    Node,
+    Payload,
+    Rendering,
+    SavedModel,
+    Scores,
+    Target,
+    manifest,
+    plain,
+    walk,
+)
+from rankeval_mlflow.layout import manifest_path
 from rankeval_mlflow.names import sha256
 
 
@@ -59,6 +73,15 @@ class PendingUpload:
     def files(self, place: str) -> Path:
         """Return the folder of a node's artifacts."""
         return self.folder / "files" / place
+
+    def with_manifest(self, place: str, node: Node) -> Path:
+        """Write the manifest of a node to the folder of its artifacts, and return the folder."""
+        _write(self.files(place) / manifest_path(node.label), manifest(node))
+        return self.files(place)
+
+    def model(self, place: str, index: int) -> Path:
+        """Return the folder of a model of a node."""
+        return self.folder / "models" / place / str(index)
 
     def sent(self) -> dict[str, Any]:
         """Return the progress of earlier attempts: ``{"runs": {place: run id}, "asked": [places]}``."""
@@ -106,6 +129,9 @@ def put(payload: Payload) -> PendingUpload:
         for place, node in walk(payload.root):
             for path, content in node.files.items():
                 _write(draft / "files" / place / _inside(path), content)
+            for index, model in enumerate(node.models):
+                for path, content in model.files.items():
+                    _write(draft / "models" / place / str(index) / _inside(path), content)
         _write(draft / "record.json", json.dumps(_as_json(payload), indent=1).encode())
         draft.rename(upload.folder)
     except InvalidInput:
@@ -141,20 +167,20 @@ def read(upload: PendingUpload) -> Payload:
         If a file was altered, or another version wrote a format that this one cannot read.
     """
     path = upload.folder / "record.json"
-    plain = _plain(path)
-    if plain.get("format") != FORMAT:
+    found = _plain(path)
+    if found.get("format") != FORMAT:
         raise TrackingError(
-            f"the pending upload {path} has format {plain.get('format')!r}, this version of rankeval reads {FORMAT}; "
+            f"the pending upload {path} has format {found.get('format')!r}, this version of rankeval reads {FORMAT}; "
             "send it with the version that wrote it"
         )
     try:
-        version = plain["model_version"]
+        version = found["model_version"]
         return Payload(
-            target=Target(**plain["target"]),
-            root=_node(upload, plain["nodes"], "0"),
-            created_ms=plain["created_ms"],
-            context=plain["context"],
-            model_id=plain["model_id"],
+            target=Target(**found["target"]),
+            root=_node(upload, found["nodes"], "0"),
+            created_ms=found["created_ms"],
+            context=found["context"],
+            model_id=found["model_id"],
             model_version=(version[0], version[1]) if version else None,
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -221,28 +247,35 @@ def _as_json(payload: Payload) -> dict[str, Any]:
         "context": dict(payload.context),
         "model_id": payload.model_id,
         "model_version": payload.model_version,
-        "nodes": {place: contents(node) for place, node in walk(payload.root)},
+        "nodes": {place: plain(node) for place, node in walk(payload.root)},
     }
 
 
 def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
     """Return one node of an upload with its children."""
-    plain = nodes[place]
+    values = nodes[place]
     below: list[Node] = []
     while (child := f"{place}-{len(below)}") in nodes:
         below.append(_node(upload, nodes, child))
     rebuilt = {
-        "scores": tuple(Scores(**part) for part in plain["scores"]),
-        "datasets": tuple(DatasetUse(**use) for use in plain["datasets"]),
-        "files": {path: _file(upload, place, path, digest) for path, digest in plain["files"].items()},
+        "scores": tuple(Scores(**part) for part in values["scores"]),
+        "datasets": tuple(DatasetUse(**use) for use in values["datasets"]),
+        "files": _files(upload.files(place), values["files"]),
+        "steps": tuple((key, value, step) for key, value, step in values["steps"]),
+        "renderings": tuple(Rendering(**{**part, "tables": tuple(part["tables"])}) for part in values["renderings"]),
+        "models": tuple(
+            SavedModel(**{**model, "files": _files(upload.model(place, index), model["files"])})
+            for index, model in enumerate(values["models"])
+        ),
         "children": tuple(below),
     }
-    return Node(**{**plain, **rebuilt})
+    return Node(**{**values, **rebuilt})
 
 
-def _file(upload: PendingUpload, place: str, path: str, digest: str) -> bytes:
-    """Return the bytes of an artifact; raise if their hash changed."""
-    content = (upload.files(place) / _inside(path)).read_bytes()
-    if sha256(content) != digest:
-        raise TrackingError(f"{upload.files(place) / path} was altered; it is not sent")
-    return content
+def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
+    """Return the bytes of files by path; raise if a hash changed."""
+    found = {path: (folder / _inside(path)).read_bytes() for path in hashes}
+    for path, content in found.items():
+        if sha256(content) != hashes[path]:
+            raise TrackingError(f"{folder / path} was altered; it is not sent")
+    return found

@@ -4,9 +4,8 @@ The layout of an evaluation of role ``dev``::
 
     metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 if the run already has an
                                                 evaluation of another role (`rankeval.role` names the first)
-    tags       rankeval.dev.measures            key -> canonical spelling
-               rankeval.dev.convention          the card
-               rankeval.dev.judgments, .ranking full digests;  .data
+    tags       rankeval.card                    the convention
+    facts      of the role, in the manifest: canonical spelling of the measures, card, digests, data, values not finite
     artifacts  rankeval/dev/evaluation.parquet  the whole evaluation with the scores of every query, bit for bit
                rankeval/dev/report.html
     inputs     the data set, role as context, full digest in the tag `rankeval.digest`
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import rankeval
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Scores
-from rankeval_mlflow.layout import HEADLINE, evaluation_path
-from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, tag_json
+from rankeval_mlflow.layout import CARD, HEADLINE, evaluation_path
+from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest
 from rankeval_mlflow.views.descriptions import (
     comparison_page,
     comparison_section,
@@ -60,23 +59,23 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
     data = data or judged_data(evaluation, role)
     values = aggregates(evaluation)
     whole = evaluation.to_bytes()
-    tags = {
-        f"rankeval.{role}.measures": tag_json(
-            {key: str(measure) for key, measure in zip(keys_of(evaluation).values(), evaluation.measures, strict=True)}
-        ),
-        f"rankeval.{role}.convention": tag_json(evaluation.convention.card()),
-        f"rankeval.{role}.judgments": evaluation.judgments_digest,
-        f"rankeval.{role}.ranking": evaluation.ranking_digest,
-        f"rankeval.{role}.data": tag_json({"name": data.name, "digest": data.digest}),
-        "rankeval.version": rankeval.__version__,
+    card = evaluation.convention.card()
+    spelt = {key: str(measure) for key, measure in zip(keys_of(evaluation).values(), evaluation.measures, strict=True)}
+    facts = {
+        "measures": spelt,
+        "convention": card,
+        "judgments": evaluation.judgments_digest,
+        "ranking": evaluation.ranking_digest,
+        "data": {"name": data.name, "digest": data.digest},
+        # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
+        "not_finite": {key: repr(value) for key, value in values.items() if not math.isfinite(value)},
+        "rankeval": rankeval.__version__,
     }
-    # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
-    if odd := {key: repr(value) for key, value in values.items() if not math.isfinite(value)}:
-        tags[f"rankeval.{role}.not_finite"] = tag_json(odd)
     return Node(
         name=evaluation.name or f"{role} evaluation",
         label=role,
-        tags=tags,
+        tags={CARD: f"{evaluation.convention.name} {sha256(json.dumps(card, sort_keys=True).encode())[:12]}"},
+        facts={role: facts},
         scores=(
             Scores(
                 role=role,
@@ -145,10 +144,9 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
         metrics=_differences(comparison, name) if comparison.has_pairs else _means(comparison, name),
         tags={
             HEADLINE if name == "comparison" else f"rankeval.{name}.headline": param_text(comparison.headline),
-            f"rankeval.{name}.settings": tag_json(_settings(comparison)),
             **_guard_tags(comparison, name),
-            "rankeval.version": rankeval.__version__,
         },
+        facts={name: {"settings": _settings(comparison), "rankeval": rankeval.__version__}},
         files=files,
         sections={name: comparison_section(comparison)},
     )
@@ -180,7 +178,8 @@ def record_node(record: RunRecord) -> Node:
             label="record",
             params=_params(record.params),
             metrics=_finite(record.metrics),
-            tags={**_tags(record.tags), **_odd(record.metrics), **_renamed(record), **_roles(record)},
+            tags=_tags(record.tags),
+            facts={"record": {"not_finite": _odd(record.metrics), "names": _renamed(record), "data": _roles(record)}},
             datasets=tuple(dataset_use(data) for data in record.data),
             files={**_long(record.params), **record.artifacts},
             children=tuple(record_node(child) for child in record.children),
@@ -204,6 +203,7 @@ def _joined(node: Node, pieces: Iterable[Node]) -> Node:
         files={path: content for part in parts for path, content in part.files.items()},
         sections={key: text for part in parts for key, text in part.sections.items()},
         children=node.children,
+        facts={key: facts for part in parts for key, facts in part.facts.items()},
     )
 
 
@@ -224,9 +224,8 @@ def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _odd(metrics: Mapping[str, float]) -> dict[str, str]:
-    """Return the tag with the metrics that MLflow would alter."""
-    odd = {name: repr(float(value)) for name, value in metrics.items() if not math.isfinite(value)}
-    return {"rankeval.not_finite": tag_json(odd)} if odd else {}
+    """Return the metrics that MLflow would alter."""
+    return {name: repr(float(value)) for name, value in metrics.items() if not math.isfinite(value)}
 
 
 def _tags(tags: Mapping[str, str]) -> dict[str, str]:
@@ -234,18 +233,17 @@ def _tags(tags: Mapping[str, str]) -> dict[str, str]:
     return {names[name]: param_text(value) for name, value in tags.items()}
 
 
-def _roles(record: RunRecord) -> dict[str, str]:
-    """Return tags with every role of the data sets: MLflow keeps only the first role of each."""
-    data = {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data}
-    return {f"rankeval.{role}.data": tag_json(facts) for role, facts in data.items()}
+def _roles(record: RunRecord) -> dict[str, dict[str, str]]:
+    """Return the data set of every role: MLflow keeps only the first role of each."""
+    return {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data}
 
 
 def _renamed(record: RunRecord) -> dict[str, str]:
-    """Return the tag that maps changed names to the names that MLflow refuses."""
+    """Return the names that MLflow refuses by the names that they got."""
     changed: dict[str, str] = {}
     for names in (record.params, record.metrics, record.tags):
         changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
-    return {"rankeval.names": tag_json(changed)} if changed else {}
+    return changed
 
 
 def _differences(comparison: Comparison, name: str) -> dict[str, float]:

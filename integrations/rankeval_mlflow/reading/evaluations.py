@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, roles_of
 from rankeval_mlflow.delivery.connection import connected, masked, reason
 from rankeval_mlflow.delivery.surroundings import store
-from rankeval_mlflow.layout import COMPLETE, ROLE, evaluation_path
+from rankeval_mlflow.layout import COMPLETE, evaluation_path, manifest_path
 from rankeval_mlflow.names import sha256
 
 if TYPE_CHECKING:
@@ -80,8 +80,10 @@ def load_evaluation(run_id: str | TrackedRun, role: str | None = None) -> Evalua
     run_id = run_id if isinstance(run_id, str) else run_id.run_id
     with _asking(store(None), f"run {run_id}") as client:
         run = client.get_run(_run_id(client, run_id))
-        role, digest = _chosen(run, role)
+        role, label = _chosen(run, role)
+        manifest = checked_manifest(_artifact(client, run.info.run_id, manifest_path(label)), label, run.data.tags)
         content = _artifact(client, run.info.run_id, evaluation_path(role))
+    digest = manifest["files"][evaluation_path(role)]
     if sha256(content) != digest:
         raise TrackingError(
             f"the evaluation of role {role!r} in run {run.info.run_id} was altered or replaced (SHA-256 "
@@ -170,12 +172,6 @@ def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[L
     return [run for run in found if run.roles]
 
 
-def evaluations_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the SHA-256 of each whole evaluation of a run by its role."""
-    found: dict[str, str] = json.loads(tags.get(COMPLETE, "{}")).get("evaluations", {})
-    return found
-
-
 def noted_heads(run_id: str, uri: str | None = None) -> list[tuple[str, str]]:
     """Return the ledgers that a run names, each with the head that it had then.
 
@@ -238,12 +234,8 @@ def _all(search: Any, *arguments: Any) -> Iterator[Any]:
 def _logged_run(run: Any) -> LoggedRun:
     """Describe a run; the role with bare metric names comes first."""
     tags = run.data.tags
-    first = tags.get(ROLE, "")
-    roles = sorted(evaluations_of(tags))
-    keys = json.loads(tags.get(f"rankeval.{first}.measures", "{}"))
-    metrics = {key: run.data.metrics[key] for key in keys if key in run.data.metrics}
-    ordered = [role for role in roles if role == first] + [role for role in roles if role != first]
-    return LoggedRun(run.info.run_id, run.info.run_name or "", tuple(ordered), metrics)
+    metrics = {key: value for key, value in run.data.metrics.items() if "/" not in key}
+    return LoggedRun(run.info.run_id, run.info.run_name or "", roles_of(tags), metrics)
 
 
 def _run_id(client: Any, name: str) -> str:
@@ -261,14 +253,14 @@ def _run_id(client: Any, name: str) -> str:
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
-    """Return role and hash of the chosen evaluation."""
+    """Return the role of the chosen evaluation, and the label of the piece that holds it."""
     run_id = run.info.run_id
     if COMPLETE not in run.data.tags:
         raise InvalidInput(
             f"run {run_id} has no tag {COMPLETE}: it holds no whole evaluation. "
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
-    held = evaluations_of(run.data.tags)
+    held = pieces_by_role(run.data.tags)
     if not held or (role is not None and role not in held):
         what = f"no evaluation of role {role!r}" if role else "no evaluation"
         raise InvalidInput(f"run {run_id} holds {what}; it holds {sorted(held) or 'none'}")

@@ -1,0 +1,123 @@
+"""The tag that says which pieces a run holds whole, and the manifests that it names.
+
+The tag reads ``dev:3f2a9c1b7e01aa02 comparison:60303ae22b998861``: for each piece its label, and the first 16 digits of
+the SHA-256 of its manifest. A piece has the evaluation of the role that it is called by. Roles in parentheses say
+otherwise: ``record(dev,test):...`` holds two, ``final():...`` none; so do ``comparison`` and ``record`` without any.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.payload import Node, manifest
+from rankeval_mlflow.layout import COMPLETE, ROLE
+from rankeval_mlflow.names import sha256
+
+SHOWN = 16
+
+_WITHOUT_EVALUATIONS = ("comparison", "record")
+_PIECE = re.compile(r"(?P<label>[^\s():]+)(?:\((?P<roles>[^\s():]*)\))?:(?P<hash>[0-9a-f]{16})")
+
+
+def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the start of the hash of the manifest of every whole piece of a run, by label.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the run.
+    """
+    return {found["label"]: found["hash"] for found in _PIECE.finditer(tags.get(COMPLETE, ""))}
+
+
+def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the run.
+    """
+    labels = {
+        role: found["label"]
+        for found in _PIECE.finditer(tags.get(COMPLETE, ""))
+        for role in _roles(found["label"], found["roles"])
+    }
+    first = tags.get(ROLE)
+    return {role: labels[role] for role in sorted(labels, key=lambda role: role != first)}
+
+
+def roles_of(tags: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the roles of the whole evaluations of a run; the role with bare metric names first.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the run.
+    """
+    return tuple(pieces_by_role(tags))
+
+
+def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest of a piece, held against the tag of its run.
+
+    Parameters
+    ----------
+    content : bytes
+        The artifact at `layout.manifest_path(label)`.
+    label : str
+        The piece.
+    tags : mapping of str to str
+        The tags of the run.
+
+    Raises
+    ------
+    TrackingError
+        If the manifest was altered.
+    """
+    found, expected = sha256(content)[:SHOWN], pieces_of(tags).get(label)
+    if found != expected:
+        raise TrackingError(
+            f"the manifest of {label!r} was altered or replaced (SHA-256 {found} instead of {expected})"
+        )
+    parsed: dict[str, Any] = json.loads(content)
+    return parsed
+
+
+def with_piece(run_id: str, tags: Mapping[str, str], node: Node) -> str:
+    """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off.
+
+    Raises
+    ------
+    InvalidInput
+        If the run holds other content under the same name. The same content may be sent again.
+    """
+    written = sha256(manifest(node))[:SHOWN]
+    before = pieces_of(tags)
+    holders = pieces_by_role(tags)
+    roles = [scores.role for scores in node.scores]
+    if before.get(node.label) == written:
+        return tags[COMPLETE]
+    taken = [role for role in roles if role in holders]
+    if taken or node.label in before:
+        what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
+        raise InvalidInput(
+            f"run {run_id} already holds {what} with other content; "
+            "log this one to a run of its own or under another name"
+        )
+    return f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{written}".lstrip()
+
+
+def _roles(label: str, roles: str | None) -> tuple[str, ...]:
+    if roles is None:
+        return () if label in _WITHOUT_EVALUATIONS else (label,)
+    return tuple(role for role in roles.split(",") if role)
+
+
+def _spelt(label: str, roles: list[str]) -> str:
+    """Return a label, with its roles unless the label says them."""
+    return label if _roles(label, None) == tuple(roles) else f"{label}({','.join(roles)})"
