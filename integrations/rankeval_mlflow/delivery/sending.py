@@ -33,13 +33,15 @@ from rankeval_mlflow.views.descriptions import merged
 _PARENT = "mlflow.parentRunId"
 
 
-def deliver(payload: Payload) -> TrackedRun:
+def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
     """Write a payload to the spool and send it.
 
     Parameters
     ----------
     payload : Payload
         The runs to log.
+    aggregates : bool
+        False: the caller logs the aggregates of the evaluations once this succeeds. If it fails, a resend logs them.
 
     Returns
     -------
@@ -55,14 +57,21 @@ def deliver(payload: Payload) -> TrackedRun:
     """
     upload = put(payload)
     try:
-        return send(upload)
+        return send(upload, aggregates=aggregates)
     except InvalidInput:
         upload.remove()
         raise
 
 
-def send(upload: PendingUpload) -> TrackedRun:
+def send(upload: PendingUpload, *, aggregates: bool = True) -> TrackedRun:
     """Send an upload, and delete it from the spool once the server has it.
+
+    Parameters
+    ----------
+    upload : PendingUpload
+        The upload.
+    aggregates : bool
+        Whether to log the aggregates of the evaluations; see `deliver`.
 
     Raises
     ------
@@ -79,7 +88,7 @@ def send(upload: PendingUpload) -> TrackedRun:
         payload = read(upload)
         try:
             with connected(payload.target.uri, payload.target.registry_uri) as client:
-                tracked = _Sending(client, upload, payload).whole()
+                tracked = _Sending(client, upload, payload, aggregates=aggregates).whole()
         except RankevalError:
             raise
         except Exception as error:  # stores and artifact repositories raise whatever their own clients raise
@@ -103,10 +112,11 @@ def _kept(upload: PendingUpload, payload: Payload, error: Exception) -> str:
 class _Sending:
     """The sending of one upload through one client."""
 
-    def __init__(self, client: Any, upload: PendingUpload, payload: Payload) -> None:
+    def __init__(self, client: Any, upload: PendingUpload, payload: Payload, *, aggregates: bool) -> None:
         self.client = client
         self.upload = upload
         self.payload = payload
+        self.aggregates = aggregates
         self.state = upload.sent()
         self.began_ms = now_ms()
 
@@ -212,7 +222,7 @@ class _Sending:
         headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
         metrics = [Metric(key, value, self.payload.created_ms, 0) for key, value in node.metrics.items()]
         metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
-        for scores in node.scores:
+        for scores in node.scores if self.aggregates else ():
             metrics += self._aggregates(scores, bare=scores.role == headline, with_model=with_model)
         tags = dict(node.tags)
         if headline:
