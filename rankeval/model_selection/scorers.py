@@ -224,7 +224,7 @@ class QueryScorer:
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
         warn_of_cuts(self, estimator, ids, self._bound)
-        predicted = responses(estimator, _as_fitted(estimator, X), self._methods)
+        predicted = responses(estimator, as_fitted(estimator, X), self._methods)
         labels = columns.labels(columns.as_column(y), "y")
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
@@ -326,8 +326,16 @@ def _of_queries(sample_weight: Any, joined: Joined) -> NDArray[np.float64] | Non
         ) from None
 
 
-def _as_fitted(estimator: Any, X: Any) -> Any:
-    """Return X without its column of ids, unless the estimator was fitted with it: a Pipeline may drop it itself."""
+def as_fitted(estimator: Any, X: Any) -> Any:
+    """Return X without its column of ids, unless the estimator was fitted with it: a Pipeline may drop it itself.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+    """
     return X if has_column(X) and NAME in _fitted_with(estimator) else without_ids(X)
 
 

@@ -1,0 +1,231 @@
+"""Save a fitted ranker in the MLflow flavour of its library, as files in memory.
+
+==========================  ====================  ===============================================================
+fitted estimator            flavour               in the file
+==========================  ====================  ===============================================================
+LightGBM's                  ``mlflow.lightgbm``   its booster, as text; MLflow refuses LGBMRanker as an unknown type
+XGBoost's                   ``mlflow.xgboost``    the model
+CatBoost's                  ``mlflow.catboost``   the model
+scikit-learn's, Pipelines   ``mlflow.sklearn``    the estimator, by skops if skops can, else by cloudpickle
+classifiers                 ``mlflow.pyfunc``     the classifier by ``mlflow.sklearn``, and a script that makes scores
+==========================  ====================  ===============================================================
+
+Early stopping is in all of them: LightGBM writes the trees up to the best iteration, XGBoost the number of the best
+iteration, and CatBoost drops the others when training ends.
+
+The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a model is loaded
+again before it is logged, and must give the same scores for rows of X, bit for bit.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+from mlflow.exceptions import MlflowException
+
+from rankeval import QueryRanker
+from rankeval.collection.data import RankingData, take_rows
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.responses import responses
+from rankeval.model_selection import boosters
+from rankeval.model_selection.scorers import as_fitted
+from rankeval_mlflow.flavours import needs
+from rankeval_mlflow.flavours.bare import bare, gives_classes
+from rankeval_mlflow.flavours.signatures import features, signature
+from rankeval_mlflow.names import param_text, safe_names
+
+CHECKED_ROWS = 1000
+"""Rows of X for which the saved model must give the scores of the ranker."""
+
+_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
+
+MODEL_TYPE = "ranker"
+"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A ranker in files.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    files : mapping of str to bytes
+        The files of an MLflow model by path.
+    params : mapping of str to str
+        The parameters of the ranker, for the page of the model.
+    flavor : str
+        The flavour: lightgbm, xgboost, catboost, sklearn or python_function.
+    tags : mapping of str to str
+        Tags of the model.
+    model_type : str
+        "ranker".
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    params: Mapping[str, str]
+    flavor: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    model_type: str = MODEL_TYPE
+
+
+def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
+    """Save a fitted ranker as an MLflow model that needs no rankeval.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted QueryRanker, ranker, regressor or classifier, or a Pipeline or search with one.
+    name : str
+        Name of the model.
+    X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
+        Rows to rank, such as those of `fit`. The signature is inferred from them, and the saved model is checked on
+        them. A column "qid" is left out unless the ranker was fitted with it.
+
+    Raises
+    ------
+    InvalidInput
+        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; or if the saved model
+        gives other scores than the ranker for the rows of X.
+    """
+    X = X.X if isinstance(X, RankingData) else X
+    inner = bare(ranker)
+    rows = None if X is None else features(inner, as_fitted(inner, X))
+    few = None if rows is None else take_rows(rows, np.arange(min(CHECKED_ROWS, rows.shape[0])))
+    scores = None if few is None else responses(ranker, few)
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        path = Path(folder) / "model"
+        flavor = _write(inner, path, signature(rows, scores))
+        if few is not None:
+            _check(path, few, scores, ranker)
+        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
+    return Saved(name, files, parameters(ranker), flavor)
+
+
+def parameters(ranker: Any) -> dict[str, str]:
+    """Return the parameters of a fitted ranker, without those that are None or no plain values.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted ranker.
+    """
+    inner = bare(ranker)
+    given = inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
+    plain = {key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))}
+    plain = {key: value for key, value in plain.items() if not (isinstance(value, float) and math.isnan(value))}
+    if getattr(ranker, "n_iterations_", None) is not None:
+        plain["n_iterations"] = ranker.n_iterations_
+    names = safe_names({"estimator": None, **plain})
+    return {"estimator": type(inner).__name__} | {names[key]: param_text(value) for key, value in plain.items()}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (file for file in sorted(folder.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep MLflow from advice that we followed: on pickle, on integer columns, on requirements that are given."""
+    loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category=UserWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _write(inner: Any, path: Path, schema: Any) -> str:
+    """Write the model to a folder; return the name of its flavour."""
+    library = boosters.library(inner)
+    if gives_classes(inner):
+        return _write_classifier(inner, path, schema)
+    try:
+        if library == "lightgbm":
+            _native("lightgbm", getattr(inner, "booster_", inner), path, schema)
+        elif library == "xgboost" and _keeps_all(inner):
+            _native("xgboost", inner, path, schema)
+        elif library == "catboost":
+            _native("catboost", inner, path, schema)
+        else:
+            _write_estimator(inner, path, schema)
+            return "sklearn"
+    except MlflowException as error:
+        raise InvalidInput(f"ranker cannot be saved: {' '.join(str(error).split())}") from error
+    return library
+
+
+def _native(library: str, model: Any, path: Path, schema: Any) -> None:
+    """Save by the flavour of a booster's library."""
+    import importlib
+
+    flavour = importlib.import_module(f"mlflow.{library}")
+    flavour.save_model(model, str(path), signature=schema, pip_requirements=needs.pinned([library, "pandas"]))
+
+
+def _keeps_all(inner: Any) -> bool:
+    """Say whether the file of an XGBoost model holds all that `predict` reads: it has no ``missing``."""
+    missing = inner.get_params(deep=False).get("missing")
+    own = type(inner).__module__.partition(".")[0] == "xgboost"
+    return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
+
+
+def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
+    """Save by `mlflow.sklearn`; the requirements are the packages whose classes the file names."""
+    if not hasattr(inner, "get_params"):
+        raise InvalidInput(
+            f"ranker is a {type(inner).__name__}; give a QueryRanker, an estimator of LightGBM, XGBoost, CatBoost or "
+            "scikit-learn, or a Pipeline"
+        )
+    way, modules = needs.way_of(inner)
+    packages = sorted(
+        {module.partition(".")[0] for module in modules} | {"sklearn", "pandas", way["serialization_format"]}
+    )
+    mlflow.sklearn.save_model(inner, str(path), signature=schema, pip_requirements=needs.pinned(packages), **way)
+
+
+def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
+    """Save a classifier beside a script that turns its probabilities into scores."""
+    with tempfile.TemporaryDirectory() as folder:
+        classifier = Path(folder) / "classifier"
+        _write_estimator(inner, classifier, None)
+        lines = (classifier / "requirements.txt").read_text().splitlines()
+        mlflow.pyfunc.save_model(
+            str(path),
+            loader_module=_LOADER.stem,
+            data_path=str(classifier),
+            code_paths=[str(_LOADER)],
+            signature=schema,
+            pip_requirements=[line for line in lines if not line.startswith("mlflow")],
+        )
+    return "python_function"
+
+
+def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
+    """Raise unless the saved model gives these scores."""
+    paths = list(sys.path)  # MLflow adds the code of a model, and this folder will be gone
+    found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
+    sys.path[:] = paths
+    odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
+    if odd is None or len(odd):
+        kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__
+        where = "another number of scores" if odd is None else f"another score in row {odd[0]} of X"
+        raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
