@@ -8,7 +8,15 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["rankeval_mlflow.reading.evaluations", "rankeval_mlflow.recording.runs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rankeval_mlflow.flavours.bare",
+        "rankeval_mlflow.flavours.mlmodel",
+        "rankeval_mlflow.reading.evaluations",
+        "rankeval_mlflow.recording.runs",
+    ],
+)
 def test_doctests(name):
     """Every public function has an example, and it runs."""
     failed, tried = doctest.testmod(importlib.import_module(name))

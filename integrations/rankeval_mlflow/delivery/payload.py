@@ -77,7 +77,10 @@ class Rendering:
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of the run."""
+    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of the run.
+
+    `flavours.saving.saved` makes it. Its ``MLmodel`` has no ids; `flavours.mlmodel.identified` adds those of the store.
+    """
 
     name: str
     files: Mapping[str, bytes]

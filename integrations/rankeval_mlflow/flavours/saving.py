@@ -40,7 +40,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters
 from rankeval.model_selection.scorers import as_fitted
-from rankeval_mlflow.flavours import needs
+from rankeval_mlflow.flavours import mlmodel, needs
 from rankeval_mlflow.flavours.bare import bare, gives_classes
 from rankeval_mlflow.flavours.signatures import features, signature
 from rankeval_mlflow.names import param_text, safe_names
@@ -112,6 +112,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
         if few is not None:
             _check(path, few, scores, ranker)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
+    files[mlmodel.FILE] = mlmodel.without_ids(files[mlmodel.FILE])
     return Saved(name, files, parameters(ranker), flavor)
 
 

@@ -330,3 +330,11 @@ def test_a_class_of_the_main_program_travels_in_the_file(data):
     ranker = rk.QueryRanker(notebook()).fit(rows, labels, qid=ids)
     model = saved(ranker, X=rows)
     assert b"cloudpickle" in model.files["MLmodel"]
+
+
+def test_equal_models_are_equal_files(data):
+    """A rerun that logs the same ranker finds what waits of it."""
+    table, labels, ids = data
+    rows = _numeric(table)
+    one, other = (rk.QueryRanker(LGBMRanker(**LIGHT)).fit(rows, labels, qid=ids) for _ in range(2))
+    assert saved(one, X=rows) == saved(other, X=rows)
