@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,11 +80,11 @@ class Browser:
                 assert "error" not in found, found
                 return found
 
-    def open(self, path: Path, *, width: int = 1200, scripts: bool = True) -> None:
-        """Load a file and wait for it."""
+    def open(self, path: Path | str, *, width: int = 1200, scripts: bool = True) -> None:
+        """Load a file or an address and wait for it."""
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self._until(lambda found: found.get("method") == "Page.loadEventFired")
 
     def run(self, expression: str) -> Any:
@@ -90,6 +92,19 @@ class Browser:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
+
+    def wait(self, expression: str, seconds: float = SECONDS) -> Any:
+        """Return the value of an expression in the page once it is truthy: pages that fetch are whole at no event."""
+        until = time.monotonic() + seconds
+        while not (found := self.run(expression)):
+            assert time.monotonic() < until, f"{expression} stays {found!r}: {self.run('document.body.innerText')}"
+            time.sleep(0.1)
+        return found
+
+    def picture(self, path: Path) -> None:
+        """Write what the page shows to a PNG file."""
+        found = self.call("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(found["data"]))
 
     def click(self, selector: str) -> None:
         """Click in the middle of an element."""
