@@ -16,6 +16,7 @@ from rankeval.errors import InvalidInput
 MAX_NAME = 250
 MAX_PARAM = 6000
 MAX_TAG = 8000
+MAX_SHOWN = 80
 # MLflow accepts 36 characters; 16 tell data sets apart and fit into its lists.
 SHOWN_DIGEST = 16
 
@@ -57,6 +58,39 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
             free = f"{safe[: MAX_NAME - 9]}_{sha256(name.encode())[:8]}"
         taken.add(free)
         chosen[name] = free
+    return chosen
+
+
+def short_name(name: str, most: int = MAX_SHOWN) -> str:
+    """Return a name that fits where people read it: a longer one is cut, with a mark and the start of its digest.
+
+    Parameters
+    ----------
+    name : str
+        Any name.
+    most : int
+        The number of characters.
+    """
+    return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a short name for each of several different names; no two are equal.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Distinct names.
+    """
+    given = list(names)
+    taken = {name for name in given if len(name) <= MAX_SHOWN}
+    chosen = {}
+    for name in given:
+        short = short_name(name)
+        while name != short and short in taken:  # a name that was made to look like the short form of another
+            short = short_name(f"{short}{name}")
+        taken.add(short)
+        chosen[name] = short
     return chosen
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval_mlflow.names import MAX_TAG
-from rankeval_mlflow.views.descriptions import evaluation_section, merged, page
+from rankeval_mlflow.views.descriptions import evaluation_section, merged
 
 TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)
 
@@ -32,14 +32,6 @@ def test_a_long_table_gives_way_to_a_hint():
     described = merged("", {"comparison": "Paired t test.\n\n" + "| a | b |\n" * 1000})
     assert "Paired t test." in described
     assert "see the report among the artifacts" in described
-
-
-def test_a_page_escapes_title_and_headings():
-    written = page("<b>", "<i>", {"<u>": "<p>escaped already</p>"}).decode()
-    assert "&lt;b&gt;" in written
-    assert "&lt;i&gt;" in written
-    assert "&lt;u&gt;" in written
-    assert "<p>escaped already</p>" in written
 
 
 @pytest.mark.usefixtures("without_formula")

@@ -23,12 +23,8 @@ from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Scores
 from rankeval_mlflow.layout import CARD, HEADLINE, evaluation_path
 from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest
-from rankeval_mlflow.views.descriptions import (
-    comparison_page,
-    comparison_section,
-    evaluation_report,
-    evaluation_section,
-)
+from rankeval_mlflow.views.descriptions import comparison_section, evaluation_section
+from rankeval_mlflow.views.rendering import render
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
@@ -86,9 +82,15 @@ def evaluation_node(evaluation: Evaluation, role: str, data: LoggedData | None =
             ),
         ),
         datasets=(dataset_use(data),),
-        files={evaluation_path(role): whole, **evaluation_report(evaluation, role, said)},
+        files={evaluation_path(role): whole, **_drawn(role, whole, said)},
         sections={role: evaluation_section(evaluation, role)},
     )
+
+
+def _drawn(role: str, whole: bytes, said: str) -> dict[str, bytes]:
+    """Return the files that are drawn from an evaluation."""
+    drawn = render("evaluation", whole, {"role": role, "said": said})
+    return {f"rankeval/{role}/{path}": content for path, content in drawn.items()}
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
@@ -131,10 +133,11 @@ def comparison_node(comparison: Comparison, name: str = "comparison") -> Node:
     folder = f"rankeval/{name}"
     evaluations = _evaluations(comparison)
     names = safe_names(evaluations)
+    whole = comparison.to_json().encode()
     files = {
-        f"{folder}/comparison.json": comparison.to_json().encode(),
+        f"{folder}/comparison.json": whole,
         f"{folder}/table.csv": comparison.table.to_csv(index=False).encode(),
-        f"{folder}/report.html": comparison_page(comparison),
+        f"{folder}/report.html": render("comparison", whole, {})["report.html"],
     }
     for system, evaluation in evaluations.items():
         files[f"{folder}/evaluations/{names[system].replace('/', '_')}.parquet"] = evaluation.to_bytes()

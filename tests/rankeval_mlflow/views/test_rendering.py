@@ -1,0 +1,127 @@
+"""The files that are drawn for people: of the numbers alone, in MLflow's layout, and no name makes them long."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+
+import rankeval as rk
+from rankeval_mlflow.names import MAX_SHOWN
+from rankeval_mlflow.views.pages import page
+from rankeval_mlflow.views.rendering import KINDS, render
+from rankeval_mlflow.views.tables import MOST_QUERIES, log_table, query_table_note
+
+LONG = "x" * 10_000
+
+
+def table_of(evaluation):
+    return json.loads(render("evaluation", evaluation.to_bytes(), {"report": False})["queries.json"])
+
+
+def many(n, measures=("nDCG@10", "AP"), ids=None, name="ridge"):
+    labels = np.random.default_rng(0).integers(0, 2, n * 5)
+    scores = np.random.default_rng(1).normal(size=n * 5)
+    return rk.evaluate(
+        labels, scores, qid=np.repeat(np.arange(n) if ids is None else ids, 5), measures=measures, name=name
+    )
+
+
+def test_the_table_has_the_worst_queries_by_the_first_measure_first(small):
+    evaluation = small()
+    table = table_of(evaluation)
+    assert table["columns"] == ["query", *evaluation.measure_names, *evaluation.query_counts]
+    expected = evaluation.per_query.sort_values("nDCG@10", kind="stable")
+    assert [row[0] for row in table["data"]] == [str(query) for query in expected.index]
+    assert [row[1:4] for row in table["data"]] == expected.round(6).to_numpy().tolist()
+
+
+def test_of_a_measure_that_falls_the_largest_values_are_the_worst(small):
+    values = [row[1] for row in table_of(small(measures=["ARP"]))["data"]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_table_is_read_by_mlflow(small):
+    import mlflow
+
+    with mlflow.start_run() as run:
+        content = render("evaluation", small().to_bytes(), {"report": False})["queries.json"]
+        mlflow.log_text(content.decode(), "rankeval/dev/queries.json")
+        mlflow.set_tag("mlflow.loggedArtifacts", json.dumps([{"path": "rankeval/dev/queries.json", "type": "table"}]))
+    frame = mlflow.load_table("rankeval/dev/queries.json", run_ids=[run.info.run_id])
+    assert len(frame) == 20
+    assert frame["nDCG@10"].is_monotonic_increasing
+
+
+def test_a_bounded_table_says_so():
+    evaluation = many(MOST_QUERIES + 5)
+    rows = table_of(evaluation)["data"]
+    assert len(rows) == MOST_QUERIES
+    assert max(row[1] for row in rows) <= np.partition(evaluation.scores[:, 0], MOST_QUERIES)[MOST_QUERIES] + 1e-6
+    assert "1,000 worst of 1,005 queries" in query_table_note(MOST_QUERIES + 5, "queries.json")
+    assert "All queries" in query_table_note(MOST_QUERIES, "queries.json")
+
+
+def test_long_ids_are_shortened_and_stay_apart():
+    table = table_of(many(3, ids=[f"{LONG}1", f"{LONG}2", "short"]))
+    ids = [row[0] for row in table["data"]]
+    assert len(set(ids)) == 3
+    assert "short" in ids
+    assert max(map(len, ids)) <= MAX_SHOWN
+
+
+def test_numbers_that_json_lacks_are_null():
+    written = json.loads(log_table({"a": [float("nan"), float("-inf"), 0.5], "n": [1, 2, 3]}))
+    assert written["data"] == [[None, 1], [None, 2], [0.5, 3]]
+
+
+def test_without_queries_nothing_is_drawn():
+    with pytest.warns(rk.errors.RankevalWarning, match="no query is left"):
+        none = rk.evaluate([0, 0], [1.0, 2.0], qid=["a", "a"], measures="AP", no_relevant="skip")
+    assert none.n_queries == 0
+    assert render("evaluation", none.to_bytes(), {}) == {}
+
+
+def test_the_report_says_role_and_sentence(small):
+    drawn = render("evaluation", small().to_bytes(), {"role": "test", "said": "The guard says so."})
+    assert set(drawn) == {"queries.json", "report.html"}
+    assert "The guard says so." in drawn["report.html"].decode()
+
+
+@pytest.mark.parametrize("baseline", ["old", LONG, None])
+def test_a_name_of_10_000_characters_draws_fast_and_short(small, baseline):
+    systems = {"old": small("old", seed=1), LONG: small(LONG, seed=2), f"{LONG}y": small("z", seed=3)}
+    compared = rk.compare(systems, baseline=baseline)
+    content = compared.to_json().encode()
+    began = time.perf_counter()
+    written = render("comparison", content, {})["report.html"].decode()
+    assert time.perf_counter() - began < 5
+    assert "x" * MAX_SHOWN not in re.sub(r"<svg.*</svg>", "", written, flags=re.DOTALL)
+    assert "x" * 60 in written
+    assert len(written) < 400_000
+
+
+def test_a_page_escapes_title_and_headings():
+    written = page("<b>", "<i>", {"<u>": "<p>escaped already</p>"}).decode()
+    assert "&lt;b&gt;" in written
+    assert "&lt;i&gt;" in written
+    assert "&lt;u&gt;" in written
+    assert "<p>escaped already</p>" in written
+
+
+def test_the_table_of_rankers_is_that_of_the_file():
+    content = b"ranker,dev nDCG@10,note\nridge,0.25,\nbm25,,<b>\n"
+    table = json.loads(render("rankers", content, {})["rankers.json"])
+    assert table == {
+        "columns": ["ranker", "dev nDCG@10", "note"],
+        "data": [["ridge", 0.25, None], ["bm25", None, "<b>"]],
+    }
+
+
+def test_drawings_are_equal_for_equal_numbers(small):
+    content = rk.compare({"a": small("a", seed=1), "b": small("b", seed=2)}, baseline="a").to_json().encode()
+    assert render("comparison", content, {}) == render("comparison", content, {})
+    assert set(KINDS) == {"evaluation", "comparison", "rankers"}
