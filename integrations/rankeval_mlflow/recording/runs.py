@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Any
 
 from rankeval.errors import InvalidInput
 from rankeval.tracking import LoggedData, TrackedRun
-from rankeval_mlflow.delivery.payload import Node, Payload, Target
-from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.delivery.surroundings import now_ms, run_context, store
-from rankeval_mlflow.packing.nodes import comparison_node, evaluation_node, judged_data
+from rankeval_mlflow.packing.nodes import comparison_node, evaluation_node
+from rankeval_mlflow.recording.destination import described, send
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -82,9 +79,9 @@ def log_evaluation(
 
     if not hasattr(ev, "judgments_digest"):
         raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
-    node = evaluation_node(ev, role, _data(ev, role, data))
+    node = evaluation_node(ev, role, described(ev, role, data))
     version = _version(model_version)
-    return _deliver(node, run_id, model_id or mlflow.get_active_model_id(), version)
+    return send(node, run_id, model_id or mlflow.get_active_model_id(), version)
 
 
 def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "comparison") -> TrackedRun:
@@ -121,47 +118,7 @@ def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "c
     >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
     True
     """
-    return _deliver(comparison_node(cmp, name), run_id, None, None)
-
-
-def _deliver(node: Node, run_id: str | None, model_id: str | None, model_version: tuple[str, str] | None) -> TrackedRun:
-    """Send one node to the given run, the active run, or a new run."""
-    import mlflow
-
-    active = mlflow.active_run()
-    run_id = run_id or (active.info.run_id if active else None)
-    experiment_id, experiment_name = (None, None) if run_id else _experiment()
-    target = Target(
-        uri=store(None),
-        registry_uri=mlflow.get_registry_uri(),
-        run_id=run_id,
-        experiment_id=experiment_id,
-        experiment_name=experiment_name,
-    )
-    context = {} if run_id else run_context()
-    return deliver(Payload(target, node, now_ms(), context, model_id, model_version))
-
-
-def _experiment() -> tuple[str | None, str | None]:
-    """Return id or name of the experiment for new runs, without asking the server.
-
-    `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name there too.
-    """
-    experiment_id, name = os.environ.get("MLFLOW_EXPERIMENT_ID"), os.environ.get("MLFLOW_EXPERIMENT_NAME")
-    if experiment_id:
-        return experiment_id, None
-    return (None, name) if name else ("0", None)
-
-
-def _data(ev: Evaluation, role: str, data: LoggedData | RankingData | str | None) -> LoggedData | None:
-    """Return the data set of an evaluation for the log."""
-    if isinstance(data, LoggedData):
-        if data.role != role:
-            raise InvalidInput(f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}")
-        return data
-    if data is None or isinstance(data, str):
-        return judged_data(ev, role, data)
-    return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
+    return send(comparison_node(cmp, name), run_id, None, None)
 
 
 def _version(model_version: Any | None) -> tuple[str, str] | None:
