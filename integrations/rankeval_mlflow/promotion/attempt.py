@@ -1,0 +1,138 @@
+"""Promote a version: decide, record, move the alias, and look again.
+
+MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order of the steps does
+what can be done::
+
+    1 read the alias -> 2 decide -> 3 write the record -> 4 tag the version -> 5 read the alias again
+      -> 6 move it -> 7 read it once more, and look for versions accepted over the same one
+
+A promoter that is killed between two steps leaves at most a record of a move that did not take place. So an alias that
+only promoters move is never with a version without a record. Two promoters on machines that do not share a lock may
+both pass step 5 before either moves. Then the alias is with the one that moved last, which was compared with the
+version before both, and not with the other one. Step 7 tells the last one so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rankeval.errors import InvalidInput, RankevalError, TrackingError
+from rankeval_mlflow.promotion import record
+from rankeval_mlflow.promotion.evaluations import Decided
+from rankeval_mlflow.promotion.registry import Alias, asking
+from rankeval_mlflow.promotion.result import Outcome, Promotion
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt to move an alias.
+
+    Attributes
+    ----------
+    alias : Alias
+        The alias.
+    decide : callable
+        Decides on the candidate and the version in use; None for the latter if there is none.
+    who : str
+        The person or machine.
+    """
+
+    alias: Alias
+    decide: Callable[[Alias, str, str | None], Decided]
+    who: str
+
+    def made(self, version: Any, *, first: bool, dry_run: bool) -> Promotion:
+        """Take the steps; the arguments are those of `promote`."""
+        started = time.time()
+        before = self.alias.holder()
+        number = self.alias.number_of(version)
+        if number == before:
+            said = "Nothing was decided, and nothing written."
+            return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
+        candidate = self.alias.version(number)
+        if before is None and not first:
+            raise self._no_holder()
+        question = record.Question(number, before, self.who, started)
+        decided = self.decide(self.alias, number, before)
+        if dry_run:
+            return self._told(question, decided, "would move" if decided.accepted else "rejected")
+        tracked = record.write(self.alias, question, decided, self._experiment(decided, candidate))
+        outcome, said = self._moved(question, decided, tracked.run_id)
+        return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
+
+    def _no_holder(self) -> InvalidInput:
+        others = self.alias.others()
+        known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
+        return InvalidInput(
+            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
+            "compare with. To give it to this version without a comparison: first=True"
+        )
+
+    def _experiment(self, decided: Decided, candidate: Any) -> str:
+        """Return the experiment of the record: that of the evaluation, else that of the run which made the version."""
+        run_id = decided.facts.get("candidate_run") or candidate.run_id
+        with asking(self.alias.uri, f"read run {run_id}"):
+            return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
+
+    def _moved(self, question: record.Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
+        """Tag the version and move the alias; whatever happens, the record says what became of it."""
+        try:
+            record.tag_version(self.alias, question, run_id, accepted=decided.accepted)
+            outcome, said = self._move(question) if decided.accepted else ("rejected", "")
+        except RankevalError as error:
+            record.note_outcome(self.alias, run_id, f"not moved: {error}")
+            raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
+        before = question.before or "none"
+        noted = {"moved": f"moved from {before} to {question.version}", "rejected": f"stays with {before}: rejected"}
+        record.note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
+        return outcome, said
+
+    def _move(self, question: record.Question) -> tuple[Outcome, str]:
+        now = self.alias.holder()
+        if now != question.before:
+            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. Promote again to compare with it."
+        self._set(question.version)
+        now = self.alias.holder()
+        if now != question.version:
+            return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
+        others = record.rivals(self.alias, question)
+        if not others:
+            return "moved", ""
+        return "moved", (
+            f"Beware: version {' and '.join(others)} of {self.alias.model} was accepted over "
+            f"{_named_version(question.before)} too, and was not compared with this one."
+        )
+
+    def _set(self, version: str) -> None:
+        """Move the alias; if the answer is lost, look whether it moved."""
+        try:
+            self.alias.move(version)
+        except TrackingError:
+            with contextlib.suppress(RankevalError):
+                if self.alias.holder() == version:
+                    return
+            raise
+
+    def _told(
+        self, question: record.Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str
+    ) -> Promotion:
+        return Promotion(
+            model=self.alias.model,
+            alias=self.alias.name,
+            version=question.version,
+            outcome=outcome,
+            reason=f"{decided.reason} {said}".strip(),
+            alias_before=question.before,
+            comparison=decided.comparison,
+            floors=decided.floors,
+            decision=decided.decision,
+            **logged,
+        )
+
+
+def _named_version(version: str | None) -> str:
+    return "no version" if version is None else f"version {version}"
