@@ -22,9 +22,10 @@ _HOME_OF = {
     "log_comparison": "rankeval_mlflow.recording.runs",
     "load_evaluation": "rankeval_mlflow.reading.evaluations",
     "compare_runs": "rankeval_mlflow.reading.evaluations",
+    "promote": "rankeval_mlflow.promotion.promoting",
 }
 
-__all__ = ["compare_runs", "load_evaluation", "log_comparison", "log_evaluation"]
+__all__ = ["compare_runs", "load_evaluation", "log_comparison", "log_evaluation", "promote"]
 
 
 def __getattr__(name: str) -> Any:

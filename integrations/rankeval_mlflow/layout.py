@@ -31,6 +31,15 @@ STANDING = "rankeval.standing"
 GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""
 
+PROMOTION = "rankeval.promotion"
+"""The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
+
+REJECTION = "rankeval.rejection"
+"""The start of the tag of a version that was rejected for an alias: ``rankeval.rejection.<alias>``."""
+
+DECISION = "rankeval/promotion/decision.json"
+"""The artifact with the decision of a promotion."""
+
 NOTE = "mlflow.note.content"
 """MLflow's own tag with the description of a run."""
 

@@ -131,8 +131,8 @@ def promote(
     True
     >>> print(promote("ranker", 2, measure="RR"))
     ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.2500 RR...
-    >>> client.get_model_version_by_alias("ranker", "champion").version
-    '2'
+    >>> int(client.get_model_version_by_alias("ranker", "champion").version)
+    2
     """
     checked_role(role)
     _refuse_conflicts(gate, measure, margin, claim, floors, slices, (candidate, holder), dry_run=dry_run)

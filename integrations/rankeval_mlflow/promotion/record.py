@@ -25,19 +25,11 @@ from rankeval.tracking import RunRecord, TrackedRun
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.delivery.surroundings import now_ms, run_context
-from rankeval_mlflow.layout import HEADLINE
+from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION
 from rankeval_mlflow.names import param_text
 from rankeval_mlflow.packing.nodes import record_node
 from rankeval_mlflow.promotion.evaluations import Decided
 from rankeval_mlflow.promotion.registry import Alias, asking
-
-OUTCOME = "rankeval.promotion"
-"""The tag of a record's run that says what became of the alias."""
-
-DECISION = "rankeval/promotion/decision.json"
-"""The artifact with the decision."""
-
-KIND = "rankeval.kind"
 
 FORMAT = 1
 
@@ -68,12 +60,12 @@ class Question:
 
 def acceptance_tag(alias: str) -> str:
     """Return the tag of a version that was accepted for an alias."""
-    return f"{OUTCOME}.{alias}"
+    return f"{PROMOTION}.{alias}"
 
 
 def rejection_tag(alias: str) -> str:
     """Return the tag of a version that was rejected for an alias."""
-    return f"rankeval.rejection.{alias}"
+    return f"{REJECTION}.{alias}"
 
 
 def accepted_over(value: str) -> str | None:
@@ -124,7 +116,7 @@ def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
     """Set the tag of the run that says what became of the alias; warn if that fails, since nothing hangs on it."""
     try:
         with asking(alias.uri, f"tag run {run_id}"):
-            alias.client.set_tag(run_id, OUTCOME, param_text(outcome))
+            alias.client.set_tag(run_id, PROMOTION, param_text(outcome))
     except (TrackingError, ValueError) as error:
         warn(f"run {run_id} does not say what became of {alias} ({outcome}): {error}")
 

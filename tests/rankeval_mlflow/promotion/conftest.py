@@ -1,0 +1,92 @@
+"""A registered model whose versions have evaluations on the same content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import mlflow
+import numpy as np
+import pytest
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+
+N = 200
+
+
+def evaluated(scores, *, salt=0) -> rk.Evaluation:
+    """Return an evaluation on the same content with these scores by query; another salt is other content."""
+    labels, qid = np.tile([1, 0], len(scores)), np.repeat(np.arange(len(scores)), 2)
+    whole = rk.evaluate(np.append(labels, [1, 0][:salt]), np.zeros(len(labels) + salt), qid=np.append(qid, [0] * salt),
+                        measures="nDCG@10")  # fmt: skip
+    return replace(whole, scores=np.asarray(scores, dtype=float).reshape(-1, 1))
+
+
+def scores_of(gain, seed=1, sd=0.2):
+    """Return scores of 200 queries whose differences from those of gain 0 have this mean, as nearly as luck has it."""
+    base = np.random.default_rng(0).uniform(0.3, 0.7, N)
+    return base if gain is None else base + np.random.default_rng(seed).normal(gain, sd, N)
+
+
+@dataclass
+class Ranker:
+    """A registered model, made version by version."""
+
+    client: mlflow.MlflowClient
+    name: str = "ranker"
+    runs: dict[str, str] = field(default_factory=dict)
+
+    def add(
+        self,
+        gain: float | None = None,
+        *,
+        role: str | None = "test",
+        salt: int = 0,
+        scores: Any = None,
+        data: Any = None,
+    ) -> str:
+        """Register a version that gains so much over the first, and log its evaluation."""
+        made = self.client.create_model_version(self.name, "s3://models/ranker")
+        if role is not None:
+            values = scores_of(gain, seed=int(made.version)) if scores is None else scores
+            logged = rkm.log_evaluation(evaluated(values, salt=salt), role, model_version=made, data=data)
+            self.runs[str(made.version)] = logged.run_id
+        return str(made.version)
+
+    def put(self, version: str, alias: str = "champion") -> None:
+        self.client.set_registered_model_alias(self.name, alias, version)
+
+    def holder(self, alias: str = "champion") -> str | None:
+        found = self.client.get_registered_model(self.name).aliases.get(alias)
+        return None if found is None else str(found)
+
+    def tags(self, version: str) -> dict[str, str]:
+        return dict(self.client.get_model_version(self.name, version).tags)
+
+
+@pytest.fixture
+def ranker(client) -> Ranker:
+    """Return a registered model whose version 1 is champion."""
+    client.create_registered_model("ranker")
+    made = Ranker(client)
+    made.put(made.add())
+    return made
+
+
+@pytest.fixture
+def meanwhile(monkeypatch) -> Callable[[str, Callable[[], None]], None]:
+    """Return what lets something happen just before a call of the client, once."""
+
+    def patch(method: str, happens: Callable[[], None]) -> None:
+        real, left = getattr(mlflow.MlflowClient, method), [happens]
+
+        def wrapped(self, *arguments, **options):
+            if left:
+                left.pop()()
+            return real(self, *arguments, **options)
+
+        monkeypatch.setattr(mlflow.MlflowClient, method, wrapped)
+
+    return patch

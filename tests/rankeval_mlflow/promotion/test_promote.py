@@ -1,0 +1,273 @@
+"""promote: the alias moves only to a version that is shown to be better, and its record is there before."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
+
+DECISION = "rankeval/promotion/decision.json"
+
+
+def decision_of(client, run_id, folder):
+    return json.loads(Path(client.download_artifacts(run_id, DECISION, str(folder))).read_text("utf-8"))
+
+
+def promotions(client):
+    return client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")
+
+
+def test_a_better_version_gets_the_alias(ranker, client, tmp_path):
+    better = ranker.add(0.1)
+    done = rkm.promote("ranker", version=int(better), alias="champion", measure="nDCG@10", margin=0.0, who="ann")
+    assert (done.accepted, done.moved, bool(done), done.alias_before) == (True, True, True, "1")
+    assert ranker.holder() == better
+    assert str(done).startswith("ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.")
+    assert ranker.tags(better)["rankeval.promotion.champion"] == f"accepted over 1 in {done.run_id}"
+    said = decision_of(client, done.run_id, tmp_path)
+    assert (said["decision"], said["version"], said["alias_before"], said["who"]) == ("accepted", "2", "1", "ann")
+    assert (said["candidate_run"], said["holder_run"]) == (ranker.runs["2"], ranker.runs["1"])
+    assert said["numbers"]["difference"] == done.comparison.table["difference"][0]
+    run = client.get_run(done.run_id)
+    assert run.data.tags["rankeval.promotion"] == "moved from 1 to 2"
+    assert run.data.params["decision"] == "accepted"
+    assert run.info.status == "FINISHED"
+
+
+def test_the_numbers_are_those_of_compare(ranker):
+    """Nothing is computed a second time: the comparison is the one of `rk.compare` on the logged evaluations."""
+    done = rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10", margin=0.01, alpha=0.01, test="randomization")
+    old, new = (rkm.load_evaluation(f"models:/ranker/{version}", "test") for version in "12")
+    systems = {"ranker v1": old, "ranker v2": new}
+    same = rk.compare(systems, baseline="ranker v1", test="randomization", claim="better", margin=0.01,
+                      confidence_level=0.99, correction="none")  # fmt: skip
+    pd.testing.assert_frame_equal(done.comparison.table, same.table)
+
+
+def test_an_equal_version_is_rejected_and_the_record_says_so(ranker, client, tmp_path):
+    equal = ranker.add(0.0)
+    done = rkm.promote("ranker", equal, measure="nDCG@10")
+    assert (done.accepted, done.moved, bool(done), done.outcome) == (False, False, False, "rejected")
+    assert ranker.holder() == "1"
+    assert "No gain was shown" in done.reason
+    assert decision_of(client, done.run_id, tmp_path)["decision"] == "rejected"
+    assert client.get_run(done.run_id).data.tags["rankeval.promotion"] == "stays with 1: rejected"
+    tags = ranker.tags(equal)
+    assert tags["rankeval.rejection.champion"] == f"rejected against 1 in {done.run_id}"
+    assert "rankeval.promotion.champion" not in tags
+
+
+def test_not_worse_by_a_margin_suffices_if_asked(ranker):
+    assert not rkm.promote("ranker", ranker.add(0.0), measure="nDCG@10")
+    assert rkm.promote("ranker", 2, measure="nDCG@10", claim="not_worse", margin=0.06).moved
+    assert ranker.holder() == "2"
+
+
+def test_a_rejection_never_covers_the_acceptance_of_a_version(ranker):
+    better = ranker.add(0.1)
+    first = rkm.promote("ranker", better, measure="nDCG@10")
+    ranker.put("1")
+    assert not rkm.promote("ranker", better, measure="nDCG@10", margin=0.3)
+    assert ranker.tags(better)["rankeval.promotion.champion"] == f"accepted over 1 in {first.run_id}"
+
+
+@pytest.mark.parametrize(
+    "form", [lambda v: v.version, lambda v: int(v.version), lambda v: f"models:/ranker/{v.version}",
+             lambda _: "models:/ranker@challenger", lambda _: "latest", lambda v: v],
+    ids=["text", "number", "uri", "alias", "latest", "ModelVersion"],
+)  # fmt: skip
+def test_a_version_is_given_in_any_form(ranker, client, form):
+    ranker.put(ranker.add(0.1), "challenger")
+    assert rkm.promote("ranker", form(client.get_model_version("ranker", "2")), measure="nDCG@10", dry_run=True)
+
+
+@pytest.mark.usefixtures("ranker")
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (9, "ranker has no version 9, or it was deleted; its versions are 1"),
+        ("seven", "no version seven"),
+        (True, "version is True; expected a number"),
+        (None, "version is None; expected"),
+        ("models:/other/1", "of the model 'other', and ranker@champion is asked for"),
+        ("models:/ranker@canary", "unknown alias of ranker 'canary'"),
+    ],
+)
+def test_a_version_that_is_none_is_refused(version, message):
+    with pytest.raises(InvalidInput, match=message):
+        rkm.promote("ranker", version, measure="nDCG@10")
+
+
+@pytest.mark.usefixtures("ranker")
+def test_a_model_that_is_not_there_is_named_with_its_neighbour():
+    with pytest.raises(UnknownName, match="unknown registered model 'rankr'; did you mean 'ranker'"):
+        rkm.promote("rankr", 1, measure="nDCG@10")
+
+
+def test_a_deleted_and_an_archived_version_are_refused(ranker, client):
+    deleted, archived = ranker.add(0.1), ranker.add(0.1)
+    client.delete_model_version("ranker", deleted)
+    with pytest.raises(InvalidInput, match=r"no version 2, or it was deleted; its versions are 3, 1"):
+        rkm.promote("ranker", deleted, measure="nDCG@10")
+    with pytest.warns(FutureWarning):
+        client.transition_model_version_stage("ranker", archived, "Archived")
+    with pytest.raises(InvalidInput, match="version 3 of ranker is archived"):
+        rkm.promote("ranker", archived, measure="nDCG@10")
+    assert (ranker.holder(), promotions(client)) == ("1", [])
+
+
+@pytest.mark.usefixtures("ranker")
+def test_a_version_that_has_the_alias_is_answered_without_a_decision(client):
+    done = rkm.promote("ranker", 1, measure="nDCG@10")
+    assert (done.outcome, bool(done), done.moved, done.run_id) == ("in place", True, False, None)
+    assert promotions(client) == []
+
+
+def test_the_first_version_needs_a_word(ranker, client, tmp_path):
+    """A misspelt alias must not go through without a test."""
+    with pytest.raises(
+        InvalidInput, match=r"no version of ranker has the alias 'champoin' \(ranker has the aliases cham"
+    ):
+        rkm.promote("ranker", 1, "champoin", "nDCG@10")
+    done = rkm.promote("ranker", 1, "canary", "nDCG@10", first=True)
+    assert (done.moved, done.alias_before, done.comparison) == (True, None, None)
+    assert ranker.holder("canary") == "1"
+    assert decision_of(client, done.run_id, tmp_path)["alias_before"] is None
+    assert ranker.tags("1")["rankeval.promotion.canary"] == f"accepted over none in {done.run_id}"
+    assert not rkm.promote("ranker", ranker.add(0.0), "canary", "nDCG@10", first=True), "somebody has it now"
+
+
+def test_a_first_version_needs_an_evaluation_by_the_measure_too(ranker):
+    with pytest.raises(InvalidInput, match="version 2 of ranker has no evaluation of role 'test'"):
+        rkm.promote("ranker", ranker.add(role=None), "canary", "nDCG@10", first=True)
+    with pytest.raises(UnknownName, match="unknown measure 'RR'"):
+        rkm.promote("ranker", 1, "canary", "RR", first=True)
+
+
+def test_a_dry_run_writes_nothing(ranker, client):
+    ranker.add(0.1), ranker.add(0.0)
+    before = [len(client.search_runs(["0"])), ranker.tags("2"), ranker.tags("3")]
+    would, would_not = (rkm.promote("ranker", version, measure="nDCG@10", dry_run=True) for version in (2, 3))
+    assert (would.outcome, bool(would), would.moved) == ("would move", True, False)
+    assert (would_not.outcome, bool(would_not)) == ("rejected", False)
+    assert [len(client.search_runs(["0"])), ranker.tags("2"), ranker.tags("3")] == before
+    assert ranker.holder() == "1"
+
+
+def test_other_content_and_other_rules_are_refused_with_a_remedy(ranker, client):
+    version = ranker.add(0.1, salt=1)
+    with pytest.raises(
+        ConventionMismatch, match=r"must not be compared.*log each with rankeval_mlflow.log_evaluation\("
+    ):
+        rkm.promote("ranker", version, measure="nDCG@10")
+    assert (ranker.holder(), promotions(client)) == ("1", [])
+
+
+def test_a_holder_without_an_evaluation_is_named(ranker):
+    ranker.put(ranker.add(role=None))
+    with pytest.raises(InvalidInput, match=r"version 2 of ranker has no evaluation of role 'test'.*ranker/2"):
+        rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10")
+    with pytest.raises(InvalidInput, match="version 1 of ranker has no evaluation of role 'dev'"):
+        rkm.promote("ranker", 1, measure="nDCG@10", role="dev")
+
+
+def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
+    """A version that wins in the head and loses in the tail stays out."""
+    kind = pd.Series(np.where(np.arange(200) % 4 == 0, "tail", "head"), name="kind")
+    scores = np.random.default_rng(0).uniform(0.3, 0.7, 200) + np.where(kind == "tail", -0.1, 0.15)
+    mixed = ranker.add(scores=scores + np.random.default_rng(3).normal(0, 0.1, 200))
+    assert rkm.promote("ranker", mixed, measure="nDCG@10", dry_run=True)
+    done = rkm.promote("ranker", mixed, measure="nDCG@10", slices=kind, floors={"tail": 0.05})
+    assert (done.outcome, ranker.holder()) == ("rejected", "1")
+    assert done.reason.endswith("But a loss of its floor is not ruled out on slice 'tail'.")
+    assert done.floors["slice"].tolist() == ["tail"]
+    (row,) = decision_of(client, done.run_id, tmp_path)["floors"]
+    assert (row["slice"], row["passed"], row["n_queries"]) == ("tail", False, 50)
+    both = rkm.promote("ranker", mixed, measure="nDCG@10", slices=kind, floors=0.05, dry_run=True)
+    assert dict(zip(both.floors["slice"], both.floors["passed"], strict=True)) == {"head": True, "tail": False}
+    assert rkm.promote("ranker", mixed, measure="nDCG@10", slices=kind, floors={"tail": 0.3, "head": 0.01}).moved
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"floors": 0.05}, "floors is given without slices"),
+        ({"slices": "relevant"}, "slices is given without floors"),
+        ({"slices": "relevant", "floors": {}}, "floors is empty"),
+        ({"slices": "relevant", "floors": -1}, r"floors is -1; expected the smallest loss"),
+        ({"slices": "relevant", "floors": {"1": "x"}}, r"floors\['1'\] is 'x'; expected a number"),
+        ({"slices": "relevant", "floors": {"7": 0.1}}, "unknown slice '7'"),
+        ({"slices": pd.Series(["a"] * 197 + ["b"] * 3), "floors": 0.1}, r"5 queries or more, found 'b' \(3\)"),
+        ({"measure": None}, "measure is missing"),
+        ({"measure": "RR"}, "unknown measure 'RR'"),
+        ({"claim": "difference"}, "claim is 'difference'; a promotion asks for 'better' or 'not_worse'"),
+        ({"claim": "not_worse"}, "margin is 0.0; expected a number in units of the measure, greater than 0"),
+        ({"margin": -1}, "margin is -1"),
+        ({"alpha": 0.5}, "alpha is 0.5; expected a one-sided level"),
+        ({"test": "u"}, "unknown test 'u'"),
+        ({"alias": "v3"}, "alias is 'v3'"),
+        ({"alias": "Latest"}, "alias is 'Latest'"),
+        ({"alias": "a b"}, "alias is 'a b'"),
+        ({"role": "a/b"}, "role is 'a/b'"),
+        ({"gate": "gate"}, "gate is 'gate'; expected the result of guard.gate"),
+        ({"candidate": [1]}, "candidate= and holder= are rankings for a gate"),
+    ],
+)  # fmt: skip
+def test_bad_use_is_refused_before_anything_is_written(ranker, client, options, message):
+    version, options = ranker.add(0.1), {"measure": "nDCG@10", "alias": "champion"} | options
+    ranker.put("1", "canary")
+    with pytest.raises(InvalidInput, match=message):
+        rkm.promote("ranker", version, **options)
+    assert (ranker.holder(), promotions(client)) == ("1", [])
+
+
+def test_where_less_is_better_a_lower_mean_is_a_gain(client):
+    """ARP is the mean rank of what is relevant."""
+    client.create_registered_model("ranker")
+    truth = {f"q{number}": {"a": 1, "b": 0} for number in range(40)}
+    for rank in (0, 2):
+        right = {q: {"a": 1, "b": 2 * (number % 4 >= rank)} for number, q in enumerate(truth)}
+        version = client.create_model_version("ranker", "s3://models/ranker")
+        rkm.log_evaluation(rk.evaluate(truth, right, measures="ARP"), "test", model_version=version)
+    client.set_registered_model_alias("ranker", "champion", 1)
+    kind = pd.Series([number % 8 < 4 for number in range(40)], index=list(truth), name="early")
+    done = rkm.promote("ranker", 2, measure="ARP", slices=kind, floors=0.1)
+    assert done.moved
+    assert done.comparison.table["difference"][0] == -0.5
+    assert done.floors["gain"].tolist() == [0.5, 0.5]
+    assert (done.floors["gain_low"] < done.floors["gain"]).all()
+
+
+def test_the_record_lies_beside_the_evaluation_and_has_its_data(ranker, client):
+    mlflow.set_experiment("letor")
+    better = ranker.add(0.1, data="letor-test")
+    mlflow.set_experiment("Default")
+    run = client.get_run(rkm.promote("ranker", better, measure="nDCG@10").run_id)
+    assert run.info.experiment_id == client.get_experiment_by_name("letor").experiment_id
+    (used,) = run.inputs.dataset_inputs
+    assert used.dataset.name == "letor-test"
+    assert run.info.run_name == "ranker v2 for champion: accepted"
+    assert re.search(r"run `[0-9a-f]{32}`", run.data.tags["mlflow.note.content"])
+
+
+def test_what_comes_from_outside_shows_as_text(ranker):
+    done = rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10", dry_run=True)
+    assert "<script>" not in replace(done, reason="<script>alert(1)</script>")._repr_html_()
+    assert "&lt;script&gt;" in replace(done, reason="<script>alert(1)</script>")._repr_html_()
+
+
+def test_another_store_is_asked_by_its_address(ranker, store):
+    version = ranker.add(0.1)
+    mlflow.set_tracking_uri("sqlite:////nowhere/at/all.db")
+    assert rkm.promote("ranker", version, measure="nDCG@10", uri=store).moved
+    assert mlflow.get_tracking_uri() == "sqlite:////nowhere/at/all.db"
