@@ -23,9 +23,19 @@ _HOME_OF = {
     "load_evaluation": "rankeval_mlflow.reading.evaluations",
     "compare_runs": "rankeval_mlflow.reading.evaluations",
     "promote": "rankeval_mlflow.promotion.promoting",
+    "genai_scorer": "rankeval_mlflow.genai.scoring",
+    "genai_evaluation": "rankeval_mlflow.genai.loading",
 }
 
-__all__ = ["compare_runs", "load_evaluation", "log_comparison", "log_evaluation", "promote"]
+__all__ = [
+    "compare_runs",
+    "genai_evaluation",
+    "genai_scorer",
+    "load_evaluation",
+    "log_comparison",
+    "log_evaluation",
+    "promote",
+]
 
 
 def __getattr__(name: str) -> Any:

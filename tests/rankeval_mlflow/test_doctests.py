@@ -14,6 +14,8 @@ import pytest
         "rankeval_mlflow.flavours.bare",
         "rankeval_mlflow.flavours.mlmodel",
         "rankeval_mlflow.promotion.promoting",
+        "rankeval_mlflow.genai.loading",
+        "rankeval_mlflow.genai.scoring",
         "rankeval_mlflow.reading.evaluations",
         "rankeval_mlflow.recording.runs",
     ],

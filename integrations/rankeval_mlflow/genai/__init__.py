@@ -1,0 +1,1 @@
+"""Retrieval measures for mlflow.genai.evaluate, and its runs as evaluations."""
