@@ -18,6 +18,7 @@ if find_spec("rankeval") is None or find_spec("rankeval.tracking") is None:
     )
 
 _HOME_OF = {
+    "log_cross_validation": "rankeval_mlflow.recording.cross_validation",
     "log_evaluation": "rankeval_mlflow.recording.runs",
     "log_comparison": "rankeval_mlflow.recording.runs",
     "load_evaluation": "rankeval_mlflow.reading.evaluations",
@@ -33,6 +34,7 @@ __all__ = [
     "genai_scorer",
     "load_evaluation",
     "log_comparison",
+    "log_cross_validation",
     "log_evaluation",
     "promote",
 ]

@@ -17,6 +17,7 @@ import pytest
         "rankeval_mlflow.genai.loading",
         "rankeval_mlflow.genai.scoring",
         "rankeval_mlflow.reading.evaluations",
+        "rankeval_mlflow.recording.cross_validation",
         "rankeval_mlflow.recording.runs",
     ],
 )
