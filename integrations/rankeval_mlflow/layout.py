@@ -7,6 +7,8 @@ the piece wrote, and its facts. Tags are few and short, since people read them.
 
 from __future__ import annotations
 
+from rankeval_mlflow.names import checked_role
+
 COMPLETE = "rankeval.complete"
 """The tag that is written last: the pieces that the run holds whole, as `delivery.completeness` writes them."""
 
@@ -43,12 +45,49 @@ DECISION = "rankeval/promotion/decision.json"
 NOTE = "mlflow.note.content"
 """MLflow's own tag with the description of a run."""
 
+_STEP = "/step-"
 
-def evaluation_path(role: str) -> str:
-    """Return the artifact path of the evaluation of a role."""
-    return f"rankeval/{role}/evaluation.parquet"
+
+def label_of(role: str, step: int | None = None) -> str:
+    """Return the label of the piece with an evaluation: its role, or ``dev/step-3`` at a step of training.
+
+    Parameters
+    ----------
+    role : str
+        The role of the data, a plain word.
+    step : int, optional
+        The epoch or other step.
+    """
+    return checked_role(role) if step is None else f"{checked_role(role)}{_STEP}{step}"
+
+
+def role_of(label: str) -> str:
+    """Return the role in the label of a piece with an evaluation, without the step.
+
+    Parameters
+    ----------
+    label : str
+        A label of `label_of`.
+    """
+    return label.partition(_STEP)[0]
+
+
+def folder(label: str) -> str:
+    """Return the folder of a piece among the artifacts.
+
+    Parameters
+    ----------
+    label : str
+        The label of the piece.
+    """
+    return f"rankeval/{label}"
+
+
+def evaluation_path(label: str) -> str:
+    """Return the artifact path of an evaluation, given the label of its piece."""
+    return f"{folder(label)}/evaluation.parquet"
 
 
 def manifest_path(label: str) -> str:
     """Return the artifact path of the manifest of a piece."""
-    return f"rankeval/{label}/manifest.json"
+    return f"{folder(label)}/manifest.json"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -14,29 +16,52 @@ import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import LoggedData, RunRecord
-from rankeval_mlflow.delivery.payload import DatasetUse, Scores
-from rankeval_mlflow.packing.nodes import MAX_COMPARED, comparison_node, evaluation_node, record_node
+from rankeval_mlflow.delivery.payload import DatasetUse, Rendering, Scores
+from rankeval_mlflow.packing.comparison import MOST_AGAINST, MOST_PAIRS, comparison_node
+from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.packing.record import record_node
 
 DATA = LoggedData("letor", "ab" * 32, "dev", 160, 20, "/data/letor.txt")
 
 
+def ends_of(evaluation, keys):
+    """Return the ends of the intervals as metrics."""
+    limits = evaluation.ci()
+    return {
+        f"{key}_{end}": float(limits[end].iloc[place])
+        for place, key in enumerate(keys)
+        for end in ("ci_low", "ci_high")
+    }
+
+
 def test_an_evaluation_is_one_node(small):
     evaluation = small()
-    node = evaluation_node(evaluation, "dev", DATA)
+    node = evaluation_node(evaluation, "dev", DATA, "The guard says so.")
     keys = ("nDCG_at_10", "AP", "P__rel.2_at_5")
     whole = evaluation.to_bytes()
-    assert (node.name, node.label, node.params, node.metrics, node.children) == ("ridge", "dev", {}, {}, ())
-    metrics = dict(zip(keys, evaluation.aggregate().tolist(), strict=True))
+    assert (node.name, node.label, node.metrics, node.children) == ("ridge", "dev", {}, ())
+    assert node.params == {
+        "system": "ridge",
+        "measure": "nDCG@10",
+        "convention": "rankeval",
+        "data": "letor",
+        "role": "dev",
+    }
+    metrics = {**dict(zip(keys, evaluation.aggregate().tolist(), strict=True)), **ends_of(evaluation, keys)}
     assert node.scores == (Scores("dev", metrics, "letor", "ab" * 32, hashlib.sha256(whole).hexdigest()),)
     profile = {"num_rows": 160, "num_queries": 20}
     assert node.datasets == (DatasetUse("letor", "ab" * 32, "dev", "/data/letor.txt", profile),)
-    assert node.files["rankeval/dev/evaluation.parquet"] == whole
-    assert all(path.startswith("rankeval/dev/") for path in node.files)
+    assert node.files == {"rankeval/dev/evaluation.parquet": whole}
+    options = {"role": "dev", "said": "The guard says so.", "report": True, "table": True}
+    path = "rankeval/dev/evaluation.parquet"
+    assert node.renderings == (Rendering("evaluation", path, "rankeval/dev", options, ("queries.json",)),)
     assert list(node.sections) == ["dev"]
+    assert "queries.json" in node.sections["dev"]
     card = hashlib.sha256(json.dumps(evaluation.convention.card(), sort_keys=True).encode()).hexdigest()
-    assert node.tags == {"rankeval.card": f"rankeval {card[:12]}"}
+    assert node.tags == {"rankeval.kind": "evaluation", "rankeval.card": f"rankeval {card[:12]}"}
     assert node.facts == {
         "dev": {
+            "system": "ridge",
             "measures": dict(zip(keys, ("nDCG@10", "AP", "P(rel=2)@5"), strict=True)),
             "convention": evaluation.convention.card(),
             "judgments": evaluation.judgments_digest,
@@ -46,6 +71,31 @@ def test_an_evaluation_is_one_node(small):
             "rankeval": rk.__version__,
         }
     }
+
+
+def test_an_evaluation_at_a_step_is_a_piece_of_its_own(small):
+    node = evaluation_node(small(), "dev", DATA, step=3)
+    assert (node.label, node.scores[0].role, node.scores[0].step) == ("dev/step-3", "dev/step-3", 3)
+    assert set(node.files) == {"rankeval/dev/step-3/evaluation.parquet"}
+    (drawing,) = node.renderings
+    assert (drawing.into, drawing.tables, drawing.options["table"]) == ("rankeval/dev/step-3", (), False)
+    assert (list(node.facts), list(node.sections), node.params["role"]) == (["dev/step-3"], ["dev"], "dev")
+    assert "at step 3" in node.sections["dev"]
+    assert [use.role for use in node.datasets] == ["dev"]
+
+
+def test_a_report_is_optional_and_the_table_is_not(small):
+    (drawing,) = evaluation_node(small(), "dev", report=False).renderings
+    assert (drawing.options["report"], drawing.tables) == (False, ("queries.json",))
+    assert evaluation_node(small(), "dev", step=0, report=False).renderings == ()
+
+
+def test_intervals_that_are_not_defined_are_no_metrics():
+    """Of weighted means, and of a single query."""
+    two = rk.evaluate([1, 0, 1, 0], [1, 2, 2, 1], qid=["a", "a", "b", "b"], measures="AP", weights={"a": 1, "b": 3})
+    one = rk.evaluate([1, 0], [1.0, 2.0], qid=["a", "a"], measures="AP")
+    for evaluation in (two, one):
+        assert set(evaluation_node(evaluation, "dev").scores[0].metrics) == {"AP"}
 
 
 def test_an_evaluation_without_names_goes_by_its_role_and_its_judgments(small):
@@ -64,7 +114,7 @@ def test_aggregates_that_are_not_finite_are_told_and_not_sent(small):
     scores = evaluation.scores.copy()
     scores[0, 1], scores[:, 2] = np.nan, np.inf
     node = evaluation_node(replace(evaluation, scores=scores), "dev", DATA)
-    assert set(node.scores[0].metrics) == {"nDCG_at_10"}
+    assert set(node.scores[0].metrics) == {"nDCG_at_10", "nDCG_at_10_ci_low", "nDCG_at_10_ci_high"}
     assert node.facts["dev"]["not_finite"] == {"AP": "nan", "P__rel.2_at_5": "inf"}
 
 
@@ -73,31 +123,41 @@ def systems(small):
     return {name: small(name, seed=seed) for seed, name in enumerate(("bm25", "ltr@2", "bert/large"))}
 
 
+SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
+
+
 def test_a_comparison_is_one_node(systems):
     comparison = rk.compare(systems, baseline="bm25")
-    node = comparison_node(comparison, "final")
-    assert (node.name, node.label, node.scores, node.datasets, list(node.sections)) == (
-        "final",
-        "final",
-        (),
-        (),
-        ["final"],
-    )
+    node = comparison_node(comparison, "final", role="test", data="letor")
+    assert (node.name, node.label, node.scores, list(node.sections)) == ("final", "final", (), ["final"])
+    digest = systems["bm25"].judgments_digest
+    profile = {"num_rows": 160, "num_queries": 20}
+    assert node.datasets == (DatasetUse("letor", digest, "test", None, profile),)
+    assert node.params == {
+        "baseline": "bm25",
+        "systems": "ltr@2, bert/large",
+        "measures": "nDCG@10, AP, P(rel=2)@5",
+        "test": "t",
+        "correction": "holm",
+        "claim": "difference",
+    }
     assert set(node.files) == {
         "rankeval/final/comparison.json",
         "rankeval/final/table.csv",
-        "rankeval/final/report.html",
         *(f"rankeval/final/evaluations/{name}.parquet" for name in ("bm25", "ltr_at_2", "bert_large")),
     }
+    assert node.renderings == (Rendering("comparison", "rankeval/final/comparison.json", "rankeval/final"),)
+    assert comparison_node(comparison, report=False).renderings == ()
     assert rk.Comparison.from_json(node.files["rankeval/final/comparison.json"].decode()).table.equals(comparison.table)
     assert node.files["rankeval/final/table.csv"].decode() == comparison.table.to_csv(index=False)
-    back = Evaluation.from_bytes(node.files["rankeval/final/evaluations/bert_large.parquet"])
+    held = {each["system"]: each["path"] for each in node.facts["final"]["evaluations"]}
+    back = Evaluation.from_bytes(node.files[held["bert/large"]])
     assert back.scores.tolist() == systems["bert/large"].scores.tolist()
     expected = {
         f"final/{ {'ltr@2': 'ltr_at_2'}.get(row.system, row.system) }/{key}/{sign}": getattr(row, sign)
         for row in comparison.table.itertuples()
         for key in [str(rk.measure(row.measure).key)]
-        for sign in ("difference", "p_adjusted")
+        for sign in SIGNS
     }
     assert node.metrics == expected
     settings = node.facts["final"]["settings"]
@@ -118,28 +178,85 @@ def test_a_comparison_is_one_node(systems):
         "weights": "",
         "notes": comparison.notes,
     }
-    assert node.tags == {"rankeval.final.headline": comparison.headline}
+    assert node.tags == {"rankeval.kind": "comparison", "rankeval.final.headline": comparison.headline}
 
 
-@pytest.mark.parametrize(("n_systems", "logged"), [(10, 45 * 2), (11, 0)])
-def test_so_many_differences_are_metrics_and_more_are_read_in_the_table(n_systems, logged):
-    """Of frames: 45 pairs of ten systems are, 55 of eleven are not; fifty is the most."""
+def frames(n_systems, n_queries=6):
     rng = np.random.default_rng(0)
-    frames = {f"s{n:02}": pd.DataFrame({"AP": rng.random(6)}, index=list("abcdef")) for n in range(n_systems)}
-    node = comparison_node(rk.compare(frames))
-    assert len(node.metrics) == logged
+    index = [f"q{place}" for place in range(n_queries)]
+    return {f"s{n:03}": pd.DataFrame({"AP": rng.random(n_queries)}, index=index) for n in range(n_systems)}
+
+
+def test_all_differences_from_a_baseline_are_metrics():
+    """Of a hundred systems too, which is more than a screen shows."""
+    node = comparison_node(rk.compare(frames(100), baseline="s000"))
+    assert {name.split("/")[1] for name in node.metrics} == {f"s{n:03}" for n in range(1, 100)}
+    assert len(node.metrics) == 99 * len(SIGNS)
+    assert node.facts["comparison"]["left_out"] == ""
     assert not any(path.endswith(".parquet") for path in node.files)
-    if logged:
-        assert "comparison/s01 vs s00/AP/difference" in node.metrics
+    assert node.datasets == ()
+    assert node.params["systems"].startswith("s001, s002")
 
 
-def test_fifty_differences_are_the_most():
-    rng = np.random.default_rng(0)
-    for n_systems in (MAX_COMPARED, MAX_COMPARED + 1):
-        frames = {f"s{n:02}": pd.DataFrame({"AP": rng.random(4)}, index=list("abcd")) for n in range(n_systems + 1)}
-        node = comparison_node(rk.compare(frames, baseline="s00"))
-        assert len(node.metrics) == (2 * n_systems if n_systems == 50 else 0)
-        assert "comparison/s00/AP/difference" not in node.metrics
+@pytest.mark.parametrize(("n_systems", "n_rows"), [(22, 231), (24, MOST_PAIRS)])
+def test_of_very_many_pairs_the_best_system_has_metrics_and_what_is_left_out_is_said(n_systems, n_rows):
+    """22 systems make 231 pairs, and 24 make 276."""
+    compared = rk.compare(frames(n_systems))
+    node = comparison_node(compared)
+    assert len([name for name in node.metrics if name.endswith("/difference")]) == n_rows
+    left = node.facts["comparison"]["left_out"]
+    assert left == ("" if n_systems == 22 else "Metrics show 250 of 276 rows; table.csv and comparison.json have all.")
+    assert left in node.sections["comparison"].replace("\\", "")
+    rows = compared.table.to_dict("records")
+    means = {row["baseline"]: row["mean_baseline"] for row in rows}
+    means |= {row["system"]: row["mean_system"] for row in rows}
+    best = max(means, key=means.get)
+    assert len([name for name in node.metrics if best in name and name.endswith("/difference")]) == n_systems - 1
+
+
+def test_rows_over_all_queries_are_metrics_before_those_of_parts(monkeypatch, small):
+    monkeypatch.setattr("rankeval_mlflow.packing.comparison.MOST_AGAINST", 4)
+    given = {
+        name: {"news": small(name, seed=k), "web": small(name, seed=k + 5, qid=np.arange(100, 120))}
+        for k, name in enumerate(("bm25", "ltr"))
+    }
+    node = comparison_node(rk.compare(given, baseline="bm25", n_resamples=99))
+    differences = [name for name in node.metrics if name.endswith("/difference")]
+    assert len(differences) == 4
+    assert sum(name.startswith("comparison/ltr/") for name in differences) == 3
+    assert MOST_AGAINST > 4
+
+
+LONG = "x" * 10_000
+
+
+@pytest.mark.parametrize("baseline", ["old", LONG, None])
+def test_names_of_10_000_characters_are_shortened_visibly_and_fast(small, baseline):
+    """Two that agree in all but the last letter stay apart; the files have them whole."""
+    systems = {"old": small("old", seed=1), LONG: small(LONG, seed=2), f"{LONG}y": small("z", seed=3)}
+    compared = rk.compare(systems, baseline=baseline)
+    began = time.perf_counter()
+    node = comparison_node(compared)
+    assert time.perf_counter() - began < 5
+    assert len(node.metrics) == len(compared.table) * len(SIGNS)
+    assert {name.rsplit("/", 1)[1] for name in node.metrics} == set(SIGNS)
+    assert max(map(len, node.metrics)) <= 250
+    assert max(len(path.rsplit("/", 1)[1]) for path in node.files) < 120
+    assert len({path.lower() for path in node.files}) == 5
+    assert max(len(value) for value in (*node.params.values(), *node.tags.values())) < 1000
+    assert len(node.sections["comparison"]) < 8000
+    assert "x" * 60 + "..." in (node.sections["comparison"] + str(node.params)).replace("\\", "")
+    held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
+    assert Evaluation.from_bytes(node.files[held[f"{LONG}y"]]).name == "z"
+    assert len(evaluation_node(systems[LONG], "dev").name) <= 200
+
+
+def test_systems_whose_names_make_one_file_name_have_a_file_each(small):
+    systems = {"a/b": small("1", seed=1), "a_b": small("2", seed=2), "A_b": small("3", seed=3)}
+    node = comparison_node(rk.compare(systems, baseline="a/b"))
+    held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
+    assert len({path.lower() for path in held.values()}) == 3
+    assert {Evaluation.from_bytes(node.files[path]).name for path in held.values()} == {"1", "2", "3"}
 
 
 def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):
@@ -174,6 +291,7 @@ def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):
     assert list(node.sections) == ["dev"]
     first, last = node.children
     assert (first.name, first.params, first.files, first.tags) == ("child", {"depth": "4"}, {}, {})
+    assert (node.started_ms, node.ended_ms, node.status) == (None, None, "FINISHED")
     assert (last.params, last.metrics, last.tags, last.files, last.datasets) == ({}, {}, {}, {}, ())
 
 
@@ -185,3 +303,78 @@ def test_a_record_carries_its_comparison_as_a_piece(systems):
     assert node.files.keys() == alone.files.keys()
     assert node.facts["comparison"] == alone.facts["comparison"]
     assert list(node.sections) == ["comparison"]
+
+
+@pytest.fixture
+def experiment(small):
+    """Return the record of an experiment of three rankers, of which "ltr" is the best on the test part."""
+    data = (DATA, replace(DATA, name="held-out", digest="cd" * 32, role="test"))
+    dev = {name: small(name, seed=seed + 10) for seed, name in enumerate(("bm25", "ltr", LONG))}
+    test = {name: small(name, seed=seed) for seed, name in enumerate(("bm25", "ltr", LONG))}
+    children = tuple(
+        RunRecord(
+            name,
+            params={"estimator": name[:4], "alpha": 0.1 * place} if place else {"estimator": "given"},
+            tags={"rankeval.kind": "candidate"},
+            evaluations={"dev": dev[name], "test": test[name]},
+            data=data,
+        )
+        for place, name in enumerate(dev)
+    )
+    tags = {"rankeval.kind": "experiment", "rankeval.guard.ledger": "/l", "rankeval.guard.looks": "1"}
+    compared = rk.compare(test, baseline="bm25", measures="nDCG@10")
+    artifacts = {"report.html": b"<p>", "experiment.yaml": b"name: x"}
+    return RunRecord("x", {"cv": 5}, tags=tags, comparison=compared, data=data, artifacts=artifacts, children=children)
+
+
+def test_the_run_of_an_experiment_has_the_metrics_of_the_best_ranker(experiment):
+    """Under the names that the ranker's own run has, so that both stand in one column."""
+    node = record_node(experiment)
+    best = max(experiment.children, key=lambda child: child.evaluations["test"].aggregate()["nDCG@10"])
+    for role, prefix in (("dev", ""), ("test", "test/")):
+        for key, label in (("nDCG_at_10", "nDCG@10"), ("AP", "AP")):
+            assert node.metrics[prefix + key] == best.evaluations[role].aggregate()[label]
+    assert node.params["system"] == best.name[:80] or node.params["system"].startswith("xxx")
+    assert node.params["cv"] == "5"
+    assert (node.params["measure"], node.params["data"], node.params["test/data"]) == ("nDCG@10", "letor", "held-out")
+    assert node.params["role"] == "dev, test"
+    assert node.scores == ()
+    assert [(use.name, use.role) for use in node.datasets] == [("letor", "dev"), ("held-out", "test")]
+
+
+def test_the_run_of_an_experiment_has_a_table_of_the_rankers_the_best_first(experiment):
+    node = record_node(experiment)
+    frame = pd.read_csv(io.BytesIO(node.files["rankeval/record/rankers.csv"]))
+    assert list(frame)[:3] == ["ranker", "test nDCG@10", "test AP"]
+    assert {"dev nDCG@10", "estimator", "alpha"} < set(frame)
+    assert frame["test nDCG@10"].is_monotonic_decreasing
+    assert frame["ranker"].str.len().max() <= 80
+    assert "test nDCG@10" in node.sections["rankers"]
+    assert next(iter(node.sections)) == "rankers"
+    drawing = Rendering("rankers", "rankeval/record/rankers.csv", "rankeval/record", {}, ("rankers.json",))
+    assert drawing in node.renderings
+
+
+def test_reports_are_in_the_folders_of_their_pieces_and_kinds_are_kept(experiment):
+    node = record_node(experiment)
+    assert "rankeval/record/report.html" in node.files
+    assert "experiment.yaml" in node.files
+    assert (node.tags["rankeval.kind"], node.children[0].tags["rankeval.kind"]) == ("experiment", "candidate")
+    assert "rankeval.guard.looks" not in node.tags
+    assert node.tags["rankeval.guard.ledger"] == "/l"
+    assert node.facts["record"]["guard"] == {"guard.ledger": "/l", "guard.looks": "1"}
+    assert {drawing.into for drawing in node.children[0].renderings} == {"rankeval/dev", "rankeval/test"}
+    assert node.children[0].params["test/data"] == "held-out"
+
+
+def test_a_record_says_when_the_work_was_done_and_how_it_ended():
+    node = record_node(RunRecord("x", started=100.5, seconds=2.0, status="FAILED", reason="The guard said no: <b>."))
+    assert (node.started_ms, node.ended_ms, node.status) == (100_500, 102_500, "FAILED")
+    assert "The guard said no" in node.sections["record"]
+    assert "<b>" not in node.sections["record"]
+
+
+def test_without_a_comparison_no_child_is_the_best(small):
+    children = (RunRecord("a", evaluations={"dev": small("a")}),)
+    node = record_node(RunRecord("x", children=children))
+    assert (node.metrics, node.params, node.renderings) == ({}, {}, ())

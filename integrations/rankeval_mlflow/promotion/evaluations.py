@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError
 from rankeval.evaluation.labels import labels_of
 from rankeval.tracking import LoggedData
-from rankeval_mlflow.packing.nodes import judged_data
+from rankeval_mlflow.packing.datasets import judged_data
 from rankeval_mlflow.promotion.registry import Alias, asking
 from rankeval_mlflow.promotion.rules import Rule, decide
 from rankeval_mlflow.reading.evaluations import load_evaluation

@@ -27,7 +27,7 @@ from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.delivery.surroundings import now_ms, run_context
 from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION
 from rankeval_mlflow.names import param_text
-from rankeval_mlflow.packing.nodes import record_node
+from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.promotion.evaluations import Decided
 from rankeval_mlflow.promotion.registry import Alias, asking
 

@@ -10,7 +10,7 @@ from rankeval.tracking import LoggedData, TrackedRun
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.delivery.surroundings import now_ms, run_context, store
-from rankeval_mlflow.packing.nodes import judged_data
+from rankeval_mlflow.packing.datasets import judged_data
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.tracking import LoggedData, TrackedRun
-from rankeval_mlflow.packing.nodes import comparison_node, evaluation_node
+from rankeval_mlflow.packing.comparison import comparison_node
+from rankeval_mlflow.packing.evaluation import evaluation_node
 from rankeval_mlflow.recording.destination import described, send
 
 if TYPE_CHECKING:
@@ -26,17 +29,20 @@ def log_evaluation(
     model_version: Any | None = None,
     *,
     data: LoggedData | RankingData | str | None = None,
+    step: int | None = None,
+    report: bool = True,
 ) -> TrackedRun:
     """Log an evaluation to MLflow, synchronously and whole.
 
     The run gets:
 
-    * the aggregates as metrics, in one batch, under the keys of their measures (``nDCG_at_10``); an evaluation of a
-      second role in the same run has its metrics under ``<role>/<key>``;
-    * convention, digests and role as tags;
+    * the aggregates as metrics, in one batch, under the keys of their measures (``nDCG_at_10``), and the ends of their
+      95 % intervals (``nDCG_at_10_ci_low``); an evaluation of a second role in the same run has its metrics under
+      ``<role>/<key>``;
+    * system, first measure, convention, data and role as parameters, so that runs can be compared and charted;
     * the scores of every query as one Parquet file, from which `load_evaluation` returns the same evaluation;
     * the data set as an input, with its role as context;
-    * a report in HTML, and a short description;
+    * the worst queries as a table, a report in HTML, and a short description;
     * last, the tag ``rankeval.complete``.
 
     Parameters
@@ -53,6 +59,12 @@ def log_evaluation(
         A version of a registered model (``"ranker/7"`` or ``"models:/ranker/7"``) that gets the aggregates as tags.
     data : LoggedData, RankingData or str, optional
         The data set, or its name. By default the digest of the judgments identifies it.
+    step : int, optional
+        The epoch or other step of training. The metrics of a run's steps become curves. The evaluation at step 3 loads
+        back as the role ``"dev/step-3"``. MLflow shows the metrics of the last step, so log the final evaluation with
+        the last step of all, or without any steps.
+    report : bool, default True
+        Whether to draw the report. Without it, logging takes less time.
 
     Returns
     -------
@@ -64,7 +76,8 @@ def log_evaluation(
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        If the role is no plain word, or the run already has another evaluation of this role.
+        If the role is no plain word, the step is no whole number from 0, or the run already has another evaluation of
+        this role and step.
 
     Examples
     --------
@@ -74,18 +87,41 @@ def log_evaluation(
     >>> import mlflow
     >>> mlflow.get_run(run.run_id).data.metrics["nDCG_at_10"]
     1.0
+    >>> mlflow.get_run(run.run_id).data.params["system"]
+    'bm25'
     """
     import mlflow
 
     if not hasattr(ev, "judgments_digest"):
         raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
-    node = evaluation_node(ev, role, described(ev, role, data))
+    node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report)
     version = _version(model_version)
     return send(node, run_id, model_id or mlflow.get_active_model_id(), version)
 
 
-def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "comparison") -> TrackedRun:
+def _step(step: Any) -> int | None:
+    """Return a step of training; raise if it is none."""
+    if step is None:
+        return None
+    if isinstance(step, bool) or not isinstance(step, Integral) or not 0 <= int(step) < 2**31:
+        raise InvalidInput(f"step is {shown(step)}; expected a whole number such as the epoch, 0 or greater")
+    return int(step)
+
+
+def log_comparison(
+    cmp: Comparison,
+    run_id: str | None = None,
+    *,
+    name: str = "comparison",
+    role: str | None = None,
+    data: LoggedData | str | None = None,
+    report: bool = True,
+) -> TrackedRun:
     """Log a comparison to MLflow: its table, its evaluations, its notes and the differences as metrics.
+
+    A pair has its difference, its adjusted p-value and the ends of its adjusted interval as metrics
+    (``comparison/<system>/nDCG_at_10/difference``). Of very many pairs, some have none: 2,500 rows of the table have
+    metrics if there is a baseline, 250 if all pairs were compared. The description says so, and the files have all.
 
     Parameters
     ----------
@@ -95,6 +131,13 @@ def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "c
         The run to write to. By default the active run, else a new run that is ended.
     name : str, default "comparison"
         The name of the folder for its artifacts. A second comparison in the same run needs another name.
+    role : str, optional
+        The role of the data. By default "test" if a guard opened the comparison, else "dev".
+    data : LoggedData or str, optional
+        The data set, or its name. By default the digest of the judgments identifies it. Systems that were compared as
+        frames say nothing of their data.
+    report : bool, default True
+        Whether to draw the page with table and plot.
 
     Returns
     -------
@@ -106,7 +149,7 @@ def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "c
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        If the run already has another comparison of this name.
+        If the role or the name is no plain word, or the run already has another comparison of this name.
 
     Examples
     --------
@@ -118,7 +161,7 @@ def log_comparison(cmp: Comparison, run_id: str | None = None, *, name: str = "c
     >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
     True
     """
-    return send(comparison_node(cmp, name), run_id, None, None)
+    return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
 
 
 def _version(model_version: Any | None) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from rankeval.tracking import RunRecord, TrackedRun
 from rankeval_mlflow.delivery.payload import Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.delivery.surroundings import now_ms, run_context, store
-from rankeval_mlflow.packing.nodes import record_node
+from rankeval_mlflow.packing.record import record_node
 
 
 class MlflowTracker:

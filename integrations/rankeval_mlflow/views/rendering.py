@@ -30,7 +30,7 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
     content : bytes
         The file with the numbers.
     options : mapping of str to value
-        Plain values. For an evaluation ``role``, ``said`` and ``report``, which is false if only the table is drawn.
+        Plain values. For an evaluation ``role`` and ``said``, and ``report`` and ``table``: whether each is drawn.
     """
     return KINDS[kind](content, options)
 
@@ -43,7 +43,7 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
     evaluation = Evaluation.from_bytes(content)
     if not evaluation.n_queries:
         return {}
-    drawn = {QUERIES: query_table(evaluation)}
+    drawn = {QUERIES: query_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
         page = report_for_evaluation(evaluation, role=options.get("role"), said=options.get("said", ""))
         drawn[REPORT] = page.encode()

@@ -1,0 +1,190 @@
+"""Pack a RunRecord with its children: a tree of runs.
+
+A record with a comparison and children is an experiment: its run has the metrics of the best child under the names that
+the child uses, and a table of all (``rankeval/record/rankers.csv``, drawn as ``rankers.json``). A report of the record
+itself (``report.html``) is at ``rankeval/record/report.html``, as every other one is in the folder of its piece.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankeval.measures import direction
+from rankeval.render.markup import markdown
+from rankeval.tracking import RunRecord
+from rankeval_mlflow.delivery.payload import Node, Rendering
+from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, folder
+from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_name
+from rankeval_mlflow.packing.comparison import comparison_node
+from rankeval_mlflow.packing.datasets import dataset_use
+from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.views.descriptions import rankers_section
+from rankeval_mlflow.views.rendering import RANKERS, REPORT
+
+LABEL = "record"
+_CSV = f"{folder(LABEL)}/rankers.csv"
+_GUARD = "rankeval.guard."
+
+
+def record_node(record: RunRecord) -> Node:
+    """Pack a run record and its children as a tree of nodes.
+
+    Parameters
+    ----------
+    record : RunRecord
+        The record.
+    """
+    by_role = {data.role: data for data in reversed(record.data)}
+    pieces = [
+        evaluation_node(ev, role, by_role.get(role), record.said.get(role, ""))
+        for role, ev in record.evaluations.items()
+    ]
+    if record.comparison is not None:
+        # The record has the settings among its own parameters, and its data sets among its own.
+        pieces.append(replace(comparison_node(record.comparison), params={}, datasets=()))
+    ended = None if record.started is None or record.seconds is None else record.started + record.seconds
+    children = tuple(record_node(child) for child in record.children)
+    own = Node(
+        name=short_name(record.name, most=200),
+        label=LABEL,
+        params=_params(record.params),
+        metrics=_finite(record.metrics),
+        tags=_tags(record.tags),
+        facts={LABEL: _facts(record)},
+        datasets=tuple(dataset_use(data) for data in record.data),
+        files={**_long(record.params), **{_place(path): content for path, content in record.artifacts.items()}},
+        sections={LABEL: markdown(param_text(record.reason))} if record.reason else {},
+        children=children,
+        started_ms=_ms(record.started),
+        ended_ms=_ms(ended),
+        status=record.status,
+    )
+    ranked = _ranked(record)
+    best = [_best(record.children[ranked[0]], children[ranked[0]])] if ranked else []
+    table = [_table([record.children[place] for place in ranked], record)] if ranked else []
+    return _joined(own, [*best, *table, *pieces])
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(1000 * seconds)
+
+
+def _joined(node: Node, pieces: Iterable[Node]) -> Node:
+    """Add the content of more nodes to a node, whose own values come first; a repeated data set counts once."""
+    parts = [node, *pieces]
+    uses = {(use.name, use.digest, use.role): use for part in parts for use in part.datasets}
+    roles = [part.params["role"] for part in parts if "role" in part.params]
+    params = dict(node.params)
+    for part in parts[1:]:
+        for name, value in part.params.items():
+            if name != "role":
+                params[name if params.get(name, value) == value else safe_name(f"{part.label}/{name}")] = value
+    if roles:
+        params["role"] = ", ".join(dict.fromkeys(roles))
+    return replace(
+        node,
+        params=params,
+        metrics={key: value for part in parts for key, value in part.metrics.items()},
+        tags={key: value for part in reversed(parts) for key, value in part.tags.items()},
+        scores=tuple(scores for part in parts for scores in part.scores),
+        datasets=tuple(uses.values()),
+        files={path: content for part in parts for path, content in part.files.items()},
+        sections={key: text for part in parts for key, text in part.sections.items()},
+        facts={key: facts for part in parts for key, facts in part.facts.items()},
+        renderings=tuple(drawing for part in parts for drawing in part.renderings),
+    )
+
+
+def _ranked(record: RunRecord) -> list[int]:
+    """Return the places of the children of an experiment, the best mean by its main measure first; else nothing."""
+    if record.comparison is None:
+        return []
+    measure = record.comparison.main_measure
+    last = [list(child.evaluations.values())[-1:] for child in record.children]
+    means = [float(found[0].aggregate().get(measure, math.nan)) if found else math.nan for found in last]
+    places = [place for place, found in enumerate(last) if found]
+    return sorted(places, key=lambda place: (math.isnan(means[place]), -direction(measure) * means[place]))
+
+
+def _best(child: RunRecord, node: Node) -> Node:
+    """Return the piece that gives the run of an experiment the metrics of its best ranker, under the same names."""
+    metrics = {
+        key if place == 0 else f"{scores.role}/{key}": value
+        for place, scores in enumerate(node.scores)
+        for key, value in scores.metrics.items()
+    }
+    tuned = _params(child.params)
+    params = {name: value for name, value in node.params.items() if name not in tuned}
+    return Node(name=node.name, label=LABEL, params={**params, "system": short_name(child.name)}, metrics=metrics)
+
+
+def _table(children: list[RunRecord], record: RunRecord) -> Node:
+    """Return the piece with the table of rankers."""
+    import pandas as pd
+
+    measure = record.comparison.main_measure  # type: ignore[union-attr] # there are ranked children
+    means = pd.DataFrame([_means(child, measure) for child in children])
+    tuned = pd.DataFrame([{name: param_text(value) for name, value in child.params.items()} for child in children])
+    whole = pd.concat([means, tuned[[name for name in tuned if name not in means]]], axis="columns")
+    return Node(
+        name=record.name,
+        label=LABEL,
+        files={_CSV: whole.to_csv(index=False).encode()},
+        renderings=(Rendering("rankers", _CSV, into=folder(LABEL), tables=(RANKERS,)),),
+        sections={"rankers": rankers_section(means, str(means["ranker"].iloc[0]))},
+    )
+
+
+def _means(child: RunRecord, measure: str) -> dict[str, Any]:
+    """Return a row of the table: the means on the part that was opened last first, and of each the main measure."""
+    row: dict[str, Any] = {"ranker": short_name(child.name)}
+    for role, evaluation in reversed(list(child.evaluations.items())):
+        means = evaluation.aggregate()
+        names = sorted(evaluation.measure_names, key=lambda name: name != measure)
+        row |= {f"{role} {name}": float(means[name]) for name in names}
+    return row
+
+
+def _place(path: str) -> str:
+    """Return where an artifact of a record goes: its report to the folder of the piece."""
+    return f"{folder(LABEL)}/{REPORT}" if path == REPORT else path
+
+
+def _facts(record: RunRecord) -> dict[str, Any]:
+    """Return what MLflow would alter: metrics that are not finite, names; data sets by role; and the guard."""
+    changed: dict[str, str] = {}
+    for names in (record.params, record.metrics, record.tags):
+        changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
+    return {
+        "not_finite": {name: repr(float(value)) for name, value in record.metrics.items() if not math.isfinite(value)},
+        "names": changed,
+        "data": {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
+        "guard": {key.removeprefix("rankeval."): value for key, value in record.tags.items() if key.startswith(_GUARD)},
+    }
+
+
+def _params(params: Mapping[str, Any]) -> dict[str, str]:
+    names = safe_names(params)
+    return {names[name]: param_text(value) for name, value in params.items()}
+
+
+def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return a file with the full parameters that MLflow would cut."""
+    cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
+    return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    names = safe_names(metrics)
+    return {names[name]: float(value) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags of a record; of those of the guard the two that a ledger is checked by, the facts have all."""
+    names = safe_names(tags)
+    hidden = [name for name in tags if name.startswith(_GUARD) and name not in (GUARD_LEDGER, GUARD_HEAD)]
+    return {names[name]: param_text(value) for name, value in tags.items() if name not in hidden}
