@@ -67,12 +67,22 @@ class Ranker:
 
 
 @pytest.fixture
-def ranker(client) -> Ranker:
-    """Return a registered model whose version 1 is champion."""
-    client.create_registered_model("ranker")
-    made = Ranker(client)
-    made.put(made.add())
-    return made
+def ranker(client, ranker_of) -> Ranker:
+    """Return a registered model in the test's own store whose version 1 is champion."""
+    return ranker_of(client)
+
+
+@pytest.fixture
+def ranker_of() -> Callable[[mlflow.MlflowClient], Ranker]:
+    """Return what makes a registered model of a client whose version 1 is champion."""
+
+    def make(client: mlflow.MlflowClient) -> Ranker:
+        client.create_registered_model("ranker")
+        made = Ranker(client)
+        made.put(made.add())
+        return made
+
+    return make
 
 
 @pytest.fixture
