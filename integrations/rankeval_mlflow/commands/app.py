@@ -10,6 +10,7 @@ from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.terminal import tell, visible
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
+from rankeval_mlflow.commands.promoting import promote
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ app: typer.Typer = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="List evaluations in MLflow, send pending uploads, hold ledgers against the heads in runs.",
 )
+
+app.command()(promote)
 
 Store = Annotated[str | None, typer.Option(help="The tracking store; by default MLflow's own setting.")]
 

@@ -1,0 +1,101 @@
+"""rankeval mlflow promote: exit codes, floors from files, and the job of a CI service that calls it."""
+
+from __future__ import annotations
+
+import sys
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import rankeval.cli
+from rankeval.cli.net import caught
+from rankeval.errors import InvalidInput, UnknownName
+from rankeval.tracking import host
+
+
+def run(*arguments):
+    """Call a command as the program does."""
+    return CliRunner().invoke(host("mlflow").commands(), ["promote", *map(str, arguments)])
+
+
+def test_a_better_version_exits_with_0_and_an_equal_one_with_1(ranker, client):
+    better, equal = ranker.add(0.1), ranker.add(scores=None)
+    options = ("--alias", "champion", "--measure", "nDCG@10", "--claim", "better", "--margin", 0)
+    result = run("ranker", "--version", better, *options)
+    assert (result.exit_code, ranker.holder()) == (0, better), result.output
+    first, second = result.stdout.splitlines()
+    assert first.startswith("ranker@champion: moved from version 1 to version 2. ranker v2 beats ranker v1 by +0.")
+    run_id = second.removeprefix("record: run ")[:32]
+    assert client.get_run(run_id).data.params["decision"] == "accepted"
+    result = run("ranker", "--version", equal, *options)
+    assert (result.exit_code, ranker.holder()) == (1, better)
+    assert "stays with version 2; version 3 is rejected" in result.stdout
+    assert run("ranker", "--version", better, *options).exit_code == 0, "a job that is run again does no harm"
+
+
+def test_one_that_was_overtaken_exits_with_1(ranker, meanwhile):
+    better, other = ranker.add(0.1), ranker.add(0.1)
+    meanwhile("set_model_version_tag", lambda: ranker.put(other))
+    result = run("ranker", "--version", better, "-m", "nDCG@10")
+    assert (result.exit_code, ranker.holder()) == (1, other)
+    assert "Meanwhile the alias went to version 3" in result.stdout
+
+
+def test_a_dry_run_and_another_store(ranker, store):
+    better = ranker.add(0.1)
+    mlflow.set_tracking_uri("sqlite:////nowhere/at/all.db")
+    result = run("ranker", "--version", better, "-m", "nDCG@10", "--dry-run", "--uri", store)
+    assert (result.exit_code, ranker.holder()) == (0, "1"), result.output
+    assert "would move from version 1 to version 2" in result.stdout
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
+    better, path = ranker.add(0.1), tmp_path / f"kinds{suffix}"
+    kinds = pd.DataFrame({"qid": np.arange(200), "kind": np.where(np.arange(200) % 2, "head", "tail")})
+    kinds.to_csv(path, index=False) if suffix == ".csv" else kinds.to_parquet(path)
+    asked = ("ranker", "--version", better, "-m", "nDCG@10", "--slices", path)
+    assert run(*asked, "--floor", "0.001", "--dry-run").exit_code == 0
+    assert run(*asked, "--floor", "tail=0.001", "--floor", "head=0.2", "--margin", "0.2", "--dry-run").exit_code == 1
+    result = run(*asked, "--floor", "tail=0.01")
+    assert result.exit_code == 0
+    assert "tail" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--floor", "x=y"), "--floor is 'x=y'; expected a loss such as 0.05, or tail=0.05"),
+        (("--floor", "0.1", "--floor", "a=0.1"), "give it alone"),
+        (("--floor", "a=0.2", "--floor", "a=0.1"), "names a slice twice"),
+        (("--floor", "0.1", "--slices", "gone.csv"), "--slices gone.csv: .*No such file"),
+        (
+            ("--floor", "0.1", "--slices", "two.csv"),
+            "expected a column qid and one more, the attribute; found qid, a, b",
+        ),
+        (("--floor", "0.1"), "floors is given without slices"),
+        (("--claim", "best"), "claim is 'best'"),
+        (("--uri", "nowhere:/x"), "nowhere"),
+    ],
+)
+def test_bad_use_is_an_error(ranker, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.csv").write_text("qid,a,b\n1,2,3\n")
+    error = run("ranker", "--version", ranker.add(0.1), "-m", "nDCG@10", *arguments).exception
+    with pytest.raises((InvalidInput, rankeval.errors.TrackingError), match=message):
+        raise error
+
+
+@pytest.mark.usefixtures("ranker")
+def test_bad_use_exits_with_2(monkeypatch, capsys):
+    """As the program does: in one line."""
+    asked = ["rankeval", "mlflow", "promote", "rankr", "--version", "1", "--measure", "nDCG@10"]
+    monkeypatch.setattr(sys, "argv", asked)
+    with pytest.raises(SystemExit) as stopped:
+        caught(rankeval.cli.app)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == "error: unknown registered model 'rankr'; did you mean 'ranker'?\n"
+    assert isinstance(run("rankr", "--version", 1, "-m", "AP").exception, UnknownName)
