@@ -22,7 +22,7 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.layout import KIND
 from rankeval_mlflow.names import param_text, safe_names
-from rankeval_mlflow.packing.nodes import evaluation_node, keys_of
+from rankeval_mlflow.packing.evaluation import evaluation_node, keys_of
 
 if TYPE_CHECKING:
     import pandas as pd
