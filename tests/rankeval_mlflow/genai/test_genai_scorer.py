@@ -203,7 +203,8 @@ def trace(store):  # noqa: ARG001 - traces are written to it
                 with mlflow.start_span("rerank", span_type=SpanType.RERANKER) as span:
                     span.set_outputs(last)
             root.set_outputs(outputs)
-        return mlflow.get_trace(root.trace_id, flush=True)
+        mlflow.flush_trace_async_logging()
+        return mlflow.get_trace(root.trace_id)
 
     return traced
 
