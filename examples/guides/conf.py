@@ -139,6 +139,7 @@ several_collections
 orders_of_systems
 looking
 relevance_tests
+mlflow_rag
 models_of_variance
 explaining
 serving
