@@ -98,11 +98,12 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """The ids of a logged run and of its children, and one line that says how to look at it."""
+    """The ids of a logged run, of its children and of its models, and one line that says how to look at it."""
 
     run_id: str
     children: tuple[TrackedRun, ...]
     where: str
+    models: tuple[str, ...] = ()
 
 
 class Tracker(Protocol):

@@ -45,6 +45,9 @@ DECISION = "rankeval/promotion/decision.json"
 NOTE = "mlflow.note.content"
 """MLflow's own tag with the description of a run."""
 
+TABLES = "mlflow.loggedArtifacts"
+"""MLflow's own tag with the artifacts that it shows as tables."""
+
 _STEP = "/step-"
 
 

@@ -259,7 +259,7 @@ def record_text() -> bytes:
 
     node = Node(name="n", label="dev", params={"a": "1"}, metrics={"m": 0.5}, tags={"t": "x"})
     target = asdict(Target(uri="sqlite:///x.db", experiment_name="e"))
-    more = {"format": FORMAT, "created_ms": 1, "context": {}, "model_id": None, "model_version": None}
+    more = {"format": FORMAT, "created_ms": 1, "context": {}, "model_id": None, "model_version": None, "key": None}
     return json.dumps({**more, "target": target, "nodes": {"0": plain(node)}}, indent=1).encode()
 
 

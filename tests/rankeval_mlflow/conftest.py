@@ -83,6 +83,7 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test a spool of its own."""
     folder = tmp_path / "spool"
     monkeypatch.setenv("RANKEVAL_SPOOL", str(folder))
+    monkeypatch.setattr("rankeval_mlflow.delivery.spool.spare_directory", lambda: tmp_path / "spare")
     return folder
 
 

@@ -34,7 +34,7 @@ def test_an_evaluation_comes_back_from_a_server_bit_for_bit(small, assert_same, 
     assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
     run = remote.get_run(tracked.run_id)
     assert run.data.metrics == dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
-    assert tracked.where == f"{server.uri}/#/experiments/0/runs/{tracked.run_id}"
+    assert tracked.where == f"{server.uri}/#/experiments/0/runs/{tracked.run_id}?workflowType=machine_learning"
     assert COMPLETE in run.data.tags
     assert run.info.status == "FINISHED"
     assert capfd.readouterr() == ("", "")

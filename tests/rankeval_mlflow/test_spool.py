@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import multiprocessing
@@ -215,18 +214,11 @@ def test_two_processes_do_not_send_the_same_record():
     other.start()
     assert ready.get(timeout=60) is True
     with pytest.raises(TrackingError, match="another process is sending the upload"):
-        send(record)
+        send(record, patience=0.2)
     other.kill()
     other.join()
     with locked(record) as ours:
         assert ours, "the lock went with its process"
-
-
-def test_a_spool_that_cannot_be_written_is_named(small, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("not a directory")
-    monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "file"))
-    with pytest.raises(TrackingError, match="set RANKEVAL_SPOOL"):
-        rkm.log_evaluation(small())
 
 
 def test_without_a_setting_the_spool_is_in_the_users_data_directory(monkeypatch, tmp_path):
@@ -319,8 +311,11 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
     later = {"steps": [], "renderings": [], "models": [], "facts": {}}
     empty = {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {}, "sections": {}}
     empty |= {**times, **later}
-    assert json.loads((record.folder / "record.json").read_text("utf-8")) == {
+    written = json.loads((record.folder / "record.json").read_text("utf-8"))
+    assert re.fullmatch("[0-9a-f]{64}", written.pop("identity"))
+    assert written == {
         "format": 2,
+        "key": None,
         "created_ms": 1_700_000_000_000,
         "target": {
             "uri": "http://host:1",
@@ -385,8 +380,8 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
             "0-1": {**empty, "name": "last", "label": "record"},
         },
     }
-    written = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
-    assert written == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
+    files = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
+    assert files == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
     assert record.sent() == {"runs": {}, "asked": []}
     assert read(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
 
@@ -419,7 +414,7 @@ def test_all_that_was_packed_is_in_the_store_where_and_when_it_belongs(client, s
     record = put(payload)
     tracked = send(record)
     assert not record.folder.exists()
-    assert [path for path in spool_directory().iterdir() if not path.match(".store-*.lock")] == []
+    assert list(spool_directory().iterdir()) == []
     root, first, last = (
         client.get_run(run_id) for run_id in (tracked.run_id, *(child.run_id for child in tracked.children))
     )
@@ -506,7 +501,7 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(spool, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(TrackingError, match=r"nothing was logged: .*No space left.*set RANKEVAL_SPOOL"):
+    with pytest.raises(OSError, match="No space left"):
         put(_payload())
     assert list(spool.iterdir()) == []
 
@@ -528,15 +523,14 @@ def test_records_wait_in_the_order_of_their_time(spool):
     assert made[1].id not in {path.name.strip(".") for path in spool.iterdir()}
 
 
-def test_the_lock_of_a_record_goes_with_the_record(spool):
-    """While the record is there its lock file stays: another process may be waiting at it."""
+def test_no_lock_file_stays(spool):
     record = put(_payload())
     for _ in range(2):
         with locked(record) as ours:
             assert ours
             with locked(record) as again:
                 assert not again
-    assert sorted(path.name for path in spool.iterdir()) == [f".{record.id}.lock", record.id]
+        assert [path.name for path in spool.iterdir()] == [record.id]
     with locked(record):
         record.remove()
     assert list(spool.iterdir()) == []
@@ -582,28 +576,7 @@ def test_the_folders_above_the_spool_are_made(monkeypatch, tmp_path):
 def test_a_record_that_is_gone_is_not_sent():
     record = put(_payload())
     record.remove()
-    with pytest.raises(TrackingError, match="is no longer in the spool: it was sent or discarded"):
-        send(record)
-
-
-def test_the_reason_of_a_failure_does_not_repeat_the_password(monkeypatch):
-    """Stores put their address into what they raise."""
-    uri = "http://me:secret@127.0.0.1:9"
-
-    @contextlib.contextmanager
-    def refusing(*_):
-        raise MlflowException(f"API request to {uri}/api failed")
-        yield
-
-    monkeypatch.setattr("rankeval_mlflow.delivery.sending.connected", refusing)
-    record = put(_payload(uri))
-    with pytest.raises(TrackingError) as caught:
-        send(record)
-    assert str(caught.value).startswith(
-        "the tracking store http://me:***@127.0.0.1:9 refused: API request to http://me:***@127.0.0.1:9/api "
-    )
-    assert "secret" not in str(caught.value)
-    assert waiting() == [record]
+    assert send(record) is None, "another process sent or discarded it"
 
 
 def test_an_experiment_that_another_process_makes_meanwhile_is_taken(client, store, monkeypatch):
@@ -623,7 +596,7 @@ def test_an_experiment_that_another_process_makes_meanwhile_is_taken(client, sto
         run_id = send(put(payload)).run_id
     assert client.get_run(run_id).info.experiment_id == client.get_experiment_by_name("letor").experiment_id
     refused = put(Payload(Target(store, experiment_name="x" * 501), Node("run", "record"), 0))
-    with pytest.raises(TrackingError, match=r"refused: .*500"):
+    with pytest.raises(TrackingError, match=r"refused: .*500[^$]*would refuse it again as it is"):
         send(refused)
     client.delete_experiment(client.get_experiment_by_name("letor").experiment_id)
     with pytest.raises(InvalidInput, match="'letor' was deleted; restore it"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -50,11 +51,21 @@ def test_an_experiment_that_was_deleted_is_an_error(empty_database):
         check_store("gone", "sqlite:///mlflow.db")
 
 
-def test_a_spool_that_cannot_be_written_is_an_error(monkeypatch):
+def test_a_spool_that_cannot_be_written_is_said_and_is_an_error_if_the_store_is_down_too(monkeypatch, empty_database):
+    shutil.copy(empty_database, "mlflow.db")
     Path("taken").write_text("a file is in the way")
     monkeypatch.setenv("RANKEVAL_SPOOL", "taken/spool")
-    with pytest.raises(TrackingError, match=r"pending uploads .* cannot be written"):
-        check_store("new", "sqlite:///mlflow.db")
+    monkeypatch.setattr("rankeval_mlflow.delivery.spool.spare_directory", lambda: None)
+    assert re.search("pending uploads .* cannot be written", check_store("new", "sqlite:///mlflow.db"))
+    with pytest.raises(TrackingError, match=r"cannot be reached now .*pending uploads .* cannot be written"):
+        check_store("new", "http://127.0.0.1:9")
+
+
+def test_a_name_that_mlflow_does_not_take_is_an_error(empty_database):
+    shutil.copy(empty_database, "mlflow.db")
+    for name, says in (("x" * 501, "has 501 characters"), (" ", "expected a name"), ("a\nb", "expected a name")):
+        with pytest.raises(InvalidInput, match=says):
+            check_store(name, "sqlite:///mlflow.db")
 
 
 @pytest.mark.parametrize("uri", ["http://nohost.invalid:5000", "http://:5000", "http://127.0.0.1:port"])

@@ -31,25 +31,37 @@ Store = Annotated[str | None, typer.Option(help="The tracking store; by default 
 
 @app.command()
 def resend(
-    uploads: Annotated[list[str] | None, typer.Argument(help="Uploads by id; by default all.")] = None,
+    uploads: Annotated[
+        list[str] | None, typer.Argument(help="Uploads by id; by default all that a store may take now.")
+    ] = None,
+    uri: Annotated[
+        str | None, typer.Option(help="The present address of their store, if it moved or its password changed.")
+    ] = None,
 ) -> None:
     """Send pending uploads, which a tracking store refused before. Nothing is logged twice."""
-    from rankeval_mlflow.delivery.sending import send
-
     chosen = _chosen(uploads or [])
     if not chosen:
         tell(f"no upload is pending in {spool_directory()}")
-    failed = False
-    for upload in chosen:
-        try:
-            tracked = send(upload)
-        except RankevalError as error:
-            failed = True
-            tell(f"{upload.id}: {error}", to_stderr=True)
-        else:
-            tell(f"{upload.id}: sent to run {tracked.run_id}; see {tracked.where}")
-    if failed:
+    done = [_resent(upload, uri, named=bool(uploads)) for upload in chosen]
+    if not all(done):
         raise typer.Exit(2)
+
+
+def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
+    """Send one upload and say how it went; return whether nothing failed."""
+    from rankeval_mlflow.delivery.sending import send
+
+    try:
+        if not named and (why := upload.refusal()):
+            tell(f"{upload.id}: left out, since its store refused it for good ({why}); name it to try again")
+            return True
+        tracked = send(upload, uri=uri)
+    except RankevalError as error:
+        tell(f"{upload.id}: {error}", to_stderr=True)
+        return False
+    done = f"sent to run {tracked.run_id}; see {tracked.where}" if tracked else "another process took care of it"
+    tell(f"{upload.id}: {done}")
+    return True
 
 
 @app.command()
@@ -70,7 +82,7 @@ def list_all(
     """List the runs that hold evaluations, newest first."""
     if wait:
         rows = [_waiting_row(upload) for upload in waiting()]
-        _print(["upload", "name", "goes to"], rows, f"no upload is pending in {spool_directory()}")
+        _print(["upload", "name", "goes to", "state"], rows, f"no upload is pending in {spool_directory()}")
         return
     from rankeval_mlflow.reading.evaluations import logged_runs
 
@@ -120,12 +132,14 @@ def _chosen(ids: list[str]) -> list[PendingUpload]:
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    from rankeval_mlflow.delivery.connection import masked
+    from rankeval_mlflow.delivery.addresses import masked
 
     payload = read(upload)
     target = payload.target
     place = f"run {target.run_id}" if target.run_id else f"experiment {target.experiment_name or target.experiment_id}"
-    return [upload.id, payload.root.name, f"{place} in {masked(target.uri)}"]
+    why = upload.refusal()
+    state = "waits" if why is None else f"undeliverable: {why}"
+    return [upload.id, payload.root.name, f"{place} in {masked(target.uri)}", state]
 
 
 def _run_row(run: LoggedRun) -> list[str]:

@@ -10,15 +10,13 @@ import contextlib
 import hashlib
 import logging
 import os
-import shlex
-import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
+from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.locks import held
-from rankeval_mlflow.delivery.spool import spool_directory
+from rankeval_mlflow.delivery.spool import spool_directories
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
 _PATIENCE = {
@@ -98,12 +96,25 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _alone(uri: str) -> Iterator[None]:
-    """Let one process at a time open a local SQLite store: two that create its tables at once would fail."""
-    if not absolute(uri).startswith("sqlite:///"):
+    """Let one process of this machine at a time open a database: two that create its tables at once would fail.
+
+    Behind a server the server does that. Processes on several machines must not start with an empty database.
+    """
+    from mlflow.store.db.db_types import DATABASE_ENGINES
+
+    if urlsplit(uri).scheme.partition("+")[0] not in DATABASE_ENGINES:
         yield
         return
     name = hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]
-    with held(spool_directory() / f".store-{name}.lock", _CREATION):
+    with contextlib.ExitStack() as stack:
+        for folder in spool_directories():
+            try:
+                stack.enter_context(held(folder / f".store-{name}.lock", _CREATION))
+                break
+            except TimeoutError:
+                raise
+            except OSError:  # this folder cannot be written; without any, nobody waits for the others
+                continue
         yield
 
 
@@ -116,51 +127,3 @@ def _replaced(settings: dict[str, str]) -> Iterator[None]:
         yield
     finally:
         os.environ.update(before)
-
-
-def absolute(uri: str) -> str:
-    """Return an address valid from any directory: the path of a SQLite file becomes absolute."""
-    prefix = "sqlite:///"
-    if not uri.startswith(prefix) or uri.startswith(f"{prefix}:memory:"):
-        return uri
-    path, question, query = unquote(uri.removeprefix(prefix)).partition("?")
-    return f"{prefix}{Path(path).absolute()}{question}{query}" if path else uri
-
-
-def masked(uri: str) -> str:
-    """Return an address without its password, for messages."""
-    parts = urlsplit(uri)
-    if parts.password is None:
-        return uri
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))
-
-
-def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
-    """Return the address of a run on a server, or the command that serves a local store."""
-    if urlsplit(uri).scheme in {"http", "https"}:
-        return f"{masked(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}"
-    if uri.startswith("databricks"):
-        return f"run {run_id} of experiment {experiment_id} at {uri}"
-    return f"mlflow ui --backend-store-uri {shlex.quote(masked(uri))}"
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while deeper := error.__cause__ or error.__context__:
-        error = deeper
-    return error
-
-
-def no_such_host(error: BaseException) -> bool:
-    """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
-    from mlflow.exceptions import InvalidUrlException
-
-    return isinstance(error, InvalidUrlException) or isinstance(_innermost(error), socket.gaierror | UnicodeError)
-
-
-def reason(error: BaseException) -> str:
-    """Return the reason of a failed call in one line: for a network error, that of the operating system."""
-    innermost = _innermost(error)
-    if isinstance(innermost, ConnectionError | TimeoutError | socket.gaierror):
-        return innermost.strerror or str(innermost) or type(innermost).__name__
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

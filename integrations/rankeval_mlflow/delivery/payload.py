@@ -147,7 +147,26 @@ class Node:
 
 @dataclass(frozen=True)
 class Payload:
-    """A tree of runs, its destination, the time it was made, and the model that the registry links to it."""
+    """A tree of runs and its destination.
+
+    Parameters
+    ----------
+    target : Target
+        The destination.
+    root : Node
+        The run and its children.
+    created_ms : int
+        When the call that logs began.
+    context : mapping of str to str
+        Tags of every new run.
+    model_id : str, optional
+        The logged model that the evaluations are of.
+    model_version : (name, version), optional
+        The version of a registered model that gets the aggregates as tags.
+    key : str, optional
+        Identity of the work, such as the digest of an experiment. By default two payloads of equal content and target
+        are the same work. A payload that still waits is sent instead of another one of the same work.
+    """
 
     target: Target
     root: Node
@@ -155,6 +174,7 @@ class Payload:
     context: Mapping[str, str] = field(default_factory=dict)
     model_id: str | None = None
     model_version: tuple[str, str] | None = None
+    key: str | None = None
 
 
 def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:

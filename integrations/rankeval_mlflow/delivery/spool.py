@@ -4,31 +4,35 @@ An upload is written whole before the first byte goes to a server, so a crash or
 is a folder in ``$RANKEVAL_SPOOL`` or else in the user's data directory (``~/.local/share/rankeval/spool``
 on Linux)::
 
-    <time>-<random>/record.json     the payload, with the hashes of its files
+    <time>-<random>/record.json     the payload, with the hashes of its files; addresses without their secrets
                     files/<node>/   the artifacts of each run
                     models/<node>/  the fitted models of each run, in folders 0, 1, ...
-                    sent.json       ids of the runs that a server has made so far
+                    sent.json       what a server has so far, and why it refused for good
 
 A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A lock beside the
-folder keeps two processes from sending it at the same time.
+folder keeps two processes from sending it at the same time. If the spool cannot be written, an upload is kept in the
+directory of temporary files; if that cannot be written either, in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import secrets
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
-from rankeval_mlflow.delivery.locks import take
+from rankeval_mlflow.delivery.addresses import bare
+from rankeval_mlflow.delivery.locks import held
 from rankeval_mlflow.delivery.payload import (
     FORMAT,
     DatasetUse,
@@ -38,12 +42,16 @@ from rankeval_mlflow.delivery.payload import (
     SavedModel,
     Scores,
     Target,
-    manifest,
+    contents,
     plain,
     walk,
 )
-from rankeval_mlflow.layout import manifest_path
 from rankeval_mlflow.names import sha256
+
+# A draft or a remnant this old belongs to a process that is gone.
+_STALE = 3600.0
+# What a file system takes as the name of one file, less what a draft of it adds.
+_LONGEST_STEP, _LONGEST_PATH = 240, 1000
 
 
 def spool_directory() -> Path:
@@ -57,6 +65,20 @@ def spool_directory() -> Path:
     else:
         base = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
     return base.expanduser() / "rankeval" / "spool"
+
+
+def spare_directory() -> Path | None:
+    """Return the folder of the uploads that the spool could not take; None if no temporary file can be written."""
+    try:
+        return Path(tempfile.gettempdir()) / f"rankeval-{getpass.getuser()}" / "spool"
+    except (OSError, KeyError):  # no directory can be written, or the user has no name
+        return None
+
+
+def spool_directories() -> list[Path]:
+    """Return the folders in which uploads are kept, the spool first."""
+    spare = spare_directory()
+    return [spool_directory()] + ([spare] if spare else [])
 
 
 @dataclass(frozen=True)
@@ -74,17 +96,25 @@ class PendingUpload:
         """Return the folder of a node's artifacts."""
         return self.folder / "files" / place
 
-    def with_manifest(self, place: str, node: Node) -> Path:
-        """Write the manifest of a node to the folder of its artifacts, and return the folder."""
-        _write(self.files(place) / manifest_path(node.label), manifest(node))
-        return self.files(place)
+    def drawn(self, place: str) -> Path:
+        """Return the folder of a node's drawn files."""
+        return self.folder / "drawn" / place
 
     def model(self, place: str, index: int) -> Path:
         """Return the folder of a model of a node."""
         return self.folder / "models" / place / str(index)
 
+    def identified(self, place: str, index: int) -> Path:
+        """Return the folder of the ``MLmodel`` of a model, with the ids of the store."""
+        return self.folder / "identified" / place / str(index)
+
+    def write(self, folder: Path, files: dict[str, bytes]) -> None:
+        """Write files to one of the folders of the upload."""
+        for path, content in files.items():
+            _write(folder / checked_path(path), content)
+
     def sent(self) -> dict[str, Any]:
-        """Return the progress of earlier attempts: ``{"runs": {place: run id}, "asked": [places]}``."""
+        """Return the progress of earlier attempts: ``{"runs": {place: run id}, "asked": [places], ...}``."""
         path = self.folder / "sent.json"
         state = _plain(path) if path.exists() else {}
         return {"runs": {}, "asked": [], **state}
@@ -93,6 +123,11 @@ class PendingUpload:
         """Write the progress to disk."""
         _write(self.folder / "sent.json", json.dumps(state).encode())
 
+    def refusal(self) -> str | None:
+        """Return why no store will take the upload as it is; None if another attempt is worth it."""
+        why = self.sent().get("refused")
+        return None if why is None else str(why)
+
     def remove(self) -> None:
         """Delete the folder. It is renamed first, so that nobody sees half of it."""
         gone = self.folder.with_name(f".{self.id}.gone")
@@ -100,13 +135,39 @@ class PendingUpload:
         shutil.rmtree(gone)
 
 
-def put(payload: Payload) -> PendingUpload:
+@dataclass(frozen=True)
+class MemoryUpload:
+    """A payload that nowhere could be kept on disk."""
+
+    id: str
+    state: dict[str, Any] = field(default_factory=lambda: {"runs": {}, "asked": []})
+
+    def sent(self) -> dict[str, Any]:
+        """Return the progress of this attempt."""
+        return self.state
+
+    def remember(self, state: dict[str, Any]) -> None:
+        """Keep the progress."""
+        self.state.update(state)
+
+
+def new_id(payload: Payload) -> str:
+    """Return an id for the upload of a payload, which begins with the time."""
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
+    return f"{stamp}-{secrets.token_hex(4)}"
+
+
+def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path | None = None) -> PendingUpload:
     """Write a payload to the spool, whole or not at all.
 
     Parameters
     ----------
     payload : Payload
         The payload.
+    stack : ExitStack, optional
+        Takes the lock of the upload, so that no other process sends it before the caller does.
+    spool : Path, optional
+        The folder; by default `spool_directory`.
 
     Returns
     -------
@@ -115,47 +176,108 @@ def put(payload: Payload) -> PendingUpload:
 
     Raises
     ------
-    TrackingError
+    OSError
         If the spool cannot be written.
+    InvalidInput
+        If the path of an artifact is not allowed.
     """
-    spool = spool_directory()
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
-    upload = PendingUpload(spool / f"{stamp}-{secrets.token_hex(4)}")
-    draft = upload.folder.with_name(f".{upload.id}.draft")
+    spool = spool or spool_directory()
+    upload = PendingUpload(spool / new_id(payload))
+    draft = PendingUpload(upload.folder.with_name(f".{upload.id}.draft"))
     try:
-        # For their owner only: an address may hold a password, and test scores are private.
+        # For their owner only: test scores are private.
         spool.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.mkdir(mode=0o700)
+        draft.folder.mkdir(mode=0o700)
         for place, node in walk(payload.root):
-            for path, content in node.files.items():
-                _write(draft / "files" / place / _inside(path), content)
+            draft.write(draft.files(place), dict(node.files))
             for index, model in enumerate(node.models):
-                for path, content in model.files.items():
-                    _write(draft / "models" / place / str(index) / _inside(path), content)
-        _write(draft / "record.json", json.dumps(_as_json(payload), indent=1).encode())
-        draft.rename(upload.folder)
-    except InvalidInput:
-        shutil.rmtree(draft)
+                draft.write(draft.model(place, index), dict(model.files))
+        _write(draft.folder / "record.json", json.dumps(_as_json(payload), indent=1).encode())
+        if stack is not None:
+            stack.enter_context(held(_lock_of(upload), 0))
+        draft.folder.rename(upload.folder)
+    except BaseException:
+        shutil.rmtree(draft.folder, ignore_errors=True)
         raise
-    except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise TrackingError(
-            f"nothing was logged: the spool {spool} cannot be written ({error}); "
-            "set RANKEVAL_SPOOL to a directory that can be written"
-        ) from error
     return upload
 
 
 def waiting() -> list[PendingUpload]:
     """Return the pending uploads, oldest first."""
-    spool = spool_directory()
-    if not spool.is_dir():
-        return []
-    return [
+    found = [
         PendingUpload(path)
-        for path in sorted(spool.iterdir())
-        if (path / "record.json").is_file() and path.name[0] != "."
+        for spool in spool_directories()
+        if spool.is_dir()
+        for path in spool.iterdir()
+        if path.name[0] != "." and (path / "record.json").is_file()
     ]
+    return sorted(found, key=lambda upload: upload.id)
+
+
+def identity(payload: Payload) -> str:
+    """Return the hash by which two uploads of the same work are known: its key or else its content, and its target.
+
+    Parameters
+    ----------
+    payload : Payload
+        The payload.
+    """
+    what = payload.key or [contents(node) for _, node in walk(payload.root)]
+    work = [asdict(_without_secrets(payload.target)), payload.model_id, payload.model_version, what]
+    return sha256(json.dumps(work, sort_keys=True).encode())
+
+
+def waiting_twin(payload: Payload) -> PendingUpload | None:
+    """Return a pending upload of the same work that another attempt is worth; None if there is none.
+
+    Parameters
+    ----------
+    payload : Payload
+        The payload.
+    """
+    there = waiting()
+    wanted = identity(payload) if there else ""
+    for upload in there:
+        with contextlib.suppress(TrackingError):  # a damaged record is told when it is sent
+            if _plain(upload.folder / "record.json").get("identity") == wanted and upload.refusal() is None:
+                return upload
+    return None
+
+
+def tidy() -> None:
+    """Remove what processes left behind that were killed: drafts, half-deleted uploads, locks of uploads gone."""
+    for spool in spool_directories():
+        for path in spool.glob(".*"):
+            with contextlib.suppress(OSError, TimeoutError):  # another process is faster, or at work
+                if path.suffix == ".lock":
+                    with held(path, 0):
+                        pass
+                elif path.suffix in {".draft", ".gone"} and time.time() - path.stat().st_mtime > _STALE:
+                    shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def locked(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
+    """Lock an upload while it is sent; yield False if another process holds the lock for longer than one waits.
+
+    Parameters
+    ----------
+    upload : PendingUpload
+        The upload.
+    patience : float
+        Seconds to wait.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(held(_lock_of(upload), patience))
+        except TimeoutError:
+            yield False
+            return
+        yield True
+
+
+def _lock_of(upload: PendingUpload) -> Path:
+    return upload.folder.with_name(f".{upload.id}.lock")
 
 
 def read(upload: PendingUpload) -> Payload:
@@ -182,6 +304,7 @@ def read(upload: PendingUpload) -> Payload:
             context=found["context"],
             model_id=found["model_id"],
             model_version=(version[0], version[1]) if version else None,
+            key=found["key"],
         )
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, RankevalError):
@@ -201,41 +324,41 @@ def _plain(path: Path) -> dict[str, Any]:
     return found
 
 
-@contextlib.contextmanager
-def locked(upload: PendingUpload) -> Iterator[bool]:
-    """Lock an upload while it is sent; yield False if another process holds the lock.
-
-    The lock ends with its process, so a crash leaves none behind.
-    """
-    path = upload.folder.with_name(f".{upload.id}.lock")
-    with path.open("w") as handle:
-        try:
-            take(handle.fileno())
-        except OSError:
-            yield False
-            return
-        yield True
-    if not upload.folder.exists():
-        path.unlink(missing_ok=True)
-
-
 def _write(path: Path, content: bytes) -> None:
-    """Write a file; it gets its name when it is on the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file for its owner; it gets its name when it is on the disk."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
-    with draft.open("wb") as handle:
+    with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as handle:
         handle.write(content)
         handle.flush()
         os.fsync(handle.fileno())
     draft.replace(path)
 
 
-def _inside(path: str) -> PurePosixPath:
-    """Return the path of an artifact; raise if it leads out of the folder."""
+def checked_path(path: str) -> PurePosixPath:
+    """Return the path of an artifact; raise if it leads out of the folder, or no file can have it.
+
+    Parameters
+    ----------
+    path : str
+        A path relative to the artifacts of a run.
+    """
     inside = PurePosixPath(path)
-    if inside.is_absolute() or not inside.parts or ".." in inside.parts or "\\" in path:
+    leads_out = inside.is_absolute() or not inside.parts or ".." in inside.parts or "\\" in path
+    if leads_out or not path.isprintable():
         raise InvalidInput(f"the path of an artifact is {path!r}; expected a path such as 'plots/curve.png'")
+    longest = max(len(step.encode()) for step in inside.parts)
+    if longest > _LONGEST_STEP or len(path.encode()) > _LONGEST_PATH:
+        raise InvalidInput(
+            f"the path of an artifact has {len(path.encode())} bytes: {path[:60]!r}...; expected at most "
+            f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
+        )
     return inside
+
+
+def _without_secrets(target: Target) -> Target:
+    registry = None if target.registry_uri is None else bare(target.registry_uri)
+    return replace(target, uri=bare(target.uri), registry_uri=registry)
 
 
 def _as_json(payload: Payload) -> dict[str, Any]:
@@ -243,7 +366,9 @@ def _as_json(payload: Payload) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "created_ms": payload.created_ms,
-        "target": asdict(payload.target),
+        "target": asdict(_without_secrets(payload.target)),
+        "identity": identity(payload),
+        "key": payload.key,
         "context": dict(payload.context),
         "model_id": payload.model_id,
         "model_version": payload.model_version,
@@ -274,7 +399,7 @@ def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
 
 def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
     """Return the bytes of files by path; raise if a hash changed."""
-    found = {path: (folder / _inside(path)).read_bytes() for path in hashes}
+    found = {path: (folder / checked_path(path)).read_bytes() for path in hashes}
     for path, content in found.items():
         if sha256(content) != hashes[path]:
             raise TrackingError(f"{folder / path} was altered; it is not sent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rankeval_mlflow.delivery.connection import absolute
+from rankeval_mlflow.delivery.addresses import absolute
 
 
 def store(uri: str | None) -> str:

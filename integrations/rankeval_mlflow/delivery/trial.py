@@ -8,9 +8,12 @@ import tempfile
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.connection import connected, masked, no_such_host, reason
-from rankeval_mlflow.delivery.sending import refuse_deleted
-from rankeval_mlflow.delivery.spool import spool_directory
+from rankeval_mlflow.delivery.addresses import hidden, masked
+from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.limits import checked_experiment
+from rankeval_mlflow.delivery.refusals import is_permanent, no_such_host, reason
+from rankeval_mlflow.delivery.spool import spool_directories, spool_directory
+from rankeval_mlflow.delivery.steps import refuse_deleted
 from rankeval_mlflow.delivery.surroundings import store
 
 
@@ -27,17 +30,20 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     Returns
     -------
     str, optional
-        A sentence if the store cannot be reached now. The run would be kept on disk, to be sent later.
+        A sentence if the store cannot be reached now, so that the run would be kept on disk to be sent later; or if
+        nothing can be kept on disk.
 
     Raises
     ------
     InvalidInput
-        If MLflow knows no such kind of store, its host name does not resolve, or the experiment was deleted there.
+        If MLflow knows no such kind of store, its host name does not resolve, it does not take the name of the
+        experiment, or the experiment was deleted there.
     TrackingError
-        If nothing can be kept on disk.
+        If the store refuses for good, or it cannot be reached and nothing can be kept on disk.
     """
     where = store(uri)
-    _check_spool()
+    checked_experiment(experiment)
+    kept = _what_keeps()
     try:
         with connected(where) as client:
             refuse_deleted(client.get_experiment_by_name(experiment))
@@ -46,22 +52,32 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     except UnsupportedModelRegistryStoreURIException as error:
         raise InvalidInput(f"MLflow knows no kind of tracking store that is written {masked(where)}") from error
     except Exception as error:
+        why = hidden(reason(error), [where])
         if no_such_host(error):
             raise InvalidInput(
-                f"the tracking store {masked(where)} cannot be found ({reason(error)}): correct its address"
+                f"the tracking store {masked(where)} cannot be found ({why}): correct its address"
+            ) from error
+        if is_permanent(error):
+            raise TrackingError(f"the tracking store {masked(where)} refuses: {why}") from error
+        if kept:
+            raise TrackingError(
+                f"the tracking store {masked(where)} cannot be reached now ({why}), and {kept}"
             ) from error
         return (
-            f"the tracking store {masked(where)} cannot be reached now ({reason(error)}); the run will be kept on disk "
+            f"the tracking store {masked(where)} cannot be reached now ({why}); the run will be kept on disk "
             "to be sent later"
         )
-    return None
+    return kept
 
 
-def _check_spool() -> None:
-    folder = spool_directory()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(tempfile.TemporaryFile(dir=folder)):
-            pass
-    except OSError as error:
-        raise TrackingError(f"the folder of pending uploads {folder} cannot be written: {error.strerror}") from error
+def _what_keeps() -> str | None:
+    """Return a sentence if nothing can be kept on disk."""
+    why = ""
+    for folder in spool_directories():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with contextlib.closing(tempfile.TemporaryFile(dir=folder)):
+                return None
+        except OSError as error:
+            why = why or str(error.strerror)
+    return f"the folder of pending uploads {spool_directory()} cannot be written: {why}"

@@ -15,8 +15,10 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow.delivery.addresses import masked
 from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, roles_of
-from rankeval_mlflow.delivery.connection import connected, masked, reason
+from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.refusals import reason
 from rankeval_mlflow.delivery.surroundings import store
 from rankeval_mlflow.layout import COMPLETE, evaluation_path, manifest_path
 from rankeval_mlflow.names import sha256

@@ -1,0 +1,92 @@
+"""Send the fitted models of a run as logged models: made first, so that metrics name them; files after the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlflow.entities import LoggedModelOutput, LoggedModelStatus
+from mlflow.exceptions import MlflowException
+
+from rankeval_mlflow.delivery.files import send_from_memory
+from rankeval_mlflow.delivery.payload import Node, SavedModel
+from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
+from rankeval_mlflow.flavours import mlmodel
+from rankeval_mlflow.layout import RECORD
+
+
+class LoggedModels:
+    """The logged models of one upload; ``state`` is the upload's memory of what was sent."""
+
+    def __init__(self, client: Any, upload: PendingUpload | MemoryUpload, state: dict[str, Any]) -> None:
+        self.client = client
+        self.upload = upload
+        self.state = state
+
+    def made(self, place: str, node: Node, run_id: str, experiment_id: str) -> list[str]:
+        """Return the ids of the models of a node; make those that no earlier attempt made."""
+        return [
+            self._id(f"{place}/{index}", model, run_id, experiment_id).model_id
+            for index, model in enumerate(node.models)
+        ]
+
+    def sent(self, place: str, node: Node, run_id: str, model_ids: Sequence[str]) -> None:
+        """Send the files of the models, and link the models to their run."""
+        for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
+            logged = self.client.get_logged_model(model_id)
+            if logged.status != LoggedModelStatus.READY:
+                self._files(place, index, model, logged, run_id)
+                self.client.finalize_logged_model(model_id, "READY")
+        if model_ids:
+            self.client.log_outputs(run_id, [LoggedModelOutput(model_id, 0) for model_id in model_ids])
+
+    def _id(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
+        known = self.state.setdefault("models", {})
+        asked = self.state.setdefault("asked_models", [])
+        found = self._begun(known.get(place), experiment_id, place) if place in asked else None
+        if found is None:
+            asked.append(place)
+            self.upload.remember(self.state)
+            found = self.client.create_logged_model(
+                experiment_id,
+                name=model.name,
+                source_run_id=run_id,
+                tags={**model.tags, RECORD: f"{self.upload.id}/{place}"},
+                params=dict(model.params),
+                model_type=model.model_type,
+            )
+        if known.get(place) != found.model_id:
+            known[place] = found.model_id
+            self.upload.remember(self.state)
+        return found
+
+    def _begun(self, known: str | None, experiment_id: str, place: str) -> Any | None:
+        """Return the model that an earlier attempt made; None if it did not, or the model was deleted."""
+        if known is not None:
+            try:
+                return self.client.get_logged_model(known)
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+                return None
+        marked = f"tags.`{RECORD}` = '{self.upload.id}/{place}'"
+        found = self.client.search_logged_models([experiment_id], filter_string=marked, max_results=1)
+        return found[0] if found else None
+
+    def _files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
+        """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
+        with_ids = mlmodel.identified(
+            model.files[mlmodel.FILE],
+            model_id=logged.model_id,
+            run_id=run_id,
+            artifact_path=logged.artifact_location,
+            created_ms=logged.creation_timestamp,
+        )
+        if isinstance(self.upload, MemoryUpload):
+            files = {**model.files, mlmodel.FILE: with_ids}
+            send_from_memory(self.client, logged.artifact_location, files)
+            return
+        self.client.log_model_artifacts(logged.model_id, str(self.upload.model(place, index)))
+        beside = self.upload.identified(place, index)
+        self.upload.write(beside, {mlmodel.FILE: with_ids})
+        self.client.log_model_artifact(logged.model_id, str(beside / mlmodel.FILE))

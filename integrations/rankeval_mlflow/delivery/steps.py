@@ -1,0 +1,294 @@
+"""The steps that send an upload. Every step can be repeated, so a broken upload goes on from where it stopped.
+
+* Runs: the upload keeps the id of each new run. If the answer of the server was lost, the tag `rankeval.record` finds
+  the run again. Logged models likewise.
+* Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time.
+* Parameters, tags, artifacts: a repetition writes the same values again. MLflow never changes a parameter: if the run
+  has another value of that name, ours is called ``<label>/<name>``.
+* Inputs: MLflow keeps each once.
+
+The files with the numbers go first; what is drawn from them for people comes after them. The completeness tag comes
+last: a run that has it has everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, Metric, Param, RunTag
+from mlflow.exceptions import MlflowException
+
+from rankeval.errors import InvalidInput
+from rankeval.tracking import TrackedRun
+from rankeval_mlflow.delivery.addresses import masked, where_to_look
+from rankeval_mlflow.delivery.completeness import with_piece
+from rankeval_mlflow.delivery.drawing import Drawn, drawn_files
+from rankeval_mlflow.delivery.files import send_files
+from rankeval_mlflow.delivery.models import LoggedModels
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores, manifest
+from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
+from rankeval_mlflow.delivery.surroundings import now_ms
+from rankeval_mlflow.layout import COMPLETE, NOTE, RECORD, ROLE, TABLES, manifest_path
+from rankeval_mlflow.names import safe_name, short_digest
+from rankeval_mlflow.views.descriptions import merged
+
+_PARENT = "mlflow.parentRunId"
+
+
+class Steps:
+    """The sending of one upload through one client."""
+
+    def __init__(
+        self, client: Any, upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates: bool
+    ) -> None:
+        self.client = client
+        self.upload = upload
+        self.payload = payload
+        self.aggregates = aggregates
+        self.state = upload.sent()
+        self.state.pop("refused", None)
+        self.models = LoggedModels(client, upload, self.state)
+        self.began_ms = now_ms()
+
+    def whole(self) -> TrackedRun:
+        """Send the tree of runs, and the tags of a model version."""
+        target = self.payload.target
+        given = self._there()
+        experiment_id = "" if given else self._experiment(target.experiment_name, target.experiment_id)
+        return self._run("0", self.payload.root, experiment_id, given=given)
+
+    def end_failed(self) -> None:
+        """End the runs that this upload made: nobody is sending to them any more."""
+        for run_id in self.state["runs"].values():
+            with contextlib.suppress(Exception):  # the refusal itself is told; a run may be gone or refuse this too
+                self.client.set_terminated(run_id, "FAILED")
+
+    def _there(self) -> Any | None:
+        """Return the given run; raise before anything is written if a run, model or version does not exist."""
+        payload = self.payload
+        run = self._asked("run", self.client.get_run, payload.target.run_id)
+        self._asked("logged model", self.client.get_logged_model, payload.model_id)
+        self._asked("version of a registered model", self.client.get_model_version, *(payload.model_version or (None,)))
+        if run is not None and run.info.lifecycle_stage == "deleted":
+            raise InvalidInput(
+                f"the run {run.info.run_id} was deleted; restore it (mlflow runs restore --run-id {run.info.run_id}) "
+                "or log to another run"
+            )
+        return run
+
+    def _asked(self, what: str, ask: Any, *name: str | None) -> Any | None:
+        """Return what the store has under a name; None if no name was given."""
+        if None in name:
+            return None
+        try:
+            return ask(*name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            asked = " ".join(map(str, name))
+            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}") from error
+
+    def _experiment(self, name: str | None, experiment_id: str | None) -> str:
+        """Return the id of the experiment; make the experiment if it does not exist."""
+        if name is None:
+            found = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
+        else:
+            found = self.client.get_experiment_by_name(name)
+        if found is None:
+            try:
+                return str(self.client.create_experiment(name))
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                    raise
+            found = self.client.get_experiment_by_name(name)  # another process has just made it
+        refuse_deleted(found)
+        return str(found.experiment_id)
+
+    def _run(
+        self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
+    ) -> TrackedRun:
+        """Send one run and its children."""
+        run = given or self._own_run(place, node, experiment_id, parent)
+        run_id, experiment_id = run.info.run_id, run.info.experiment_id
+        complete = with_piece(run_id, run.data.tags, node)
+        model_ids = self.models.made(place, node, run_id, experiment_id)
+        linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
+        self._inputs(run_id, place, node)
+        self._files(run, place, node)
+        note = self._batch(run, node, linked)
+        self.models.sent(place, node, run_id, model_ids)
+        children = tuple(
+            self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
+            for index, child in enumerate(node.children)
+        )
+        if place == "0" and self.payload.model_version:
+            self._model_version(*self.payload.model_version, run_id, node)
+        self._drawings(run, place, node, note)
+        if given is not None:  # another process may have written to it meanwhile
+            complete = with_piece(run_id, self.client.get_run(run_id).data.tags, node)
+        self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
+        if given is None:
+            self.client.set_terminated(run_id, node.status, self._ended(node))
+        where = where_to_look(self.payload.target.uri, experiment_id, run_id)
+        return TrackedRun(run_id, children, where, tuple(model_ids))
+
+    def _started(self, node: Node) -> int:
+        return self.payload.created_ms if node.started_ms is None else node.started_ms
+
+    def _ended(self, node: Node) -> int:
+        """Return when a run ended: after the time of its sending, but not after the time that an upload waited."""
+        return node.ended_ms if node.ended_ms is not None else self._started(node) + now_ms() - self.began_ms
+
+    def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
+        """Return the run of a node; make the run unless an earlier attempt did."""
+        mark = f"{self.upload.id}/{place}"
+        run = self._begun(place, experiment_id, mark)
+        if run is None:
+            self.state["asked"].append(place)
+            self.upload.remember(self.state)
+            tags = {**self.payload.context, RECORD: mark, **({_PARENT: parent} if parent else {})}
+            run = self.client.create_run(experiment_id, start_time=self._started(node), tags=tags, run_name=node.name)
+        if self.state["runs"].get(place) != run.info.run_id:
+            self.state["runs"][place] = run.info.run_id
+            self.upload.remember(self.state)
+        return run
+
+    def _begun(self, place: str, experiment_id: str, mark: str) -> Any | None:
+        """Return the run that an earlier attempt made, unless somebody deleted it."""
+        if known := self.state["runs"].get(place):
+            try:
+                run = self.client.get_run(known)
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                    raise
+                return None
+            return None if run.info.lifecycle_stage == "deleted" else run
+        if place not in self.state["asked"]:
+            return None
+        found = self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)
+        return found[0] if found else None
+
+    def _inputs(self, run_id: str, place: str, node: Node) -> None:
+        """Log the data sets and the evaluated model as inputs."""
+        datasets = [_dataset_input(use) for use in node.datasets]
+        model_id = self.payload.model_id if place == "0" else None
+        models = [LoggedModelInput(model_id)] if model_id else None
+        if datasets or models:
+            self.client.log_inputs(run_id, datasets=datasets, models=models)
+
+    def _files(self, run: Any, place: str, node: Node) -> None:
+        """Send the files with the numbers, and the manifest."""
+        folder = None
+        files = {**node.files, manifest_path(node.label): manifest(node)}
+        if isinstance(self.upload, PendingUpload):
+            folder = self.upload.files(place)
+            self.upload.write(folder, {manifest_path(node.label): files[manifest_path(node.label)]})
+        send_files(self.client, run, files, folder)
+
+    def _batch(self, run: Any, node: Node, model_id: str | None) -> str:
+        """Log metrics, parameters and tags in one batch, synchronously; return the description."""
+        headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
+        metrics = [Metric(key, value, self.payload.created_ms, 0) for key, value in node.metrics.items()]
+        metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
+        for scores in node.scores if self.aggregates else ():
+            metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id)
+        note = merged(run.data.tags.get(NOTE, ""), node.sections)
+        tags = {**node.tags, **({ROLE: headline} if headline else {}), **({NOTE: note} if node.sections else {})}
+        self.client.log_batch(
+            run.info.run_id,
+            metrics=metrics,
+            params=[Param(key, value) for key, value in _params(run.data.params, node).items()],
+            tags=[RunTag(key, value) for key, value in tags.items()],
+            synchronous=True,
+        )
+        return note
+
+    def _aggregates(self, scores: Scores, *, bare: bool, model_id: str | None) -> Iterable[Any]:
+        """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
+        for key, value in scores.metrics.items():
+            yield Metric(
+                key if bare else f"{scores.role}/{key}",
+                value,
+                self.payload.created_ms,
+                scores.step,
+                model_id=model_id,
+                dataset_name=scores.dataset_name,
+                dataset_digest=short_digest(scores.dataset_digest),
+            )
+
+    def _drawings(self, run: Any, place: str, node: Node, note: str) -> None:
+        """Draw files from the files with the numbers, and send them; say it in the description if that fails."""
+        if not node.renderings or place in self.state.get("drawn", []):
+            return
+        drawn = drawn_files(node, self._attempt(place))
+        folder = None
+        if isinstance(self.upload, PendingUpload):
+            folder = self.upload.drawn(place)
+            self.upload.write(folder, drawn.files)
+        if drawn.files:
+            send_files(self.client, run, drawn.files, folder)
+        tags = self._tags_of_drawings(run, node, note, drawn)
+        if tags:
+            self.client.log_batch(run.info.run_id, tags=[RunTag(*one) for one in tags.items()], synchronous=True)
+        self.state.setdefault("drawn", []).append(place)
+        self.upload.remember(self.state)
+
+    def _attempt(self, place: str) -> int:
+        """Count the attempts to draw the files of a node: drawing must not end process after process."""
+        attempts = self.state.setdefault("drawings", {})
+        attempts[place] = attempts.get(place, 0) + 1
+        self.upload.remember(self.state)
+        return int(attempts[place])
+
+    def _tags_of_drawings(self, run: Any, node: Node, note: str, drawn: Drawn) -> dict[str, str]:
+        """Return the tag by which MLflow finds tables, and the description if something could not be drawn."""
+        tags = {}
+        if drawn.tables:
+            before = json.loads(run.data.tags.get(TABLES, "[]"))
+            ours = [{"path": path, "type": "table"} for path in drawn.tables]
+            tags[TABLES] = json.dumps([*before, *(one for one in ours if one not in before)])
+        if drawn.failures:
+            tags[NOTE] = merged(note, {f"{node.label} drawings": " ".join(drawn.failures)})
+        return tags
+
+    def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
+        """Tag the model version with the aggregates and the id of their run."""
+        for scores in node.scores:
+            tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
+            for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
+                self.client.set_model_version_tag(name, version, key, value)
+
+
+def refuse_deleted(experiment: Any | None) -> None:
+    """Raise InvalidInput if an experiment was deleted; one that does not exist yet will be made."""
+    if experiment is not None and experiment.lifecycle_stage == "deleted":
+        raise InvalidInput(
+            f"the experiment {experiment.name!r} was deleted; restore it (mlflow experiments restore -x "
+            f"{experiment.experiment_id}) or log under another name"
+        )
+
+
+def _dataset_input(use: DatasetUse) -> Any:
+    """Return a data set as MLflow's input: with the short digest, and the full one in a tag."""
+    kind = "local" if use.source else "code"
+    source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
+    dataset = Dataset(
+        name=use.name,
+        digest=short_digest(use.digest),
+        source_type=kind,
+        source=json.dumps(source),
+        profile=json.dumps(dict(use.profile)),
+    )
+    tags = {"mlflow.data.context": use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
+    return DatasetInput(dataset, [InputTag(key, value) for key, value in tags.items()])
+
+
+def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
+    """Return the parameters of a node; one that the run has with another value is called ``<label>/<name>``."""
+    return {
+        name if before.get(name, value) == value else safe_name(f"{node.label}/{name}"): value
+        for name, value in node.params.items()
+    }
