@@ -3,6 +3,7 @@
 The tag reads ``dev:3f2a9c1b7e01aa02 comparison:60303ae22b998861``: for each piece its label, and the first 16 digits of
 the SHA-256 of its manifest. A piece has the evaluation of the role that it is called by. Roles in parentheses say
 otherwise: ``record(dev,test):...`` holds two, ``final():...`` none; so do ``comparison`` and ``record`` without any.
+``dev/step-3`` has the evaluation of the role dev at a step of training.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.payload import Node, manifest
-from rankeval_mlflow.layout import COMPLETE, ROLE
-from rankeval_mlflow.names import sha256
+from rankeval_mlflow.layout import COMPLETE, ROLE, role_of
+from rankeval_mlflow.names import MAX_TAG, sha256
 
 SHOWN = 16
 
@@ -37,16 +38,19 @@ def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
 def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
 
+    A role that was logged at several steps has the piece without a step, or else the one that was logged last.
+
     Parameters
     ----------
     tags : mapping of str to str
         The tags of the run.
     """
-    labels = {
-        role: found["label"]
-        for found in _PIECE.finditer(tags.get(COMPLETE, ""))
-        for role in _roles(found["label"], found["roles"])
-    }
+    labels: dict[str, str] = {}
+    for found in _PIECE.finditer(tags.get(COMPLETE, "")):
+        for role in _roles(found["label"], found["roles"]):
+            held = labels.get(role)
+            if held is None or held != role_of(held):
+                labels[role] = found["label"]
     first = tags.get(ROLE)
     return {role: labels[role] for role in sorted(labels, key=lambda role: role != first)}
 
@@ -98,24 +102,33 @@ def with_piece(run_id: str, tags: Mapping[str, str], node: Node) -> str:
     """
     written = sha256(manifest(node))[:SHOWN]
     before = pieces_of(tags)
-    holders = pieces_by_role(tags)
     roles = [scores.role for scores in node.scores]
     if before.get(node.label) == written:
         return tags[COMPLETE]
-    taken = [role for role in roles if role in holders]
+    taken = [role for role in roles if node.label == role_of(node.label) and role in _whole_roles(tags)]
     if taken or node.label in before:
         what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
         raise InvalidInput(
             f"run {run_id} already holds {what} with other content; "
             "log this one to a run of its own or under another name"
         )
-    return f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{written}".lstrip()
+    tag = f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{written}".lstrip()
+    if len(tag) > MAX_TAG:
+        raise InvalidInput(
+            f"run {run_id} holds {len(before)} pieces, and MLflow has no room for more names; log to a run of its own"
+        )
+    return tag
 
 
 def _roles(label: str, roles: str | None) -> tuple[str, ...]:
     if roles is None:
-        return () if label in _WITHOUT_EVALUATIONS else (label,)
+        return () if label in _WITHOUT_EVALUATIONS else (role_of(label),)
     return tuple(role for role in roles.split(",") if role)
+
+
+def _whole_roles(tags: Mapping[str, str]) -> set[str]:
+    """Return the roles that a run holds without a step."""
+    return {role for role, label in pieces_by_role(tags).items() if label == role_of(label)}
 
 
 def _spelt(label: str, roles: list[str]) -> str:

@@ -21,7 +21,9 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.measures import LabelledMeasure, measure
-from rankeval_mlflow.delivery.connection import connected, masked, reason
+from rankeval_mlflow.delivery.addresses import masked
+from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.refusals import reason
 from rankeval_mlflow.delivery.surroundings import store
 from rankeval_mlflow.genai.rankings import Ranking
 from rankeval_mlflow.genai.rows import ROW, Row

@@ -16,7 +16,7 @@ from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate.gate import Gate
 from rankeval.tracking import LoggedData
-from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.delivery.refusals import reason
 from rankeval_mlflow.promotion.evaluations import Decided
 from rankeval_mlflow.promotion.registry import Alias
 

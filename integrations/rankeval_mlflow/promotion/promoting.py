@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.ledger.ledger import WHO
-from rankeval_mlflow.delivery.connection import connected, masked
+from rankeval_mlflow.delivery.addresses import masked
+from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.locks import held
 from rankeval_mlflow.delivery.spool import spool_directory
 from rankeval_mlflow.delivery.surroundings import run_context, store

@@ -17,7 +17,8 @@ from mlflow.exceptions import MlflowException
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.connection import masked, reason
+from rankeval_mlflow.delivery.addresses import masked
+from rankeval_mlflow.delivery.refusals import reason
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 _VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")
