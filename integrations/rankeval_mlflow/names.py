@@ -16,7 +16,7 @@ from rankeval.errors import InvalidInput
 MAX_NAME = 250
 MAX_PARAM = 6000
 MAX_TAG = 8000
-MAX_SHOWN = 80
+MAX_SHOWN = 60
 # MLflow accepts 36 characters; 16 tell data sets apart and fit into its lists.
 SHOWN_DIGEST = 16
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -245,7 +246,7 @@ def test_names_of_10_000_characters_are_shortened_visibly_and_fast(small, baseli
     assert len({path.lower() for path in node.files}) == 5
     assert max(len(value) for value in (*node.params.values(), *node.tags.values())) < 1000
     assert len(node.sections["comparison"]) < 8000
-    assert "x" * 60 + "..." in (node.sections["comparison"] + str(node.params)).replace("\\", "")
+    assert "x" * 45 + "..." in (node.sections["comparison"] + str(node.params)).replace("\\", "")
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
     assert Evaluation.from_bytes(node.files[held[f"{LONG}y"]]).name == "z"
     assert len(evaluation_node(systems[LONG], "dev").name) <= 200
@@ -334,7 +335,7 @@ def test_the_run_of_an_experiment_has_the_metrics_of_the_best_ranker(experiment)
     for role, prefix in (("dev", ""), ("test", "test/")):
         for key, label in (("nDCG_at_10", "nDCG@10"), ("AP", "AP")):
             assert node.metrics[prefix + key] == best.evaluations[role].aggregate()[label]
-    assert node.params["system"] == best.name[:80] or node.params["system"].startswith("xxx")
+    assert node.params["system"] == best.name[:60] or node.params["system"].startswith("xxx")
     assert node.params["cv"] == "5"
     assert (node.params["measure"], node.params["data"], node.params["test/data"]) == ("nDCG@10", "letor", "held-out")
     assert node.params["role"] == "dev, test"
@@ -348,9 +349,9 @@ def test_the_run_of_an_experiment_has_a_table_of_the_rankers_the_best_first(expe
     assert list(frame)[:3] == ["ranker", "test nDCG@10", "test AP"]
     assert {"dev nDCG@10", "estimator", "alpha"} < set(frame)
     assert frame["test nDCG@10"].is_monotonic_decreasing
-    assert frame["ranker"].str.len().max() <= 80
+    assert frame["ranker"].str.len().max() <= 60
     assert "test nDCG@10" in node.sections["rankers"]
-    assert next(iter(node.sections)) == "rankers"
+    assert list(node.sections) == ["comparison", "rankers"]
     drawing = Rendering("rankers", "rankeval/record/rankers.csv", "rankeval/record", {}, ("rankers.json",))
     assert drawing in node.renderings
 
@@ -378,3 +379,30 @@ def test_without_a_comparison_no_child_is_the_best(small):
     children = (RunRecord("a", evaluations={"dev": small("a")}),)
     node = record_node(RunRecord("x", children=children))
     assert (node.metrics, node.params, node.renderings) == ({}, {}, ())
+
+
+@pytest.fixture
+def made():
+    return rk.datasets.make_ranking(30, 10, rng=0)
+
+
+def test_a_record_has_its_folds_as_steps_and_its_ranker_as_a_model(made):
+    """The name of the model has none of the characters that MLflow refuses there."""
+    ranker = rk.QueryRanker(Ridge()).fit(made.X, made.y, qid=made.qid)
+    folds = rk.cross_validate(Ridge(), made, measures="AP", cv=3)
+    node = record_node(RunRecord("ridge/1:a", model=ranker, rows=made.X[:5], folds=folds))
+    assert [step for key, _, step in node.steps if key == "AP_fold"] == [0, 1, 2]
+    assert node.metrics["AP_sd"] == folds.folds["AP"].std()
+    assert "rankeval/record/folds.csv" in node.files
+    (model,) = node.models
+    assert (model.name, model.model_type) == ("ridge_1_a", "ranker")
+    assert "MLmodel" in model.files
+
+
+def test_a_ranker_that_cannot_be_saved_costs_nothing_else(small):
+    record = RunRecord("a", model=Ridge(), evaluations={"dev": small()})
+    with pytest.warns(rk.errors.RankevalWarning, match="was not saved"):
+        node = record_node(record)
+    assert node.models == ()
+    assert "was not saved" in node.sections["model"]
+    assert len(node.scores) == 1

@@ -65,7 +65,7 @@ def evaluation_node(
     whole = evaluation.to_bytes()
     scores = Scores(
         role=label,
-        metrics={**_ends(evaluation, limits), **{key: value for key, value in values.items() if math.isfinite(value)}},
+        metrics=_metrics(evaluation, values, limits),
         dataset_name=data.name,
         dataset_digest=data.digest,
         evaluation_sha256=sha256(whole),
@@ -147,15 +147,18 @@ def keys_of(evaluation: Evaluation) -> dict[str, str]:
     return {label: safe[measure.key] for label, measure in evaluation.by_name.items()}
 
 
-def _ends(evaluation: Evaluation, limits: dict[str, tuple[float, float]]) -> dict[str, float]:
-    """Return the ends of the intervals as metrics, where they are defined."""
+def _metrics(
+    evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
+) -> dict[str, float]:
+    """Return the finite aggregates, and behind them the ends of the intervals that are defined."""
     keys = keys_of(evaluation)
     ends = {
         f"{keys[label]}_ci_{side}": end
         for label, pair in limits.items()
         for side, end in zip(("low", "high"), pair, strict=True)
     }
-    return {key: end for key, end in ends.items() if math.isfinite(end)}
+    # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
+    return {key: value for key, value in {**values, **ends, **values}.items() if math.isfinite(value)}
 
 
 def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -> dict[str, Any]:

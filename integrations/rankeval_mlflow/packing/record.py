@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import shown
+from rankeval.errors import warn
 from rankeval.measures import direction
 from rankeval.render.markup import markdown
 from rankeval.tracking import RunRecord
-from rankeval_mlflow.delivery.payload import Node, Rendering
+from rankeval_mlflow.delivery.payload import Node, Rendering, SavedModel
 from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, folder
 from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_name
 from rankeval_mlflow.packing.comparison import comparison_node
 from rankeval_mlflow.packing.datasets import dataset_use
 from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.packing.folds import fold_spread, fold_steps
 from rankeval_mlflow.views.descriptions import rankers_section
 from rankeval_mlflow.views.rendering import RANKERS, REPORT
+
+if TYPE_CHECKING:
+    from rankeval.comparison import Comparison
+    from rankeval.model_selection.results import CrossValidation
 
 LABEL = "record"
 _CSV = f"{folder(LABEL)}/rankers.csv"
@@ -43,9 +51,6 @@ def record_node(record: RunRecord) -> Node:
         evaluation_node(ev, role, by_role.get(role), record.said.get(role, ""))
         for role, ev in record.evaluations.items()
     ]
-    if record.comparison is not None:
-        # The record has the settings among its own parameters, and its data sets among its own.
-        pieces.append(replace(comparison_node(record.comparison), params={}, datasets=()))
     ended = None if record.started is None or record.seconds is None else record.started + record.seconds
     children = tuple(record_node(child) for child in record.children)
     own = Node(
@@ -63,10 +68,48 @@ def record_node(record: RunRecord) -> Node:
         ended_ms=_ms(ended),
         status=record.status,
     )
+    if record.folds is not None:
+        own = _with_folds(own, record.folds)
     ranked = _ranked(record)
     best = [_best(record.children[ranked[0]], children[ranked[0]])] if ranked else []
     table = [_table([record.children[place] for place in ranked], record)] if ranked else []
-    return _joined(own, [*best, *table, *pieces])
+    comparison = [] if record.comparison is None else [_compared(record.comparison)]
+    return _with_model(_joined(own, [*best, *pieces, *comparison, *table]), record)
+
+
+def _compared(comparison: Comparison) -> Node:
+    """Return the piece with a comparison; settings and data sets are among the record's own."""
+    return replace(comparison_node(comparison), params={}, datasets=())
+
+
+def _with_folds(node: Node, folds: CrossValidation) -> Node:
+    """Add the folds of a cross-validation: a step each, their spread, and their table."""
+    table = folds.folds.to_csv().encode()
+    return replace(
+        node,
+        metrics={**node.metrics, **fold_spread(folds)},
+        steps=(*node.steps, *fold_steps(folds)),
+        files={**node.files, f"{folder(LABEL)}/folds.csv": table},
+    )
+
+
+def _with_model(node: Node, record: RunRecord) -> Node:
+    """Add the fitted ranker; one that cannot be saved is a warning, and never a lost record."""
+    if record.model is None:
+        return node
+    from rankeval_mlflow.flavours.saving import saved
+
+    # MLflow refuses these characters in names of models.
+    name = re.sub(r"[/:.%\"']", "_", short_name(record.name))
+    try:
+        model = saved(record.model, name, X=record.rows)
+    except Exception as error:  # noqa: BLE001 - the libraries of rankers raise whatever they want
+        said = f"The ranker was not saved: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        warn(f"{said} (run {shown(record.name)})")
+        return replace(node, sections={**node.sections, "model": markdown(said)})
+    return replace(
+        node, models=(SavedModel(name, model.files, model.params, flavor=model.flavor, model_type="ranker"),)
+    )
 
 
 def _ms(seconds: float | None) -> int | None:

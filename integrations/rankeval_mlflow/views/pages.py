@@ -20,21 +20,20 @@ _STYLE = """
 body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
 color:#1b1f24;background:#fff}
 h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}svg{display:block;max-width:100%;height:auto}
+.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:9ch}
+svg{display:block;max-width:100%;height:auto}
 """
 
 
 def comparison_page(comparison: Comparison) -> bytes:
-    """Return a comparison as an HTML page: its findings, the table with caption and notes, a plot of the intervals.
+    """Return a comparison as an HTML page: its findings, table, caption and notes, and a plot of the intervals.
 
     Parameters
     ----------
     comparison : Comparison
         The comparison, under the names that people shall see.
     """
-    findings = "".join(f"<p>{html.escape(finding)}</p>" for finding in comparison.findings)
     parts = {
-        "Result": findings,
         "Differences" if comparison.has_pairs else "Means": f'<div class="scroll">{comparison._repr_html_()}</div>',
         "Intervals": _svg(comparison.plot()),
     }
