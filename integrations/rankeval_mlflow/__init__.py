@@ -10,8 +10,17 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+
+def _lacks_the_library() -> bool:
+    """Return whether the package rankeval is missing here, or is another project's."""
+    try:
+        return find_spec("rankeval") is None or find_spec("rankeval.tracking") is None
+    except Exception as error:  # finding a module runs the package around it
+        raise ImportError(f"the package rankeval cannot be imported: {error!r}") from error
+
+
 # An ImportError, since any other error of a plugin breaks `import mlflow`.
-if find_spec("rankeval") is None or find_spec("rankeval.tracking") is None:
+if _lacks_the_library():
     raise ImportError(
         "the package rankeval that is installed here is another project with the same import name: "
         "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"

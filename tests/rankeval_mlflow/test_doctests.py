@@ -11,6 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
+        "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.flavours.bare",
         "rankeval_mlflow.flavours.mlmodel",
         "rankeval_mlflow.promotion.promoting",

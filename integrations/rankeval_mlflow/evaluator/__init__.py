@@ -1,0 +1,1 @@
+"""The evaluator that `mlflow.models.evaluate(model_type="ranker")` finds by its entry point."""
