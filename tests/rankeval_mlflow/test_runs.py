@@ -228,9 +228,25 @@ def test_a_registered_version_gets_tags_and_leads_back_to_the_evaluation(small, 
     assert_same(evaluation, rkm.load_evaluation("models:/ranker/1", "test"))
 
 
-def test_a_version_is_given_by_name_and_number(small):
-    with pytest.raises(InvalidInput, match="such as 'ranker/7'"):
+@pytest.mark.parametrize("name", ["ranker@champion", "models:/ranker@champion", "ranker/latest", "models:/ranker/2"])
+def test_a_version_is_given_by_number_alias_or_as_the_latest(small, client, name):
+    client.create_registered_model("ranker")
+    for _ in range(2):
+        client.create_model_version("ranker", "s3://models/ranker")
+    client.set_registered_model_alias("ranker", "champion", "2")
+    run_id = rkm.log_evaluation(small(), "test", model_version=name).run_id
+    assert client.get_model_version("ranker", "2").tags["rankeval.test.run_id"] == run_id
+    assert client.get_model_version("ranker", "1").tags == {}
+
+
+def test_a_version_that_is_none_is_refused_before_anything_is_written(small, client):
+    client.create_registered_model("ranker")
+    with pytest.raises(InvalidInput, match="no alias 'champion'; it has the versions none and the aliases none"):
         rkm.log_evaluation(small(), model_version="ranker@champion")
+    with pytest.raises(InvalidInput, match="expected one such as 'ranker/7'"):
+        rkm.log_evaluation(small(), model_version="ranker")
+    assert client.search_runs(["0"]) == []
+    assert waiting() == []
 
 
 def test_an_aggregate_that_is_not_a_number_is_named_in_a_tag(small, client):
@@ -298,11 +314,11 @@ def test_a_frame_is_no_evaluation(small):
 @pytest.mark.parametrize("value", [None, 3, b"x", [], object()], ids=lambda value: type(value).__name__)
 def test_odd_runs_are_refused_by_name(value):
     """In one line of our own, and before a store is asked."""
-    with pytest.raises(InvalidInput, match=r"^run_id is [^\n]*; expected a run's id"):
+    with pytest.raises(InvalidInput, match=r"^name is [^\n]*; expected the id of a run"):
         rkm.load_evaluation(value)
-    with pytest.raises(InvalidInput, match=r"^runs is 3; expected the ids of several runs$"):
+    with pytest.raises(InvalidInput, match=r"^runs is 3; expected several runs, each by its id or as a model$"):
         rkm.compare_runs(3)
-    with pytest.raises(InvalidInput, match=r"^runs is 'abc'; expected the ids of several runs$"):
+    with pytest.raises(InvalidInput, match=r"^runs is 'abc'; expected several runs, each by its id or as a model$"):
         rkm.compare_runs("abc")
 
 

@@ -14,7 +14,7 @@ from rankeval_mlflow.commands.promoting import promote
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
 if TYPE_CHECKING:
-    from rankeval_mlflow.reading.evaluations import LoggedRun
+    from rankeval_mlflow.reading.listing import LoggedRun
 
 app: typer.Typer = typer.Typer(
     cls=OwnAnswers,
@@ -84,7 +84,7 @@ def list_all(
         rows = [_waiting_row(upload) for upload in waiting()]
         _print(["upload", "name", "goes to", "state"], rows, f"no upload is pending in {spool_directory()}")
         return
-    from rankeval_mlflow.reading.evaluations import logged_runs
+    from rankeval_mlflow.reading.listing import logged_runs
 
     rows = [_run_row(run) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], rows, "no run holds an evaluation")
@@ -103,7 +103,7 @@ def verify_guard(
     """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
     from rankeval.ledger.discovery import ledger_url, may_exist
     from rankeval.ledger.ledger import Ledger
-    from rankeval_mlflow.reading.evaluations import noted_heads
+    from rankeval_mlflow.reading.listing import noted_heads
 
     faults = []
     for run in runs:

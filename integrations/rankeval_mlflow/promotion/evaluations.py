@@ -13,7 +13,8 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow.packing.datasets import judged_data
 from rankeval_mlflow.promotion.registry import Alias, asking
 from rankeval_mlflow.promotion.rules import Rule, decide
-from rankeval_mlflow.reading.evaluations import load_evaluation
+from rankeval_mlflow.reading.evaluations import evaluation_of
+from rankeval_mlflow.reading.where import resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +125,8 @@ def _logged(alias: Alias, version: str, role: str) -> Logged:
     """Return the evaluation of a version, or say what to log."""
     uri = f"models:/{alias.model}/{version}"
     with _with_remedy(alias, version, role), asking(alias.uri, f"read the evaluation of {uri}"):
-        evaluation = load_evaluation(uri, role)
-        return Logged(version, evaluation, _run_of(alias.client, uri))
+        run = resolve(alias.client, uri, role).run
+        return Logged(version, evaluation_of(alias.client, run, role), run)
 
 
 @contextlib.contextmanager
@@ -137,13 +138,6 @@ def _with_remedy(alias: Alias, version: str, role: str) -> Iterator[None]:
             f"version {version} of {alias.model} has no evaluation of role {role!r} to decide by ({error}). "
             f'Log one: rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/{version}")'
         ) from error
-
-
-def _run_of(client: Any, uri: str) -> Any:
-    """Return the run that holds the evaluation of a version."""
-    from rankeval_mlflow.reading.evaluations import _run_id
-
-    return client.get_run(_run_id(client, uri))
 
 
 def _data(logged: Logged, role: str) -> LoggedData:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,13 @@ from rankeval.errors import InvalidInput
 from rankeval.tracking import LoggedData, TrackedRun
 from rankeval_mlflow.packing.comparison import comparison_node
 from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.reading.where import registered_version
 from rankeval_mlflow.recording.destination import described, send
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
-
-_VERSION = re.compile(r"(?:models:/)?(?P<name>[^@]+)/(?P<version>\d+)")
 
 
 def log_evaluation(
@@ -56,7 +54,8 @@ def log_evaluation(
     model_id : str, optional
         A logged model that gets the metrics too. By default the active model, if one is set.
     model_version : str or ModelVersion, optional
-        A version of a registered model (``"ranker/7"`` or ``"models:/ranker/7"``) that gets the aggregates as tags.
+        A version of a registered model that gets the aggregates as tags: ``"ranker/7"``, ``"ranker/latest"`` or
+        ``"ranker@champion"``, also with ``models:/`` before it.
     data : LoggedData, RankingData or str, optional
         The data set, or its name. By default the digest of the judgments identifies it.
     step : int, optional
@@ -76,8 +75,8 @@ def log_evaluation(
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        If the role is no plain word, the step is no whole number from 0, or the run already has another evaluation of
-        this role and step.
+        If the role is no plain word, the step is no whole number from 0, the run already has another evaluation of
+        this role and step, or there is no such version.
 
     Examples
     --------
@@ -95,7 +94,7 @@ def log_evaluation(
     if not hasattr(ev, "judgments_digest"):
         raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
     node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report)
-    version = _version(model_version)
+    version = None if model_version is None else registered_version(model_version)
     return send(node, run_id, model_id or mlflow.get_active_model_id(), version)
 
 
@@ -162,15 +161,3 @@ def log_comparison(
     True
     """
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
-
-
-def _version(model_version: Any | None) -> tuple[str, str] | None:
-    """Return the name and the version of a registered model."""
-    if model_version is None:
-        return None
-    if hasattr(model_version, "name") and hasattr(model_version, "version"):
-        return str(model_version.name), str(model_version.version)
-    found = _VERSION.fullmatch(str(model_version))
-    if found is None:
-        raise InvalidInput(f"model_version is {model_version!r}; expected a name and a version, such as 'ranker/7'")
-    return found["name"], found["version"]
