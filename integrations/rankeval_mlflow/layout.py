@@ -48,6 +48,15 @@ NOTE = "mlflow.note.content"
 TABLES = "mlflow.loggedArtifacts"
 """MLflow's own tag with the artifacts that it shows as tables."""
 
+VIEW = "mlflow.sharedViewState.rankeval"
+"""The tag of an experiment with a view of its runs, as MLflow saves views: with columns for the measures."""
+
+VIEW_ADDRESS = "viewStateShareKey=rankeval"
+"""The part of an address that opens the view."""
+
+INTERVAL_ENDS = ("_ci_low", "_ci_high")
+"""The ends of the names of metrics that are ends of intervals."""
+
 _STEP = "/step-"
 
 

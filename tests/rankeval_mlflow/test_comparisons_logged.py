@@ -56,9 +56,9 @@ def test_a_comparison_and_its_evaluations_come_back(comparison, systems, assert_
 def test_differences_and_adjusted_p_values_are_metrics(comparison, client):
     metrics = client.get_run(rkm.log_comparison(comparison).run_id).data.metrics
     row = comparison.table.set_index(["system", "measure"]).loc[("ltr@2", "nDCG@10")]
-    for sign in ("difference", "p_adjusted"):
+    for sign in ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted"):
         assert metrics[f"comparison/ltr_at_2/nDCG_at_10/{sign}"] == row[sign]
-    assert len(metrics) == 6 * 2
+    assert len(metrics) == 6 * 4
 
 
 def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, client, tmp_path):
@@ -108,7 +108,7 @@ def test_the_headline_is_a_tag_and_stands_in_description_and_report(systems, cli
 def test_all_pairs_are_told_apart(systems, client):
     metrics = client.get_run(rkm.log_comparison(rk.compare(systems, measures="AP")).run_id).data.metrics
     assert "comparison/ltr_at_2 vs bm25/AP/difference" in metrics
-    assert len(metrics) == 3 * 2
+    assert len(metrics) == 3 * 4
 
 
 def test_frames_are_compared_and_logged_too(client):
@@ -203,11 +203,13 @@ def test_what_the_guard_says_of_an_opening_is_in_tags_and_in_the_page(opened, cl
         "standing": "confirmatory",
         "guard.ledger": str(tmp_path / "ledger"),
         "guard.head": guard.head,
-        "guard.plan": guarded["guard.plan"],
-        "guard.looks": "1",
-        "guard.elsewhere": "0",
     }
-    assert guard.plan(guarded["guard.plan"]).baseline == "a"
+    content = artifact(client, run_id, "rankeval/comparison/manifest.json", tmp_path)
+    facts = json.loads(content)["facts"]["comparison"]["guard"]
+    assert (facts["guard.looks"], facts["guard.elsewhere"]) == ("1", "0")
+    assert guard.plan(facts["guard.plan"]).baseline == "a"
+    (used,) = client.get_run(run_id).inputs.dataset_inputs
+    assert {tag.value for tag in used.tags if tag.key == "mlflow.data.context"} == {"test"}
     assert guard.head in artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
     rkm.log_comparison(comparison, run_id, name="again")
     assert client.get_run(run_id).data.tags["rankeval.again.guard.head"] == guard.head

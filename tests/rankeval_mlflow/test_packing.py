@@ -76,11 +76,11 @@ def test_an_evaluation_is_one_node(small):
 
 def test_an_evaluation_at_a_step_is_a_piece_of_its_own(small):
     node = evaluation_node(small(), "dev", DATA, step=3)
-    assert (node.label, node.scores[0].role, node.scores[0].step) == ("dev/step-3", "dev/step-3", 3)
+    assert (node.label, node.scores[0].role, node.scores[0].step) == ("dev/step-3", "dev", 3)
     assert set(node.files) == {"rankeval/dev/step-3/evaluation.parquet"}
     (drawing,) = node.renderings
     assert (drawing.into, drawing.tables, drawing.options["table"]) == ("rankeval/dev/step-3", (), False)
-    assert (list(node.facts), list(node.sections), node.params["role"]) == (["dev/step-3"], ["dev"], "dev")
+    assert (list(node.facts), list(node.sections), node.params["role"]) == (["dev"], ["dev"], "dev")
     assert "at step 3" in node.sections["dev"]
     assert [use.role for use in node.datasets] == ["dev"]
 

@@ -39,10 +39,21 @@ def test_an_evaluation_comes_back_bit_for_bit(small, assert_same, options):
     assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
 
 
+def with_ends(evaluation):
+    """Return the aggregates and the ends of their intervals by metric name."""
+    keys = ("nDCG_at_10", "AP", "P__rel.2_at_5")
+    ends = {
+        f"{key}_{end}": value
+        for end in ("ci_low", "ci_high")
+        for key, value in zip(keys, evaluation.ci()[end], strict=True)
+    }
+    return dict(zip(keys, evaluation.aggregate(), strict=True)) | ends
+
+
 def test_aggregates_are_metrics_under_the_keys_of_their_measures(small, client):
     evaluation = small()
     run = client.get_run(rkm.log_evaluation(evaluation).run_id)
-    assert run.data.metrics == dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
+    assert run.data.metrics == with_ends(evaluation)
     spelt = manifest(client, run)["facts"]["dev"]["measures"]
     assert spelt == {"nDCG_at_10": "nDCG@10", "AP": "AP", "P__rel.2_at_5": "P(rel=2)@5"}
     assert [rk.measure_from_key(key) for key in spelt] == list(evaluation.measures)
@@ -70,7 +81,7 @@ def test_the_role_stands_in_a_tag_and_convention_and_digests_in_the_manifest(sma
 def test_tags_of_ours_are_few_and_short(small, client):
     tags = client.get_run(rkm.log_evaluation(small(), "dev").run_id).data.tags
     ours = {key: value for key, value in tags.items() if key.startswith("rankeval.")}
-    assert set(ours) == {"rankeval.card", "rankeval.complete", "rankeval.record", "rankeval.role"}
+    assert set(ours) == {"rankeval.card", "rankeval.complete", "rankeval.kind", "rankeval.record", "rankeval.role"}
     assert all(len(value) <= 40 and "{" not in value for value in ours.values())
 
 
@@ -204,11 +215,7 @@ def test_a_logged_model_gets_the_metrics_with_their_data_set(small, client):
     evaluation = small()
     tracked = rkm.log_evaluation(evaluation, "test", model_id=model.model_id, data="letor")
     metrics = client.get_logged_model(model.model_id).metrics
-    assert {metric.key: metric.value for metric in metrics} == {
-        "nDCG_at_10": evaluation.aggregate()["nDCG@10"],
-        "AP": evaluation.aggregate()["AP"],
-        "P__rel.2_at_5": evaluation.aggregate()["P(rel=2)@5"],
-    }
+    assert {metric.key: metric.value for metric in metrics} == with_ends(evaluation)
     assert {(metric.run_id, metric.dataset_name, metric.dataset_digest) for metric in metrics} == {
         (tracked.run_id, "letor", evaluation.judgments_digest[:16])
     }
@@ -336,3 +343,88 @@ def test_a_subset_comes_back_and_is_told_from_the_whole(small, assert_same, clie
     assert "a subset: 7 of 20 queries" in runs[1].data.tags["mlflow.note.content"]
     with pytest.raises(rk.errors.ConventionMismatch, match="one is a subset of the other's queries"):
         rkm.compare_runs([whole_run, part_run])
+
+
+def test_system_measure_convention_data_and_role_are_parameters(small, client):
+    with mlflow.start_run() as run:
+        rkm.log_evaluation(small(), "dev", data="letor")
+        rkm.log_evaluation(small("trees", seed=1), "test", data="letor")
+    assert client.get_run(run.info.run_id).data.params == {
+        "system": "ridge",
+        "measure": "nDCG@10",
+        "convention": "rankeval",
+        "data": "letor",
+        "role": "dev",
+        "test/system": "trees",
+        "test/role": "test",
+    }
+
+
+def test_steps_are_curves_and_every_one_loads_back(small, client, assert_same):
+    """Without an evaluation of its own, the role is that of the last step."""
+    epochs = [small("net", seed=seed) for seed in range(3)]
+    with mlflow.start_run() as run:
+        for step, evaluation in enumerate(epochs):
+            rkm.log_evaluation(evaluation, "dev", step=step, report=False)
+    run_id = run.info.run_id
+    history = client.get_metric_history(run_id, "nDCG_at_10")
+    assert [(point.step, point.value) for point in history] == [
+        (step, evaluation.aggregate()["nDCG@10"]) for step, evaluation in enumerate(epochs)
+    ]
+    for step, evaluation in enumerate(epochs):
+        assert_same(rkm.load_evaluation(run_id, f"dev/step-{step}"), evaluation)
+    assert_same(rkm.load_evaluation(run_id), epochs[-1])
+    final = small("net", seed=9)
+    rkm.log_evaluation(final, "dev", run_id)
+    assert_same(rkm.load_evaluation(run_id), final)
+    assert_same(rkm.load_evaluation(run_id, "dev/step-1"), epochs[1])
+    with pytest.raises(InvalidInput, match="dev/step-9"):
+        rkm.load_evaluation(run_id, "dev/step-9")
+    with pytest.raises(InvalidInput, match="other content"):
+        rkm.log_evaluation(final, "dev", run_id, step=1)
+
+
+@pytest.mark.parametrize("step", [-1, 1.5, True, "3", 2**31])
+def test_a_step_is_a_whole_number(small, step):
+    with pytest.raises(InvalidInput, match="step is"):
+        rkm.log_evaluation(small(), step=step)
+
+
+def test_dev_and_test_of_the_same_content_are_two_inputs(small, client):
+    with mlflow.start_run() as run:
+        rkm.log_evaluation(small(), "dev", data="letor")
+        rkm.log_evaluation(small(), "test", data="letor")
+        rkm.log_evaluation(small(), "test", data="letor")  # the same again adds none
+    found = client.get_run(run.info.run_id).inputs.dataset_inputs
+    tags = [{tag.key: tag.value for tag in each.tags} for each in found]
+    short = small().judgments_digest[:16]
+    assert sorted((each.dataset.digest, one["mlflow.data.context"]) for each, one in zip(found, tags, strict=True)) == [
+        (short, "dev"),
+        (f"{short}-test", "test"),
+    ]
+    assert {one["rankeval.digest"] for one in tags} == {small().judgments_digest}
+
+
+def test_the_table_of_runs_has_a_view_with_columns_for_the_measures(small, client):
+    """Saved for all, as MLflow saves views; more measures are added, and no view of another's is touched."""
+    key = "mlflow.sharedViewState.rankeval"
+
+    def columns():
+        return json.loads(json.loads(client.get_experiment("0").tags[key])["state"])["selectedColumns"]
+
+    rkm.log_evaluation(small(measures=["AP"]))
+    assert columns()[:2] == ["metrics.`AP`", "params.`system`"]
+    rkm.log_evaluation(small(measures=["nDCG@10", "AP"]))
+    before = client.get_experiment("0").tags[key]
+    assert columns()[:3] == ["metrics.`AP`", "metrics.`nDCG_at_10`", "params.`system`"]
+    rkm.log_evaluation(small(measures=["AP"], seed=2))
+    assert client.get_experiment("0").tags[key] == before
+    client.set_experiment_tag("0", key, "mine")
+    rkm.log_evaluation(small(measures=["RR"]))
+    assert client.get_experiment("0").tags[key] == "mine"
+
+
+def test_a_run_is_of_the_kind_that_it_was_first(small, client):
+    run_id = rkm.log_evaluation(small("a", seed=1)).run_id
+    rkm.log_comparison(rk.compare({"a": small("a", seed=1), "b": small("b", seed=2)}), run_id)
+    assert client.get_run(run_id).data.tags["rankeval.kind"] == "evaluation"

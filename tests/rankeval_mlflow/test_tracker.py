@@ -52,7 +52,7 @@ def test_everything_of_a_record_is_in_its_run(tracker, client, store, tmp_path):
     folder = client.download_artifacts(tracked.run_id, "", str(tmp_path))
     facts = json.loads((tmp_path / "rankeval" / "record" / "manifest.json").read_text())["facts"]["record"]
     assert facts["names"] == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
-    assert (tmp_path / "report.html").read_bytes() == b"<p>report</p>"
+    assert (tmp_path / "rankeval" / "record" / "report.html").read_bytes() == b"<p>report</p>"
     assert (tmp_path / "plots" / "curve.svg").read_bytes() == b"<svg/>", folder
 
 
@@ -71,10 +71,11 @@ def facts_of(client, run_id, folder):
     return json.loads(Path(path).read_text("utf-8"))["facts"]["record"]
 
 
-def test_one_data_set_in_two_roles_keeps_both_in_the_manifest(tracker, client, tmp_path):
+def test_one_data_set_in_two_roles_is_two_inputs(tracker, client, tmp_path):
     data = tuple(LoggedData("letor", DIGEST, role, 100, 10) for role in ("dev", "test"))
     run = client.get_run(tracker.log(record(data=data), experiment="letor").run_id)
-    assert len(run.inputs.dataset_inputs) == 1, "MLflow keeps the first"
+    shown = sorted(each.dataset.digest for each in run.inputs.dataset_inputs)
+    assert shown == [DIGEST[:16], f"{DIGEST[:16]}-test"]
     held = facts_of(client, run.info.run_id, tmp_path)["data"]
     assert held == {role: {"name": "letor", "digest": DIGEST} for role in ("dev", "test")}
 

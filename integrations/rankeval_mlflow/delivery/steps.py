@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput, Metric, Param, RunTag
+from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput
@@ -27,12 +27,14 @@ from rankeval_mlflow.delivery.addresses import masked, where_to_look
 from rankeval_mlflow.delivery.completeness import with_piece
 from rankeval_mlflow.delivery.drawing import Drawn, drawn_files
 from rankeval_mlflow.delivery.files import send_files
+from rankeval_mlflow.delivery.inputs import Digests, dataset_input, shown_digests
 from rankeval_mlflow.delivery.models import LoggedModels
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, Payload, Scores, manifest
+from rankeval_mlflow.delivery.payload import Node, Payload, Scores, manifest, walk
 from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
 from rankeval_mlflow.delivery.surroundings import now_ms
-from rankeval_mlflow.layout import COMPLETE, NOTE, RECORD, ROLE, TABLES, manifest_path
+from rankeval_mlflow.layout import COMPLETE, INTERVAL_ENDS, KIND, NOTE, RECORD, ROLE, TABLES, VIEW, manifest_path
 from rankeval_mlflow.names import safe_name, short_digest
+from rankeval_mlflow.views.columns import with_measures
 from rankeval_mlflow.views.descriptions import merged
 
 _PARENT = "mlflow.parentRunId"
@@ -57,8 +59,27 @@ class Steps:
         """Send the tree of runs, and the tags of a model version."""
         target = self.payload.target
         given = self._there()
-        experiment_id = "" if given else self._experiment(target.experiment_name, target.experiment_id)
-        return self._run("0", self.payload.root, experiment_id, given=given)
+        if given is None:
+            experiment_id, tags = self._experiment(target.experiment_name, target.experiment_id)
+        else:
+            experiment_id = given.info.experiment_id
+            tags = self.client.get_experiment(experiment_id).tags
+        tracked = self._run("0", self.payload.root, experiment_id, given=given)
+        self._columns(experiment_id, tags, given.data.tags.get(ROLE) if given else None)
+        return tracked
+
+    def _columns(self, experiment_id: str, tags: Mapping[str, str], headline: str | None) -> None:
+        """Give the measures columns in MLflow's table of runs."""
+        keys = [
+            key if scores.role == (headline or node.scores[0].role) else f"{scores.role}/{key}"
+            for _, node in walk(self.payload.root)
+            for scores in node.scores
+            for key in scores.metrics
+        ]
+        measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
+        if value := with_measures(tags.get(VIEW), measures, self.payload.created_ms):
+            with contextlib.suppress(MlflowException):  # who may log runs may lack the right to change the experiment
+                self.client.set_experiment_tag(experiment_id, VIEW, value)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -91,21 +112,21 @@ class Steps:
             asked = " ".join(map(str, name))
             raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}") from error
 
-    def _experiment(self, name: str | None, experiment_id: str | None) -> str:
-        """Return the id of the experiment; make the experiment if it does not exist."""
+    def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
+        """Return id and tags of the experiment; make the experiment if it does not exist."""
         if name is None:
             found = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
         else:
             found = self.client.get_experiment_by_name(name)
         if found is None:
             try:
-                return str(self.client.create_experiment(name))
+                return str(self.client.create_experiment(name)), {}
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
             found = self.client.get_experiment_by_name(name)  # another process has just made it
         refuse_deleted(found)
-        return str(found.experiment_id)
+        return str(found.experiment_id), found.tags
 
     def _run(
         self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
@@ -116,9 +137,10 @@ class Steps:
         complete = with_piece(run_id, run.data.tags, node)
         model_ids = self.models.made(place, node, run_id, experiment_id)
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
-        self._inputs(run_id, place, node)
+        digests = shown_digests(run, node.datasets)
+        self._inputs(run_id, place, node, digests)
         self._files(run, place, node)
-        note = self._batch(run, node, linked)
+        note = self._batch(run, node, linked, digests)
         self.models.sent(place, node, run_id, model_ids)
         children = tuple(
             self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
@@ -171,9 +193,9 @@ class Steps:
         found = self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)
         return found[0] if found else None
 
-    def _inputs(self, run_id: str, place: str, node: Node) -> None:
+    def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
         """Log the data sets and the evaluated model as inputs."""
-        datasets = [_dataset_input(use) for use in node.datasets]
+        datasets = [dataset_input(use, digests) for use in node.datasets]
         model_id = self.payload.model_id if place == "0" else None
         models = [LoggedModelInput(model_id)] if model_id else None
         if datasets or models:
@@ -188,15 +210,18 @@ class Steps:
             self.upload.write(folder, {manifest_path(node.label): files[manifest_path(node.label)]})
         send_files(self.client, run, files, folder)
 
-    def _batch(self, run: Any, node: Node, model_id: str | None) -> str:
+    def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
         headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
         metrics = [Metric(key, value, self.payload.created_ms, 0) for key, value in node.metrics.items()]
         metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
         for scores in node.scores if self.aggregates else ():
-            metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id)
+            digest = digests.get((scores.dataset_name, scores.dataset_digest, scores.role))
+            metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id, digest=digest)
         note = merged(run.data.tags.get(NOTE, ""), node.sections)
         tags = {**node.tags, **({ROLE: headline} if headline else {}), **({NOTE: note} if node.sections else {})}
+        if KIND in run.data.tags:  # a run is what it was first
+            tags.pop(KIND, None)
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
@@ -206,7 +231,7 @@ class Steps:
         )
         return note
 
-    def _aggregates(self, scores: Scores, *, bare: bool, model_id: str | None) -> Iterable[Any]:
+    def _aggregates(self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None) -> Iterable[Any]:
         """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
         for key, value in scores.metrics.items():
             yield Metric(
@@ -216,7 +241,7 @@ class Steps:
                 scores.step,
                 model_id=model_id,
                 dataset_name=scores.dataset_name,
-                dataset_digest=short_digest(scores.dataset_digest),
+                dataset_digest=digest or short_digest(scores.dataset_digest),
             )
 
     def _drawings(self, run: Any, place: str, node: Node, note: str) -> None:
@@ -269,21 +294,6 @@ def refuse_deleted(experiment: Any | None) -> None:
             f"the experiment {experiment.name!r} was deleted; restore it (mlflow experiments restore -x "
             f"{experiment.experiment_id}) or log under another name"
         )
-
-
-def _dataset_input(use: DatasetUse) -> Any:
-    """Return a data set as MLflow's input: with the short digest, and the full one in a tag."""
-    kind = "local" if use.source else "code"
-    source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
-    dataset = Dataset(
-        name=use.name,
-        digest=short_digest(use.digest),
-        source_type=kind,
-        source=json.dumps(source),
-        profile=json.dumps(dict(use.profile)),
-    )
-    tags = {"mlflow.data.context": use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
-    return DatasetInput(dataset, [InputTag(key, value) for key, value in tags.items()])
 
 
 def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Pack an Evaluation: what a run holds of one.
 
-The layout of role ``dev``; at a step ``dev`` becomes ``dev/step-3`` in facts and artifacts::
+The layout of role ``dev``; at a step of training, the folder is ``rankeval/dev/step-3/``::
 
     params     system, measure (the first), convention, data, role
     metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 if the run already has an
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import rankeval
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node, Rendering, Scores
-from rankeval_mlflow.layout import CARD, KIND, evaluation_path, folder, label_of
+from rankeval_mlflow.layout import CARD, INTERVAL_ENDS, KIND, evaluation_path, folder, label_of
 from rankeval_mlflow.names import param_text, safe_names, sha256, short_name
 from rankeval_mlflow.packing.datasets import dataset_use, judged_data
 from rankeval_mlflow.views.descriptions import evaluation_section, intervals
@@ -64,7 +64,7 @@ def evaluation_node(
     limits = intervals(evaluation)
     whole = evaluation.to_bytes()
     scores = Scores(
-        role=label,
+        role=role,
         metrics=_metrics(evaluation, values, limits),
         dataset_name=data.name,
         dataset_digest=data.digest,
@@ -79,7 +79,7 @@ def evaluation_node(
         label=label,
         params=evaluation_params(evaluation, data, role),
         tags={KIND: "evaluation", CARD: card_text(evaluation)},
-        facts={label: _facts(evaluation, data, values)},
+        facts={role: _facts(evaluation, data, values)},
         scores=(scores,),
         datasets=(dataset_use(data),),
         files={evaluation_path(label): whole},
@@ -153,9 +153,9 @@ def _metrics(
     """Return the finite aggregates, and behind them the ends of the intervals that are defined."""
     keys = keys_of(evaluation)
     ends = {
-        f"{keys[label]}_ci_{side}": end
+        f"{keys[label]}{side}": end
         for label, pair in limits.items()
-        for side, end in zip(("low", "high"), pair, strict=True)
+        for side, end in zip(INTERVAL_ENDS, pair, strict=True)
     }
     # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
     return {key: value for key, value in {**values, **ends, **values}.items() if math.isfinite(value)}
