@@ -2,7 +2,7 @@
 
 The trap: if there is a logged model, `mlflow.models.evaluate` logs the metrics that come back from here, to the run and
 to the model. So the upload leaves them out then, and each metric is there once. Without a model, only the upload logs
-them.
+them. A kill between the two leaves a whole evaluation without metrics in the run; they can be computed from it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -222,6 +223,19 @@ def test_the_data_set_has_its_name_role_and_full_digest(frame, logged, function)
     assert list(found.values()) == [{}]  # MLflow's own
 
 
+@pytest.mark.parametrize("report", [True, False])
+def test_the_run_has_a_table_of_its_queries_and_a_report_if_asked(report, frame, client):
+    """Where `log_evaluation` puts them."""
+    data = frame.drop(columns=["first", "second"])
+    config = {**CONFIG, "report": report}
+    _, run = evaluated(None, data, targets="relevance", predictions="bm25", evaluator_config=config)
+    files = {Path(one.path).name for one in client.list_artifacts(run.info.run_id, "rankeval/dev")}
+    assert files == {"evaluation.parquet", "manifest.json", "queries.json"} | ({"report.html"} if report else set())
+    table = mlflow.load_table("rankeval/dev/queries.json", [run.info.run_id])
+    assert table["nDCG@10"].is_monotonic_increasing
+    assert table["nDCG@10"].iloc[0] == pytest.approx(expected(frame).per_query["nDCG@10"].min(), abs=1e-6)
+
+
 def test_a_second_role_in_the_same_run_has_names_of_its_own(frame, logged):
     """The returned metrics have the names under which the run has them, with and without a logged model."""
     rows = frame.drop(columns="bm25")
@@ -314,6 +328,9 @@ def test_an_upload_that_fails_is_sent_later_with_its_metrics(with_model, frame, 
         patch.setattr(mlflow.MlflowClient, "log_artifacts", broken)
         with pytest.raises(rk.errors.TrackingError, match="resend"):
             evaluated(logged.model_uri if with_model else None, data, **options)
+    (run,) = mlflow.search_runs(output_format="list")
+    assert run.info.status == "FAILED"
+    assert not run.data.metrics
     (upload,) = waiting()
     run = mlflow.get_run(send(upload).run_id)
     assert run.data.metrics["AP"] == expected(frame).aggregate()["AP"]
