@@ -7,12 +7,10 @@ was altered is an error.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mlflow.exceptions import MlflowException
 from mlflow.tracing.constant import AssessmentMetadataKey
 
 from rankeval._checks import count, few, shown
@@ -21,13 +19,11 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.measures import LabelledMeasure, measure
-from rankeval_mlflow.delivery.addresses import masked
-from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.refusals import reason
-from rankeval_mlflow.delivery.surroundings import store
 from rankeval_mlflow.genai.rankings import Ranking
 from rankeval_mlflow.genai.rows import ROW, Row
 from rankeval_mlflow.genai.scoring import evaluation_of
+from rankeval_mlflow.reading.asking import asking, pages
+from rankeval_mlflow.reading.where import resolve
 
 FAILED = ("error", "skip", "empty")
 """What becomes of rows whose application gave no ranking."""
@@ -97,12 +93,12 @@ def genai_evaluation(
     {'who': 0.5, 'why': 1.0}
     """
     chosen("value of failed", failed, FAILED)
-    run_id = run if isinstance(run, str) else getattr(run, "run_id", None)
-    if not isinstance(run_id, str):
-        raise InvalidInput(f"run is {shown(run)}; expected the result of mlflow.genai.evaluate, or the id of its run")
-    with _asking(run_id) as client:
-        found = client.get_run(run_id)
-        traces = list(_traces(client, found))
+    is_result = type(run).__name__ == "EvaluationResult"
+    with asking(None, "the run of an evaluation") as client:
+        found = resolve(client, run.run_id if is_result else run).run
+        run_id = found.info.run_id
+        where = {"locations": [found.info.experiment_id], "run_id": run_id, "include_spans": False, "max_results": 500}
+        traces = list(pages(client.search_traces, **where))
     scored = _chosen(_by_scorer(traces, run_id), scorer, run_id)
     _check_rows(scored, len(traces), run_id)
     evaluation = _evaluated(scored, failed, run_id)
@@ -211,35 +207,3 @@ def _chosen(found: dict[str | None, _Scored], scorer: str | None, run_id: str) -
     if scorer not in found:
         raise InvalidInput(f"scorer is {shown(scorer)}; expected one of those in run {run_id}: {', '.join(names)}")
     return found[scorer]
-
-
-def _traces(client: Any, run: Any) -> Iterator[Any]:
-    """Yield the traces of a run, without their spans."""
-    token = None
-    while True:
-        found = client.search_traces(
-            locations=[run.info.experiment_id],
-            run_id=run.info.run_id,
-            include_spans=False,
-            max_results=500,
-            page_token=token,
-        )
-        yield from found
-        token = found.token
-        if not token:
-            return
-
-
-@contextlib.contextmanager
-def _asking(run_id: str) -> Iterator[Any]:
-    """Yield a client that raises our errors."""
-    import mlflow
-
-    uri = store(None)
-    try:
-        with connected(uri, mlflow.get_registry_uri()) as client:
-            yield client
-    except MlflowException as error:
-        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-            raise InvalidInput(f"there is no run {run_id} in {masked(uri)}") from error
-        raise TrackingError(f"the tracking store {masked(uri)} did not give run {run_id}: {reason(error)}") from error

@@ -162,9 +162,9 @@ def test_a_run_of_something_else_says_so():
         pass
     with pytest.raises(InvalidInput, match="no values of a genai_scorer"):
         genai_evaluation(run.info.run_id)
-    with pytest.raises(InvalidInput, match="there is no run 0123"):
+    with pytest.raises(InvalidInput, match="there is no run '0123'"):
         genai_evaluation("0123")
-    with pytest.raises(InvalidInput, match="expected the result of mlflow"):
+    with pytest.raises(InvalidInput, match="expected the id of a run"):
         genai_evaluation(3)
 
 
