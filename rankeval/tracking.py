@@ -14,14 +14,52 @@ imports a host before it is asked for by name::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import wraps
 from importlib.metadata import entry_points
-from typing import Any, Literal, Protocol
+from inspect import signature
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 
 GROUP = "rankeval.hosts"
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Observer = Callable[[Mapping[str, Any]], AbstractContextManager[Callable[[Any], None]]]
+"""Called with the arguments of an observed function by name. The function runs inside the context manager, which gives
+a function for its result; so an observer sees errors and refusals too."""
+
+OBSERVERS: list[Observer] = []
+"""Observers of `observed` functions, as a host's automatic logging; empty unless somebody switched one on."""
+
+
+def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let `OBSERVERS` watch the calls of a function.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    """
+    spec = signature(function)
+
+    @wraps(function)
+    def watched(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if not OBSERVERS:
+            return function(*args, **kwargs)
+        given = spec.bind(*args, **kwargs).arguments
+        with ExitStack() as stack:
+            tell = [stack.enter_context(observer(given)) for observer in OBSERVERS]
+            result = function(*args, **kwargs)
+            for one in tell:
+                one(result)
+        return result
+
+    return watched
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ if _lacks_the_library():
     )
 
 _HOME_OF = {
+    "autolog": "rankeval_mlflow.autologging.switch",
+    "log_ranker": "rankeval_mlflow.recording.rankers",
     "log_cross_validation": "rankeval_mlflow.recording.cross_validation",
     "log_evaluation": "rankeval_mlflow.recording.runs",
     "log_comparison": "rankeval_mlflow.recording.runs",
@@ -38,6 +40,7 @@ _HOME_OF = {
 }
 
 __all__ = [
+    "autolog",
     "compare_runs",
     "genai_evaluation",
     "genai_scorer",
@@ -45,6 +48,7 @@ __all__ = [
     "log_comparison",
     "log_cross_validation",
     "log_evaluation",
+    "log_ranker",
     "promote",
 ]
 

@@ -278,6 +278,11 @@ class QueryScorer:
         return self
 
     @property
+    def by_name(self) -> dict[str, Measure]:
+        """Its measures by the names under which they are returned."""
+        return dict(self._asked)
+
+    @property
     def _methods(self) -> tuple[str, ...] | None:
         given = self.response_method
         return given if given is None or isinstance(given, tuple) else (given,)

@@ -16,6 +16,7 @@ from rankeval.model_selection.folds import Folds, query_folds
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.significance.columns import FOLD
+from rankeval.tracking import observed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +78,7 @@ def cross_validate(
 ) -> CrossValidation: ...
 
 
+@observed
 def cross_validate(
     estimator: Any,
     X: Any,

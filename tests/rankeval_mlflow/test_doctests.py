@@ -11,6 +11,8 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
+        "rankeval_mlflow.autologging.nodes",
+        "rankeval_mlflow.autologging.switch",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.flavours.bare",
         "rankeval_mlflow.flavours.mlmodel",
@@ -19,6 +21,7 @@ import pytest
         "rankeval_mlflow.genai.scoring",
         "rankeval_mlflow.reading.evaluations",
         "rankeval_mlflow.recording.cross_validation",
+        "rankeval_mlflow.recording.rankers",
         "rankeval_mlflow.recording.runs",
     ],
 )

@@ -213,7 +213,8 @@ class Steps:
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
         headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
-        metrics = [Metric(key, value, self.payload.created_ms, 0) for key, value in node.metrics.items()]
+        own = model_id if node.models else None  # the numbers of a run that made a model are those of the model
+        metrics = [Metric(key, value, self.payload.created_ms, 0, model_id=own) for key, value in node.metrics.items()]
         metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
         for scores in node.scores if self.aggregates else ():
             digest = digests.get((scores.dataset_name, scores.dataset_digest, scores.role))

@@ -1,0 +1,280 @@
+"""Watch calls of searches and cross-validations, and log each when it ends.
+
+Nothing is sent before a call ends: then the whole is one upload, and a call that is killed leaves no run that seems to
+go on for ever. What a call fits inside is a part of it: searches within are not logged, and MLflow's other automatic
+logging is off while it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import signature
+from types import TracebackType
+from typing import Any, Self
+
+import mlflow
+from mlflow.utils import autologging_utils
+
+from rankeval.collection.data import RankingData, take_rows
+from rankeval.errors import InvalidInput, RankevalError, warn
+from rankeval.evaluation import Evaluation
+from rankeval.tracking import TrackedRun
+from rankeval_mlflow.autologging.nodes import failed_node, search_node, validation_node
+from rankeval_mlflow.autologging.scorers import Scored
+from rankeval_mlflow.autologging.settings import Settings
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.delivery.surroundings import now_ms
+from rankeval_mlflow.flavours.saving import CHECKED_ROWS, saved
+from rankeval_mlflow.packing.datasets import dataset_use, judged_data
+from rankeval_mlflow.recording.cross_validation import log_cross_validation
+from rankeval_mlflow.recording.destination import send
+from rankeval_mlflow.recording.rankers import saved_model
+
+_AUTOLOGGING = "mlflow.autologging"
+"""MLflow's tag of the runs that its automatic logging made, and will end."""
+
+_NAME = "mlflow.runName"
+"""MLflow's tag with the name of a run."""
+
+
+@dataclass
+class State:
+    """What is switched on, and how often an active run was written to."""
+
+    settings: Settings | None = None
+    times: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+STATE = State()
+
+_within: ContextVar[bool] = ContextVar("within", default=False)
+
+
+def is_ours(search: Any) -> bool:
+    """Say whether a search is logged here.
+
+    Parameters
+    ----------
+    search : object
+        Any estimator.
+    """
+    return (
+        STATE.settings is not None
+        and hasattr(search, "scoring")
+        and hasattr(search, "estimator")
+        and Scored.of(search.scoring, search.estimator) is not None
+    )
+
+
+def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return MLflow's question whether to log an estimator, answered with no for searches that are logged here.
+
+    Parameters
+    ----------
+    should_log : callable
+        The method of MLflow's training session.
+    """
+
+    @wraps(should_log)
+    def asked(session: Any) -> bool:
+        return not is_ours(session.estimator) and should_log(session)
+
+    return asked
+
+
+def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``fit`` of a search that logs.
+
+    Parameters
+    ----------
+    fit : callable
+        scikit-learn's own.
+    """
+
+    @wraps(fit)
+    def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
+        if _within.get() or not is_ours(search):
+            return fit(search, X, y, **params)
+        with _Call(f"{type(search).__name__}.fit", "search") as call:
+            fit(search, X, y, **params)
+            call.log(lambda settings: _search(search, X, y, params, settings, call))
+        return search
+
+    return logged
+
+
+def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]:
+    """Return scikit-learn's ``cross_validate`` that logs.
+
+    Parameters
+    ----------
+    cross_validate : callable
+        scikit-learn's own.
+    """
+    spec = signature(cross_validate)
+
+    @wraps(cross_validate)
+    def logged(*args: Any, **kwargs: Any) -> Any:
+        given = {} if _within.get() or STATE.settings is None else spec.bind_partial(*args, **kwargs).arguments
+        scored = Scored.of(given.get("scoring"), given.get("estimator"))
+        if scored is None:
+            return cross_validate(*args, **kwargs)
+        with _Call("cross_validate", "cross-validation") as call:
+            result = cross_validate(*args, **kwargs)
+            call.log(lambda settings: _validation(result, given, scored, settings, call))
+        return result
+
+    return logged
+
+
+@contextmanager
+def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
+    """Watch a call of `rankeval.cross_validate`.
+
+    Parameters
+    ----------
+    given : mapping
+        Its arguments by name.
+    """
+    if _within.get() or STATE.settings is None:
+        yield lambda _: None
+        return
+    X = given.get("X")
+    data = X if isinstance(X, RankingData) else None
+    folds = STATE.settings.log_folds
+    with _Call("rankeval.cross_validate", "cross-validation") as call:
+        yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, fold_runs=folds))
+
+
+class _Call:
+    """One watched call: what it leads to is a part of it, and what it raises is logged."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.started_ms = now_ms()
+
+    def __enter__(self) -> Self:
+        self.token = _within.set(True)
+        # MLflow's own context manager switches everything on at its end, also what was off before.
+        self.was_off = autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED  # noqa: SLF001
+        autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = True  # noqa: SLF001
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if error is not None:
+                self.guarded(lambda: self._failed(error))
+        finally:
+            autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = self.was_off  # noqa: SLF001
+            _within.reset(self.token)
+
+    def log(self, pack: Callable[[Settings], Node]) -> None:
+        """Pack what the call found, and send it."""
+        settings = STATE.settings
+        if settings is not None:
+            self.guarded(lambda: self._registered(self._sent(pack(settings)), settings))
+
+    def guarded(self, log: Callable[[], Any]) -> None:
+        """Log; an error becomes a warning, because the call itself did its work."""
+        try:
+            log()
+        except (RankevalError, mlflow.MlflowException) as error:
+            if STATE.settings is None or not STATE.settings.silent:
+                warn(f"{self.name} was not logged: {error}")
+
+    @property
+    def label(self) -> str:
+        """The name of this content in its run; a run that the caller keeps open may get several."""
+        active = mlflow.active_run()
+        if active is None:
+            return self.kind
+        run = (active.info.run_id, self.kind)
+        STATE.times[run] = STATE.times.get(run, 0) + 1
+        return self.kind if STATE.times[run] == 1 else f"{self.kind}-{STATE.times[run]}"
+
+    def _sent(self, node: Node) -> TrackedRun:
+        """Send to the active run or a new one; a run that MLflow made for this call gets our name."""
+        named = replace(node, tags={**node.tags, _NAME: node.name}) if _made_by_mlflow() else node
+        return send(named, None)
+
+    def _failed(self, error: BaseException) -> None:
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            self._sent(failed_node(self.name, reason, started_ms=self.started_ms, ended_ms=now_ms(), label=self.label))
+        finally:
+            if _made_by_mlflow() and not isinstance(error, Exception):
+                # MLflow ends its runs after an Exception, and leaves them open after a refusal.
+                mlflow.end_run("FAILED")
+
+    def _registered(self, run: Any, settings: Settings) -> None:
+        if settings.registered_model_name is not None and run.models:
+            mlflow.register_model(f"models:/{run.models[0]}", settings.registered_model_name)
+
+
+def _made_by_mlflow() -> bool:
+    """Say whether MLflow's automatic logging made the active run."""
+    active = mlflow.active_run()
+    return active is not None and _AUTOLOGGING in active.data.tags
+
+
+def _search(search: Any, X: Any, y: Any, params: Mapping[str, Any], settings: Settings, call: _Call) -> Node:
+    scored = Scored.of(search.scoring, search.estimator)
+    if scored is None:
+        raise InvalidInput("scoring changed while the search was fitted")
+    ended = now_ms()
+    return search_node(
+        search,
+        scored,
+        settings,
+        started_ms=call.started_ms,
+        ended_ms=ended,
+        label=call.label,
+        datasets=_datasets(scored.data(X, y, params)),
+        model=_best_model(search, X, settings, call),
+    )
+
+
+def _validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:
+    routed = given.get("params") or {}
+    return validation_node(
+        result,
+        given["estimator"],
+        scored,
+        settings,
+        started_ms=call.started_ms,
+        ended_ms=now_ms(),
+        label=call.label,
+        datasets=_datasets(scored.data(given["X"], given.get("y"), routed)),
+    )
+
+
+def _datasets(evaluation: Evaluation | None) -> tuple[DatasetUse, ...]:
+    """Return the data set of a call as an input, by the digest of its judgments."""
+    return () if evaluation is None else (dataset_use(judged_data(evaluation, "dev")),)
+
+
+def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedModel | None:
+    """Return the best model of a search in files; None, with a warning, if it cannot be saved."""
+    if not settings.log_models or not hasattr(search, "best_estimator_"):
+        return None
+    rows = X if hasattr(X, "shape") else None
+    few = None if rows is None else take_rows(rows, _first(rows.shape[0]))
+    try:
+        return saved_model(saved(search, X=few))
+    except InvalidInput as error:
+        if not settings.silent:
+            warn(f"the best model of {call.name} was not logged: {error}")
+        return None
+
+
+def _first(rows: int) -> Any:
+    import numpy as np
+
+    return np.arange(min(rows, CHECKED_ROWS))
