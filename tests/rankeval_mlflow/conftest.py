@@ -1,81 +1,38 @@
-"""An SQLite store of its own for each test, one MLflow server for the session, and a spool that nobody else has."""
+"""An SQLite store of its own for each test, one MLflow server for the test run, and a spool that nobody else has."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
+from servers import tracking
+from servers.tracking import Server
 
 import rankeval as rk
 from rankeval.evaluation.facts import QueryFacts
 
 
-def free_port() -> int:
-    """Return a port on loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@dataclass
-class Server:
-    """An MLflow tracking server on loopback that can be killed and brought back."""
-
-    folder: Path
-    database: Path
-    port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--backend-store-uri", f"sqlite:///{self.database}", "--workers", "1"]
-        command += ["--artifacts-destination", str(self.folder / "artifacts")]
-        with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True)
-        for _ in range(240):
-            try:
-                with urllib.request.urlopen(f"{self.uri}/health", timeout=2):  # noqa: S310 - our own address
-                    return
-            except OSError:
-                assert self.process.poll() is None, (self.folder / "server.log").read_text()
-                time.sleep(0.25)
-        self.kill()
-        raise AssertionError((self.folder / "server.log").read_text())
-
-    def kill(self) -> None:
-        """End the server and its workers, which are in a process group of their own."""
-        if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self.process = None
-
-
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Server]:
-    """Run one server for the session; a test that kills it brings it back."""
+    """Return the server of the test run. Other tests write to it at the same time: use an experiment of your own."""
+    base = tmp_path_factory.getbasetemp()
+    with tracking.shared(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base, empty_database) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Server]:
+    """Start a server for the tests of one module, which may kill it and bring it back."""
     folder = tmp_path_factory.mktemp("server")
-    database = folder / "mlflow.db"
-    shutil.copy(empty_database, database)
-    running = Server(folder, database)
-    running.start()
-    yield running
-    running.kill()
+    shutil.copy(empty_database, folder / "mlflow.db")
+    with tracking.running(folder, f"sqlite:///{folder}/mlflow.db") as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

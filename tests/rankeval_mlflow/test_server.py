@@ -8,10 +8,7 @@ import mlflow
 import pytest
 
 import rankeval_mlflow as rkm
-from rankeval.errors import TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
-from rankeval_mlflow.delivery.sending import send
-from rankeval_mlflow.delivery.spool import waiting
 from rankeval_mlflow.layout import COMPLETE
 
 pytestmark = pytest.mark.server
@@ -64,31 +61,3 @@ def test_a_record_arrives_with_its_children_data_and_files(small, assert_same, r
         "rankeval.digest": "ab" * 32,
     }
     assert_same(small(), rkm.load_evaluation(child.info.run_id))
-
-
-def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(small, assert_same, remote, server, monkeypatch):
-    with monkeypatch.context() as patched:
-        original = mlflow.MlflowClient.log_batch
-
-        def killed_after(*arguments, **options):
-            original(*arguments, **options)
-            server.kill()
-
-        patched.setattr(mlflow.MlflowClient, "log_batch", killed_after)
-        with pytest.raises(TrackingError, match="was begun: Connection refused"):
-            rkm.log_evaluation(small())
-    (record,) = waiting()
-    run_id = record.sent()["runs"]["0"]
-    with pytest.raises(TrackingError, match="refused"):
-        send(record)
-    server.start()
-    before = remote.get_run(run_id)
-    assert before.info.status == "RUNNING"
-    assert COMPLETE not in before.data.tags
-    n_runs = len(remote.search_runs(["0"]))
-    assert send(record).run_id == run_id
-    assert waiting() == []
-    assert len(remote.search_runs(["0"])) == n_runs
-    assert len(remote.get_metric_history(run_id, "AP")) == 1
-    assert_same(small(), rkm.load_evaluation(run_id))
-    assert remote.get_run(run_id).data.tags[COMPLETE].startswith("dev:")

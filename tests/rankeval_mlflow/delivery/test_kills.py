@@ -1,0 +1,168 @@
+"""Server and client are killed at random points of a whole call: every evaluation is there once, or in the spool.
+
+Early points are likelier: later calls are faster than the first one, which is timed. The seeds are printed. ``.ci/run`` kills six times, ``.ci/run --full`` forty times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import mlflow
+import pytest
+
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.completeness import roles_of
+from rankeval_mlflow.delivery.sending import send
+from rankeval_mlflow.delivery.spool import waiting
+from rankeval_mlflow.layout import COMPLETE
+
+pytestmark = pytest.mark.server
+
+KILLS = 20 if os.environ.get("RANKEVAL_TESTS") == "full" else 3
+FIRST = int(os.environ.get("RANKEVAL_KILL_SEED", "0"))
+
+# The evaluation is made before the call begins; its imports too, so that the kills fall into the call.
+CLIENT = """
+import sys
+import mlflow
+import rankeval
+import rankeval_mlflow
+import rankeval_mlflow.recording.runs, rankeval_mlflow.views.rendering, pyarrow.parquet
+evaluation = rankeval.Evaluation.load(sys.argv[1])
+mlflow.set_experiment(experiment_id=sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+rankeval_mlflow.log_evaluation(evaluation, "dev")
+print("done", flush=True)
+"""
+
+
+@pytest.fixture
+def experiment(own_server, store):  # noqa: ARG001 - the test's own store is set first
+    """Make an experiment of the test's own on the server that may be killed, and set it."""
+    mlflow.set_tracking_uri(own_server.uri)
+    return mlflow.set_experiment(f"kills {time.time_ns()}").experiment_id
+
+
+def said(line):
+    """Print how it went: pytest shows it if the test fails."""
+    sys.stdout.write(f"{line}\n")
+
+
+def whole(client, experiment_id):
+    """Return the runs of the experiment that hold a whole evaluation."""
+    return [run for run in client.search_runs([experiment_id]) if roles_of(run.data.tags)]
+
+
+def settled(experiment_id, evaluation, assert_same, *, spooled):
+    """Send what waits, and check that the evaluation is there once and bit for bit, if it was spooled."""
+    for upload in waiting():
+        send(upload)
+    assert waiting() == []
+    client = mlflow.MlflowClient()
+    runs = client.search_runs([experiment_id])
+    assert len(runs) == len(whole(client, experiment_id)) <= 1, "no run is doubled or left half"
+    assert runs or not spooled
+    for run in runs:
+        assert run.info.status == "FINISHED"
+        assert len(client.get_metric_history(run.info.run_id, "AP")) == 1
+        assert_same(evaluation, rkm.load_evaluation(run.info.run_id))
+    return len(runs)
+
+
+def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(
+    small, assert_same, own_server, experiment, monkeypatch
+):
+    """The same, at a known point: the error names the run, and a resend that fails keeps the record."""
+    remote = mlflow.MlflowClient()
+    with monkeypatch.context() as patched:
+        original = mlflow.MlflowClient.log_batch
+
+        def killed_after(*arguments, **options):
+            original(*arguments, **options)
+            own_server.kill()
+
+        patched.setattr(mlflow.MlflowClient, "log_batch", killed_after)
+        with pytest.raises(TrackingError, match="was begun: Connection refused"):
+            rkm.log_evaluation(small())
+    (record,) = waiting()
+    run_id = record.sent()["runs"]["0"]
+    with pytest.raises(TrackingError, match="refused"):
+        send(record)
+    own_server.start()
+    before = remote.get_run(run_id)
+    assert before.info.status == "RUNNING"
+    assert COMPLETE not in before.data.tags
+    with pytest.raises(InvalidInput, match="no tag"):
+        rkm.load_evaluation(run_id)
+    assert send(record).run_id == run_id
+    assert settled(experiment, small(), assert_same, spooled=True) == 1
+
+
+@pytest.mark.timeout(1800)
+def test_a_server_killed_at_any_point_loses_nothing(small, assert_same, own_server, experiment):
+    evaluation = small()
+    started = time.monotonic()
+    rkm.log_evaluation(evaluation)
+    usual = time.monotonic() - started
+    for seed in range(FIRST, FIRST + KILLS):
+        point = usual * random.Random(seed).random() ** 2  # noqa: S311 - no secret
+        said(f"server: seed {seed}, killed after {point:.3f} s of about {usual:.3f} s")
+        experiment = mlflow.set_experiment(f"server {time.time_ns()}").experiment_id
+        timer = threading.Timer(point, own_server.kill)
+        timer.start()
+        try:
+            rkm.log_evaluation(evaluation)
+        except TrackingError:
+            assert len(waiting()) == 1, "an error names an upload that waits"
+        timer.join()
+        own_server.start()
+        assert settled(experiment, evaluation, assert_same, spooled=True) == 1
+
+
+@pytest.mark.timeout(1800)
+def test_a_client_killed_at_any_point_loses_nothing_that_it_began_to_send(
+    small, assert_same, own_server, experiment, tmp_path, spool
+):
+    evaluation = small()
+    evaluation.save(tmp_path / "evaluation.parquet")
+    usual = _client(tmp_path, own_server.uri, experiment, spool, None)
+    lost = 0
+    for seed in range(FIRST, FIRST + KILLS):
+        point = usual * random.Random(1000 + seed).random() ** 2  # noqa: S311 - no secret
+        experiment = mlflow.set_experiment(f"client {time.time_ns()}").experiment_id
+        _client(tmp_path, own_server.uri, experiment, spool, point)
+        spooled = bool(waiting())
+        sent = bool(mlflow.MlflowClient().search_runs([experiment]))
+        there = settled(experiment, evaluation, assert_same, spooled=spooled or sent)
+        lost += not there
+        said(f"client: seed {seed}, killed after {point:.3f} s of {usual:.3f} s, spooled {spooled}, there {there}")
+    said(f"client: {lost} of {KILLS} killed before their scores were on the disk")
+
+
+def _client(folder: Path, uri: str, experiment: str, spool: Path, point: float | None) -> float:
+    """Log in another process, and kill it at a point of the call; return how long the call took."""
+    settings = {**os.environ, "MLFLOW_TRACKING_URI": uri, "RANKEVAL_SPOOL": str(spool)}
+    command = [sys.executable, "-W", "ignore", "-c", CLIENT, str(folder / "evaluation.parquet"), experiment]
+    with subprocess.Popen(
+        command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        started = time.monotonic()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        if point is None:
+            assert process.stdout.readline() == "done\n"
+        else:
+            time.sleep(point)
+            process.kill()
+        return time.monotonic() - started
