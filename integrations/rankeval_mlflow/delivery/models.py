@@ -30,15 +30,16 @@ class LoggedModels:
             for index, model in enumerate(node.models)
         ]
 
-    def sent(self, place: str, node: Node, run_id: str, model_ids: Sequence[str]) -> None:
-        """Send the files of the models, and link the models to their run."""
+    def sent(self, place: str, node: Node, run: Any, model_ids: Sequence[str]) -> None:
+        """Send the files of the models, and link the models to their run, which MLflow takes only once."""
         for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
             logged = self.client.get_logged_model(model_id)
             if logged.status != LoggedModelStatus.READY:
-                self._files(place, index, model, logged, run_id)
+                self._files(place, index, model, logged, run.info.run_id)
                 self.client.finalize_logged_model(model_id, "READY")
-        if model_ids:
-            self.client.log_outputs(run_id, [LoggedModelOutput(model_id, 0) for model_id in model_ids])
+        linked = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
+        if missing := [LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
+            self.client.log_outputs(run.info.run_id, missing)
 
     def _id(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
         known = self.state.setdefault("models", {})

@@ -58,7 +58,7 @@ def reason(error: BaseException) -> str:
     status = _status(error)
     if status in _PLAIN and not _says_why(error):
         return f"{_PLAIN[status]} (HTTP {status})"
-    lines = str(error).strip().splitlines()
+    lines = _own_words(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
@@ -84,6 +84,12 @@ def _innermost(error: BaseException) -> BaseException:
 def _of_the_network(error: BaseException) -> OSError | None:
     innermost = _innermost(error)
     return innermost if isinstance(innermost, ConnectionError | TimeoutError | socket.gaierror) else None
+
+
+def _own_words(error: BaseException) -> str:
+    """Return the message of an error, without the code that MLflow puts before what its server says."""
+    answer = getattr(error, "json", None)
+    return str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
 
 
 def _says_why(error: BaseException) -> bool:

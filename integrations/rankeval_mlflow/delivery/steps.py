@@ -141,7 +141,7 @@ class Steps:
         self._inputs(run_id, place, node, digests)
         self._files(run, place, node)
         note = self._batch(run, node, linked, digests)
-        self.models.sent(place, node, run_id, model_ids)
+        self.models.sent(place, node, run, model_ids)
         children = tuple(
             self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
             for index, child in enumerate(node.children)

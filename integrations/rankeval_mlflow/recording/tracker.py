@@ -38,4 +38,4 @@ class MlflowTracker:
             If the experiment was deleted, or a role or the path of an artifact is not allowed.
         """
         target = Target(uri=store(uri), experiment_name=experiment)
-        return deliver(Payload(target, record_node(record), now_ms(), run_context()))
+        return deliver(Payload(target, record_node(record), now_ms(), run_context(), key=record.key))

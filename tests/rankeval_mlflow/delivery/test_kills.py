@@ -1,6 +1,7 @@
 """Server and client are killed at random points of a whole call: every evaluation is there once, or in the spool.
 
-Early points are likelier: later calls are faster than the first one, which is timed. The seeds are printed. ``.ci/run`` kills six times, ``.ci/run --full`` forty times.
+Early points are likelier: later calls are faster than the first one, which is timed. The seeds are printed.
+``.ci/run`` kills six times, ``.ci/run --full`` forty times.
 """
 
 from __future__ import annotations

@@ -1,0 +1,173 @@
+"""A refusal for good is told from a passing one, in one plain line."""
+
+from __future__ import annotations
+
+import errno
+import http.server
+import threading
+
+import mlflow
+import pytest
+from mlflow.exceptions import MlflowException, RestException
+
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.refusals import is_permanent, reason
+from rankeval_mlflow.delivery.sending import send
+from rankeval_mlflow.delivery.spool import put, waiting
+
+
+def rest(code, message="no"):
+    return RestException({"error_code": code, "message": message})
+
+
+@pytest.mark.parametrize(
+    ("error", "permanent"),
+    [
+        (rest("INVALID_PARAMETER_VALUE"), True),
+        (rest("PERMISSION_DENIED"), True),
+        (rest("RESOURCE_DOES_NOT_EXIST"), True),
+        (rest("REQUEST_LIMIT_EXCEEDED"), False),
+        (rest("TEMPORARILY_UNAVAILABLE"), False),
+        (rest("INTERNAL_ERROR"), False),
+        (MlflowException("down for repair"), False),
+        (MlflowException("API request to endpoint /x failed with error code 413 != 200. Response body: 'big'"), True),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), False),
+        (OSError(errno.ENOSPC, "No space left on device"), False),
+        (OSError(errno.ENAMETOOLONG, "File name too long"), True),
+        (PermissionError(errno.EACCES, "Permission denied"), True),
+        (ValueError("?"), False),
+    ],
+    ids=repr,
+)
+def test_what_the_store_understood_and_declined_is_for_good(error, permanent):
+    assert is_permanent(error) is permanent
+
+
+class Answering(http.server.BaseHTTPRequestHandler):
+    """Answers every request with one status."""
+
+    def _answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(b"<html>a long page of a proxy</html>")
+
+    do_GET = do_POST = do_PUT = _answer  # noqa: N815 - names of the library
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """Return what starts a server that answers with a status, and gives its address."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
+    started = []
+
+    def start(status):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        server.status = status
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        started.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "for_good"),
+    [
+        (429, "it has too many requests now (HTTP 429)", False),
+        (500, "it has an error of its own (HTTP 500)", False),
+        (503, "it is not ready (HTTP 503)", False),
+        (401, "it asks for a user and a password, or for other ones (HTTP 401)", True),
+        (403, "this user may not do that (HTTP 403)", True),
+        (413, "what was sent is larger than it takes (HTTP 413)", True),
+    ],
+)
+def test_an_answer_of_a_server_is_one_short_line(answering, status, says, for_good, small):
+    uri = answering(status)
+    mlflow.set_tracking_uri(uri)
+    with pytest.raises(TrackingError) as caught:
+        rkm.log_evaluation(small())
+    assert str(caught.value).splitlines()[0] == f"the tracking store {uri} refused: {says}"
+    assert ("would refuse it again" in str(caught.value)) is for_good
+    (upload,) = waiting()
+    assert upload.refusal() == (says if for_good else None)
+
+
+def test_a_refusal_for_good_ends_the_run_failed_and_is_sent_again_only_by_name(small, client, monkeypatch, assert_same):
+    with monkeypatch.context() as patched:
+
+        def forbidden(*_, **__):
+            raise rest("PERMISSION_DENIED", "you may not write artifacts")
+
+        patched.setattr(mlflow.MlflowClient, "log_artifacts", forbidden)
+        with pytest.raises(TrackingError, match=r"you may not write artifacts\n.*\n.*refuse it again as it is.*resend"):
+            rkm.log_evaluation(small())
+    (upload,) = waiting()
+    run_id = upload.sent()["runs"]["0"]
+    assert client.get_run(run_id).info.status == "FAILED"
+    assert upload.refusal() == "you may not write artifacts"
+    assert send(upload).run_id == run_id
+    assert client.get_run(run_id).info.status == "FINISHED"
+    assert_same(small(), rkm.load_evaluation(run_id))
+    assert waiting() == []
+
+
+def test_a_run_of_the_user_is_left_open_by_a_refusal(small, client, monkeypatch):
+    def forbidden(*_, **__):
+        raise rest("PERMISSION_DENIED", "no")
+
+    with mlflow.start_run() as run:
+        monkeypatch.setattr(mlflow.MlflowClient, "log_artifacts", forbidden)
+        with pytest.raises(TrackingError):
+            rkm.log_evaluation(small())
+        assert client.get_run(run.info.run_id).info.status == "RUNNING"
+
+
+def test_a_deleted_run_is_named_and_nothing_waits(small, client):
+    run_id = client.create_run("0").info.run_id
+    client.delete_run(run_id)
+    with pytest.raises(InvalidInput, match=f"run {run_id} was deleted; restore it"):
+        rkm.log_evaluation(small(), run_id=run_id)
+    assert waiting() == []
+
+
+def test_at_a_resend_what_is_not_there_any_more_makes_the_upload_undeliverable(client, store):
+    run_id = client.create_run("0").info.run_id
+    upload = put(Payload(Target(store, run_id=run_id), Node("run", "record"), 1_700_000_000_000))
+    client.delete_run(run_id)
+    with pytest.raises(InvalidInput, match="was deleted"):
+        send(upload)
+    assert "was deleted" in upload.refusal()
+    client.restore_run(run_id)
+    assert send(upload).run_id == run_id
+
+
+def test_a_run_of_ours_that_somebody_deleted_is_made_again(client, store, monkeypatch):
+    upload = put(Payload(Target(store, experiment_id="0"), Node("run", "record"), 1_700_000_000_000))
+    with monkeypatch.context() as patched:
+
+        def down(*_, **__):
+            raise MlflowException("down")
+
+        patched.setattr(mlflow.MlflowClient, "set_tag", down)
+        with pytest.raises(TrackingError):
+            send(upload)
+    first = upload.sent()["runs"]["0"]
+    client.delete_run(first)
+    again = send(upload).run_id
+    assert again != first
+    assert [run.info.run_id for run in client.search_runs(["0"])] == [again]
+
+
+def test_a_reason_is_one_line():
+    assert reason(MlflowException("first\nsecond")) == "first"
+    assert reason(ValueError()) == "ValueError"
