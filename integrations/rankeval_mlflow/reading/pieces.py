@@ -43,7 +43,7 @@ def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
     TrackingError
         If it was altered, or the store cannot be reached.
     """
-    return checked_manifest(artifact(client, run.info.run_id, manifest_path(label)), label, run.data.tags)
+    return checked_manifest(artifact(client, run, manifest_path(label)), label, run.data.tags)
 
 
 def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
@@ -69,7 +69,7 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
     TrackingError
         If it was altered, or the store cannot be reached.
     """
-    content = artifact(client, run.info.run_id, path)
+    content = artifact(client, run, path)
     found, expected = sha256(content), manifest["files"][path]
     if found != expected:
         raise TrackingError(
@@ -78,8 +78,10 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
     return content
 
 
-def artifact(client: Any, run_id: str, path: str) -> bytes:
+def artifact(client: Any, run: Any, path: str) -> bytes:
     """Return the bytes of an artifact.
+
+    The place of the artifacts stands in the run, and MLflow's own call would ask for the run and its models again.
 
     Raises
     ------
@@ -88,18 +90,23 @@ def artifact(client: Any, run_id: str, path: str) -> bytes:
     TrackingError
         If the store of the artifacts cannot be reached.
     """
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
+
+    where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
+    repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return Path(client.download_artifacts(run_id, path, folder)).read_bytes()
+            return Path(repository.download_artifacts(path, folder)).read_bytes()
         except Exception as error:  # the stores of artifacts raise whatever their own clients raise
-            raise _not_read(client, run_id, path, error) from error
+            raise _not_read(repository, run.info.run_id, path, error) from error
 
 
-def _not_read(client: Any, run_id: str, path: str, error: Exception) -> Exception:
+def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
     """Tell an artifact that is gone from a store that does not answer: a store that answers lists what it has."""
     folder = posixpath.dirname(path)
     try:
-        there = [found.path for found in client.list_artifacts(run_id, folder)]
+        there = [found.path for found in repository.list_artifacts(folder)]
     except Exception:  # noqa: BLE001 - as above, and the first error says more
         there = [path]
     if path not in there:

@@ -1,0 +1,141 @@
+"""The evaluations that runs say they hold: role, data, convention and aggregates, without any artifact."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rankeval._registry import unknown
+from rankeval_mlflow.delivery.completeness import pieces_by_role
+from rankeval_mlflow.layout import CARD, COMPLETE, RECORD, ROLE
+from rankeval_mlflow.names import SHOWN_DIGEST, short_digest
+
+
+@dataclass(frozen=True)
+class Content:
+    """What evaluations must share to be ranked together: the role, the data by its digest, and the convention."""
+
+    role: str
+    digest: str
+    card: str
+
+    @property
+    def convention(self) -> str:
+        """The name of the convention."""
+        return self.card.rpartition(" ")[0]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An evaluation in a run, by what the run says of it."""
+
+    run: Any
+    content: Content
+    data: str
+    n_queries: int | None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return str(self.run.info.run_id)
+
+    @property
+    def system(self) -> str:
+        """The name of the run, which is that of the evaluated system unless the user gave the run another one."""
+        return str(self.run.data.params.get("system") or self.run.info.run_name or self.run_id)
+
+    @property
+    def logged_at(self) -> datetime:
+        """When the run began."""
+        return datetime.fromtimestamp(self.run.info.start_time / 1000, UTC)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The aggregates by key; those of other roles have the role before the key."""
+        found: Mapping[str, float] = self.run.data.metrics
+        if self.run.data.tags.get(ROLE) == self.content.role:
+            return {key: value for key, value in found.items() if "/" not in key}
+        before = f"{self.content.role}/"
+        return {key.removeprefix(before): value for key, value in found.items() if key.startswith(before)}
+
+
+def entries_of(run: Any) -> list[Entry]:
+    """Return the whole evaluations of a run, as far as their data is known.
+
+    Parameters
+    ----------
+    run : Run
+        A run of MLflow, of whatever origin.
+    """
+    tags = run.data.tags
+    used: dict[str, Any] = {}
+    for each in run.inputs.dataset_inputs if COMPLETE in tags else ():
+        about = {tag.key: tag.value for tag in each.tags}
+        if about.get("rankeval.digest"):
+            used.setdefault(about.get("rankeval.role", ""), (each.dataset, about["rankeval.digest"]))
+    found = []
+    for role in pieces_by_role(tags):
+        if role in used:
+            dataset, digest = used[role]
+            size = json.loads(dataset.profile or "{}").get("num_queries")
+            found.append(Entry(run, Content(role, digest, tags.get(CARD, "")), dataset.name, size))
+    return found
+
+
+def broke_off(run: Any) -> bool:
+    """Return whether a run was begun by an upload of ours that did not end."""
+    return COMPLETE not in run.data.tags and (RECORD in run.data.tags or CARD in run.data.tags)
+
+
+def of_data(entries: Sequence[Entry], data: str) -> list[Entry]:
+    """Return the evaluations on a data set.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        Evaluations.
+    data : str
+        The name of the data set, or its digest or at least 8 characters of its start.
+
+    Raises
+    ------
+    UnknownName
+        If nothing was evaluated on it.
+    """
+    digest = data.removeprefix("sha256:")
+    long = len(digest) >= SHOWN_DIGEST // 2
+    found = [
+        entry
+        for entry in entries
+        if entry.data == data or (long and entry.content.digest.removeprefix("sha256:").startswith(digest))
+    ]
+    if not found:
+        raise unknown("data set", data, {entry.data for entry in entries})
+    return found
+
+
+def prevailing(entries: Iterable[Entry]) -> Content:
+    """Return the content with the most evaluations; of equally many, the one that was evaluated last."""
+    known = list(entries)
+    n = Counter(entry.content for entry in known)
+    last: dict[Content, int] = {}
+    for entry in known:
+        last[entry.content] = max(last.get(entry.content, 0), entry.run.info.start_time)
+    return max(n, key=lambda content: (n[content], last[content]))
+
+
+def difference(entry: Entry, content: Content) -> str:
+    """Say why an evaluation is not ranked with those of a content; "" if it is."""
+    mine = entry.content
+    said = []
+    if mine.role != content.role:
+        said.append(f"role {mine.role}")
+    if mine.digest != content.digest:
+        said.append(f"other data: {entry.data} ({short_digest(mine.digest)})")
+    if mine.card != content.card:
+        said.append(f"other convention: {mine.card or 'unknown'}")
+    return ", ".join(said)

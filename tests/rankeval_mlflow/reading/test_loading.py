@@ -1,0 +1,155 @@
+"""load_evaluation, load_comparison and compare_runs: what was logged comes back bit for bit, at its size."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import mlflow
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import ConventionMismatch, InvalidInput, TrackingError
+from rankeval.tracking import RunRecord, host
+
+
+@pytest.fixture
+def systems(small):
+    return {name: small(name, seed=seed) for seed, name in enumerate(("bm25", "a/b", "a_b"))}
+
+
+@pytest.fixture(params=["sqlite", pytest.param("server", marks=pytest.mark.server)])
+def somewhere(request):
+    """Set MLflow to the sqlite store, and to the server."""
+    if request.param == "server":
+        mlflow.set_tracking_uri(request.getfixturevalue("server").uri)
+
+
+@pytest.mark.usefixtures("somewhere")
+def test_ten_thousand_queries_by_six_measures_come_back_bit_for_bit(assert_same):
+    labels = np.random.default_rng(0).integers(0, 3, 50_000)
+    qid = np.repeat(np.arange(10_000), 5)
+    measures = ["nDCG@10", "AP", "RR", "P@5", "R@5", "ERR(max_rel=2)"]
+    given = [
+        rk.evaluate(labels, labels + np.random.default_rng(seed).normal(size=50_000), qid=qid, measures=measures)
+        for seed in range(2)
+    ]
+    runs = [rkm.log_evaluation(evaluation, report=False) for evaluation in given]
+    for run, evaluation in zip(runs, given, strict=True):
+        assert_same(rkm.load_evaluation(run), evaluation)
+    expected = rk.compare({run.run_id: one for run, one in zip(runs, given, strict=True)}, test="t")
+    assert_frame_equal(rkm.compare_runs(runs).table, expected.table)
+
+
+def test_an_evaluation_at_a_step_is_loaded_by_its_step_and_the_last_one_by_its_role(small, assert_same):
+    epochs = [small(seed=seed) for seed in range(3)]
+    run_id = rkm.log_evaluation(epochs[0], step=0, report=False).run_id
+    for step in (1, 2):
+        rkm.log_evaluation(epochs[step], run_id=run_id, step=step, report=False)
+    assert_same(rkm.load_evaluation(run_id, "dev/step-1"), epochs[1])
+    assert_same(rkm.load_evaluation(run_id, "dev"), epochs[2])
+    assert_same(rkm.load_evaluation(run_id), epochs[2])
+
+
+def test_a_comparison_comes_back_with_the_scores_of_every_query(systems, assert_same):
+    """So that what is computed from scores is computed again, to the same result."""
+    compared = rk.compare(systems, baseline="bm25").with_notes("exploratory")
+    back = rkm.load_comparison(rkm.log_comparison(compared, report=False))
+    assert_frame_equal(back.table, compared.table)
+    assert (back.notes, back.headline, list(back.evaluations)) == (compared.notes, compared.headline, list(systems))
+    for name, evaluation in systems.items():
+        assert_same(back.evaluations[name], evaluation)
+    assert back.best == compared.best
+    assert_frame_equal(back.effects, compared.effects)
+    assert back.plot(system="a/b") is not None
+
+
+def test_comparisons_over_collections_and_of_records_come_back(small, systems, assert_same):
+    parts = [(name, small(name, seed=k), small(name, seed=k + 5)) for k, name in enumerate("xy")]
+    given = {name: {"news": news, "web": web.subset(web.queries[1:])} for name, news, web in parts}
+    pooled = rk.compare(given, baseline="x", n_resamples=99)
+    back = rkm.load_comparison(rkm.log_comparison(pooled, name="pooled", report=False).run_id, "pooled")
+    assert_frame_equal(back.table, pooled.table)
+    assert_same(back.evaluations["y"]["web"], given["y"]["web"])
+    compared = rk.compare(systems, baseline="bm25")
+    tracked = host("mlflow").tracker().log(RunRecord("parent", comparison=compared), experiment="letor")
+    assert_same(rkm.load_comparison(tracked).evaluations["a_b"], systems["a_b"])
+
+
+def test_frames_have_no_evaluations_to_load(systems):
+    compared = rk.compare({name: evaluation.per_query for name, evaluation in systems.items()}, baseline="bm25")
+    back = rkm.load_comparison(rkm.log_comparison(compared, report=False))
+    assert_frame_equal(back.table, compared.table)
+    assert back.evaluations == {}
+    assert back.best == compared.best, "it was logged"
+
+
+def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems, small):
+    run = rkm.log_comparison(rk.compare(systems, baseline="bm25"), name="final", report=False)
+    with pytest.raises(InvalidInput, match="holds no comparison 'comparison'; it holds 'final'"):
+        rkm.load_comparison(run)
+    with pytest.raises(InvalidInput, match="holds no comparison 'comparison'; it holds none"):
+        rkm.load_comparison(rkm.log_evaluation(small(), report=False))
+    with pytest.raises(InvalidInput, match="label is 3; expected"):
+        rkm.load_comparison(run, 3)
+
+
+def test_a_comparison_that_was_altered_is_refused(systems, client):
+    run = client.get_run(rkm.log_comparison(rk.compare(systems, baseline="bm25"), report=False).run_id)
+    folder = f"{urlsplit(run.info.artifact_uri).path}/rankeval/comparison"
+    shutil.copy(f"{folder}/evaluations/a_b.parquet", f"{folder}/evaluations/bm25.parquet")
+    with pytest.raises(TrackingError, match=r"the evaluation of 'bm25' in run .* was altered or replaced"):
+        rkm.load_comparison(run)
+    Path(f"{folder}/comparison.json").write_text("{}")
+    with pytest.raises(TrackingError, match=r"the comparison 'comparison' in run .* was altered or replaced"):
+        rkm.load_comparison(run)
+
+
+def test_the_baseline_of_runs_may_have_any_spelling_and_may_stand_apart(systems, client):
+    client.create_registered_model("ranker")
+    client.create_model_version("ranker", "s3://models/ranker")
+    client.set_registered_model_alias("ranker", "champion", "1")
+    first, *others = (rkm.log_evaluation(evaluation, report=False) for evaluation in systems.values())
+    rkm.log_evaluation(systems["bm25"], run_id=first.run_id, model_version="ranker/1", report=False)
+    expected = rk.compare(systems, baseline="bm25").table
+    runs = [first, *others]
+    for baseline in ("bm25", first, first.run_id, "ranker@champion", "models:/ranker/1", client.get_run(first.run_id)):
+        assert_frame_equal(rkm.compare_runs(runs, baseline=baseline).table, expected)
+    apart = rkm.compare_runs(others, baseline="ranker@champion")
+    assert_frame_equal(apart.table, expected)
+    with pytest.raises(InvalidInput, match="there is no run 'BM25'"):
+        rkm.compare_runs(runs, baseline="BM25")
+
+
+def test_one_run_under_two_names_is_no_comparison(small):
+    run = rkm.log_evaluation(small(), report=False)
+    with pytest.raises(InvalidInput, match="names one run twice"):
+        rkm.compare_runs([run, f"runs:/{run.run_id}"])
+
+
+def test_other_conventions_and_judgments_are_refused_by_the_names_of_the_systems(small):
+    one = rkm.log_evaluation(small("one"), report=False)
+    two = rkm.log_evaluation(small("two").subset(range(7)), report=False)
+    with pytest.raises(ConventionMismatch, match="'one' and 'two' must not be compared: the judgments differ"):
+        rkm.compare_runs([one, two])
+
+
+@pytest.mark.usefixtures("somewhere")
+def test_many_runs_are_loaded_without_asking_twice(small, monkeypatch):
+    """One connection, one question for each run, and no search."""
+    runs = [rkm.log_evaluation(small(f"s{seed}", seed=seed), report=False).run_id for seed in range(4)]
+    asked = []
+    for name in ("get_run", "search_runs", "search_experiments", "download_artifacts"):
+        plain = getattr(mlflow.MlflowClient, name)
+
+        def counting(*arguments, plain=plain, name=name, **options):
+            asked.append(name)
+            return plain(*arguments, **options)
+
+        monkeypatch.setattr(mlflow.MlflowClient, name, counting)
+    assert len(rkm.compare_runs(runs, baseline=runs[0]).table) == 3 * 3
+    assert asked == ["search_experiments", *["get_run"] * 4]
