@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
-        "rankeval_mlflow.autologging.nodes",
+        "rankeval_mlflow.autologging.searches",
         "rankeval_mlflow.autologging.switch",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.flavours.bare",

@@ -24,7 +24,7 @@ from sklearn.model_selection import _search, _search_successive_halving, _valida
 
 import rankeval.tracking
 from rankeval_mlflow.autologging import watching
-from rankeval_mlflow.autologging.settings import Settings
+from rankeval_mlflow.autologging.values import Settings
 
 _SKLEARN = "sklearn"
 
@@ -76,13 +76,8 @@ def autolog(
     >>> import mlflow
     >>> import rankeval as rk
     >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.model_selection import GridSearchCV
     >>> autolog()
     >>> data = rk.datasets.make_ranking(30, 10, rng=0)
-    >>> search = GridSearchCV(
-    ...     rk.QueryRanker(Ridge()), {"estimator__alpha": [1, 100]}, cv=rk.QueryKFold(3),
-    ...     scoring=rk.make_scorer("nDCG@10", qid=data.qid, y=data.y),
-    ... )
     >>> _ = rk.cross_validate(Ridge(), data, cv=3)
     >>> mlflow.search_runs(filter_string="tags.`rankeval.kind` = 'cross-validation'")["status"].tolist()
     ['FINISHED']

@@ -23,9 +23,10 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.autologging.nodes import failed_node, search_node, validation_node
 from rankeval_mlflow.autologging.scorers import Scored
-from rankeval_mlflow.autologging.settings import Settings
+from rankeval_mlflow.autologging.searches import search_node
+from rankeval_mlflow.autologging.validations import validation_node
+from rankeval_mlflow.autologging.values import Settings, failed_node
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
 from rankeval_mlflow.delivery.surroundings import now_ms
 from rankeval_mlflow.flavours.saving import CHECKED_ROWS, saved

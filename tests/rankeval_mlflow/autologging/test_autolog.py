@@ -143,6 +143,16 @@ def test_a_refusal_ends_the_run_as_failed(order, data, client):
     assert sorted(run.info.status for run in _runs(client)[0]) == ["FAILED", "FINISHED"]
 
 
+@pytest.mark.usefixtures("guarded")
+def test_a_refusal_in_a_worker_does_too(data, client):
+    """Only the parent process logs."""
+    rkm.autolog()
+    with pytest.raises(GuardRefusal):
+        _search(n_jobs=2).fit(*data)
+    (run,), _ = _runs(client)
+    assert run.info.status == "FAILED"
+
+
 @pytest.mark.parametrize("order", ["alone", "mlflow first"])
 def test_an_error_ends_the_run_as_failed(order, data, client):
     """It reaches the caller unchanged."""

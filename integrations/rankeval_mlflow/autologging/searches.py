@@ -1,0 +1,169 @@
+"""Pack what a search of scikit-learn found: a run with the best setting, and a nested run of each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rankeval.render.tables import Table
+from rankeval_mlflow.autologging.scorers import Scored
+from rankeval_mlflow.autologging.values import Settings, described, finite, means, steps, texts
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.layout import KIND
+
+_SHOWN = 60
+"""Characters of the name of a nested run."""
+
+
+def search_node(
+    search: Any,
+    scored: Scored,
+    settings: Settings,
+    *,
+    started_ms: int,
+    ended_ms: int,
+    label: str,
+    datasets: tuple[DatasetUse, ...],
+    model: SavedModel | None,
+) -> Node:
+    """Pack a fitted search: the best setting, and a nested run of each setting.
+
+    Parameters
+    ----------
+    search : BaseSearchCV
+        The fitted search.
+    scored : Scored
+        Its measures.
+    settings : Settings
+        What to log.
+    started_ms, ended_ms : int
+        When `fit` began and ended.
+    label : str
+        Name of this content in the run.
+    datasets : tuple of DatasetUse
+        The data.
+    model : SavedModel, optional
+        The best model.
+    """
+    results = _Results(search, scored)
+    best = int(search.best_index_) if hasattr(search, "best_index_") else None
+    ranked = results.ranked(best)
+    shown = ranked if settings.max_tuning_runs is None else ranked[: settings.max_tuning_runs]
+    chosen = {} if best is None else results.params(best)
+    facts = {
+        "search": type(search).__name__,
+        "estimator": described(search.estimator),
+        "measure": str(scored.measure),
+        "convention": scored.scorer.convention.name,
+        "n_settings": len(ranked),
+        "n_folds": results.n_folds,
+    }
+    return Node(
+        name=f"{type(search).__name__} of {described(search.estimator)}",
+        label=label,
+        params={**texts(chosen), **texts(facts)},
+        metrics={} if best is None else results.metrics(best),
+        steps=results.steps(best) if best is not None and settings.log_folds else (),
+        tags={KIND: "search"},
+        files={f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_).to_csv(index=False).encode()},
+        sections={label: results.section(ranked)},
+        datasets=datasets,
+        started_ms=started_ms,
+        ended_ms=ended_ms,
+        models=() if model is None else (model,),
+        children=tuple(results.child(place, settings, started_ms) for place in shown),
+    )
+
+
+def short_names(names: list[str]) -> dict[str, str]:
+    """Return names without the parts of a pipeline before them, if they still differ.
+
+    Parameters
+    ----------
+    names : list of str
+        Parameters as in a search: ``estimator__num_leaves``.
+
+    Examples
+    --------
+    >>> short_names(["estimator__alpha", "scale__copy"])
+    {'estimator__alpha': 'alpha', 'scale__copy': 'copy'}
+    >>> short_names(["a__copy", "b__copy"])
+    {'a__copy': 'a__copy', 'b__copy': 'b__copy'}
+    """
+    last = [name.rpartition("__")[2] for name in names]
+    return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
+
+
+class _Results:
+    """The table ``cv_results_`` of a search under our names."""
+
+    def __init__(self, search: Any, scored: Scored) -> None:
+        self.table: Mapping[str, Any] = search.cv_results_
+        self.n_folds = int(search.n_splits_)
+        self.scored = scored
+        rows = [dict(one) for one in self.table["params"]]
+        self.short = short_names(list(dict.fromkeys(name for row in rows for name in row)))
+        self.rows = rows
+
+    def ranked(self, best: int | None) -> list[int]:
+        """Return the settings, the best first; of equal ranks, in the order of the table."""
+        name = next(iter(self.scored.names))
+        ranks = np.asarray(self.table.get(f"rank_test_{name}", np.zeros(len(self.rows))))
+        order = np.argsort(ranks, kind="stable").tolist()
+        return order if best is None else [best, *(place for place in order if place != best)]
+
+    def params(self, place: int) -> dict[str, Any]:
+        """Return the parameters of a setting by short names; of a halving search, the iteration too."""
+        extra = {name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table}
+        return {self.short[name]: value for name, value in self.rows[place].items()} | extra
+
+    def folds(self, place: int) -> dict[str, NDArray[np.float64]]:
+        """Return the value of each fold by metric."""
+        return {
+            key: self.scored.signs[name]
+            * np.array([self.table[f"split{fold}_test_{name}"][place] for fold in range(self.n_folds)], dtype=float)
+            for name, key in self.scored.names.items()
+        }
+
+    def metrics(self, place: int) -> dict[str, float]:
+        """Return mean and spread of each measure, and the seconds."""
+        return means(self.folds(place)) | finite(
+            {
+                "fit_seconds": float(self.table["mean_fit_time"][place]) * self.n_folds,
+                "score_seconds": float(self.table["mean_score_time"][place]) * self.n_folds,
+            }
+        )
+
+    def steps(self, place: int) -> tuple[tuple[str, float, int], ...]:
+        """Return the value of each fold as a step."""
+        return steps(self.folds(place))
+
+    def child(self, place: int, settings: Settings, started_ms: int) -> Node:
+        """Pack one setting."""
+        params, values = self.params(place), self.metrics(place)
+        text = ", ".join(f"{name}={value}" for name, value in params.items())
+        seconds = values.get("fit_seconds", 0.0) + values.get("score_seconds", 0.0)
+        return Node(
+            name=text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...",
+            label="setting",
+            params=texts(params),
+            metrics=values,
+            steps=self.steps(place) if settings.log_folds else (),
+            tags={KIND: "setting"},
+            started_ms=started_ms,
+            ended_ms=started_ms + round(1000 * seconds),
+        )
+
+    def section(self, ranked: list[int]) -> str:
+        """Describe the ten best settings in Markdown."""
+        rows = [
+            {**{name: str(value) for name, value in self.params(place).items()}, **means(self.folds(place))}
+            for place in ranked[:10]
+        ]
+        more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
+        caption = f"Means over {self.n_folds} folds, and standard deviations (sd).{more}"
+        return Table(pd.DataFrame(rows), caption=caption).to_markdown()
