@@ -143,6 +143,7 @@ mlflow_rag
 models_of_variance
 explaining
 serving
+promoting
 conventions
 own_measure
 significance

@@ -104,14 +104,25 @@ class Verdict:
         A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low (its one-sided
         lower limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan
         for tests whose power is not that of Student's t) and passed.
-    reason : str
-        The verdict in a sentence.
+    claimed : bool
+        Whether the claim over all queries was shown.
     """
 
     accepted: bool
     comparison: Comparison
     floors: pd.DataFrame | None
-    reason: str
+    claimed: bool
+
+    @cached_property
+    def reason(self) -> str:
+        """The verdict in a sentence or two; a claim that is shown may still fail by a floor."""
+        headline = self.comparison.headline
+        failed = [] if self.floors is None else self.floors["slice"][~self.floors["passed"]].tolist()
+        if not failed:
+            return headline
+        slices = f"slice {failed[0]!r}" if len(failed) == 1 else f"slices {few(failed)}"
+        floor = "its floor" if len(failed) == 1 else "their floors"
+        return f"{headline} {'But' if self.claimed else 'And'} a loss of {floor} is not ruled out on {slices}."
 
 
 def decide(
@@ -146,17 +157,8 @@ def decide(
     if len(compared.table) > 1:
         several = ", ".join(compared.table["measure"])
         raise InvalidInput(f"measure is {str(rule.measure)!r}, which names several ({several}): one decides")
-    claimed, floors, failed = bool(compared.shown.all()), None, []
+    claimed, floors = bool(compared.shown.all()), None
     if rule.floors_by_slice:
         floors = tested_floors(systems, names[1], rule.slices, rule.floors_by_slice, rule.options)
-        failed = floors["slice"][~floors["passed"]].tolist()
-    return Verdict(claimed and not failed, compared, floors, _reason(compared, claimed=claimed, failed=failed))
-
-
-def _reason(compared: Comparison, *, claimed: bool, failed: list[str]) -> str:
-    """Say what was shown; a claim that is shown may still fail by a floor."""
-    if not failed:
-        return compared.headline
-    slices = f"slice {failed[0]!r}" if len(failed) == 1 else f"slices {few(failed)}"
-    floor = "its floor" if len(failed) == 1 else "their floors"
-    return f"{compared.headline} {'But' if claimed else 'And'} a loss of {floor} is not ruled out on {slices}."
+    accepted = claimed and (floors is None or bool(floors["passed"].all()))
+    return Verdict(accepted, compared, floors, claimed)

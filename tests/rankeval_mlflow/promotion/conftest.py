@@ -72,6 +72,12 @@ def ranker(client, ranker_of) -> Ranker:
     return ranker_of(client)
 
 
+@pytest.fixture(name="evaluated")
+def _evaluated() -> Callable[..., rk.Evaluation]:
+    """Return what makes an evaluation of scores by query."""
+    return evaluated
+
+
 @pytest.fixture
 def ranker_of() -> Callable[[mlflow.MlflowClient], Ranker]:
     """Return what makes a registered model of a client whose version 1 is champion."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import rankeval.cli
@@ -99,3 +104,43 @@ def test_bad_use_exits_with_2(monkeypatch, capsys):
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "error: unknown registered model 'rankr'; did you mean 'ranker'?\n"
     assert isinstance(run("rankr", "--version", 1, "-m", "AP").exception, UnknownName)
+
+
+GUIDE = Path(__file__).parents[3] / "examples" / "guides" / "promoting.md"
+
+
+def jobs():
+    """Return the commands of the jobs in the guide, by the file that they stand in, and what lets one run at a time."""
+    written = dict(re.findall(r"^```yaml (\S+)\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
+    actions, gitlab = yaml.safe_load(written["promote.yml"]), yaml.safe_load(written["gitlab-ci.yml"])
+    job = actions["jobs"]["promote"]
+    assert "version" in actions[True]["workflow_dispatch"]["inputs"]  # YAML reads the key `on` as true
+    assert job["concurrency"] == {"group": "promote-ranker-champion", "cancel-in-progress": False}
+    assert job["env"]["VERSION"] == "${{ inputs.version }}"
+    assert gitlab["promote"]["resource_group"] == "promote-ranker-champion"
+    steps = [step["run"] for step in job["steps"] if "run" in step]
+    return {"promote.yml": steps, "gitlab-ci.yml": gitlab["promote"]["script"]}
+
+
+@pytest.mark.parametrize("file", ["promote.yml", "gitlab-ci.yml"])
+def test_the_jobs_of_the_guide_run(ranker, store, file, tmp_path, installed_plugin):
+    """Their commands are run by a shell: 0 for the better version, 1 for one that is not, 2 for one that is none."""
+    install, *commands = jobs()[file]
+    assert install == "pip install rankeval-mlflow"
+    better, worse = ranker.add(0.1), ranker.add(-0.1)
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    python = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
+    environment = {**os.environ, "PATH": search, "PYTHONPATH": python, "MLFLOW_TRACKING_URI": store}
+    codes = []
+    for version in (better, worse, "9"):
+        done = subprocess.run(
+            ["bash", "-e", "-c", "\n".join(commands)], env={**environment, "VERSION": version}, cwd=tmp_path,
+            capture_output=True, text=True, check=False, timeout=200,
+        )  # fmt: skip
+        codes.append((done.returncode, done.stdout.partition(".")[0] or done.stderr.partition(",")[0]))
+    assert codes == [
+        (0, "ranker@champion: moved from version 1 to version 2"),
+        (1, "ranker@champion: stays with version 2; version 3 is rejected"),
+        (2, "error: ranker has no version 9"),
+    ]
+    assert ranker.holder() == better

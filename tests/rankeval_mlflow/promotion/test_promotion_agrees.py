@@ -1,0 +1,26 @@
+"""20 pairs of versions through MLflow: the alias moves where the pure decision, which was calibrated, says so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import rankeval_mlflow as rkm
+from rankeval_mlflow.promotion.rules import Rule, decide
+
+RULE = Rule("nDCG@10")
+
+
+def test_20_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
+    """Ten equal pairs and ten better by .05, with 200 queries and differences of standard deviation .20."""
+    generator, decided, moved = np.random.default_rng(11), [], []
+    for pair in range(20):
+        old = generator.uniform(0.3, 0.7, 200)
+        new = old + generator.normal(0.05 * (pair % 2), 0.2, 200)
+        holder, candidate = ranker.add(scores=old), ranker.add(scores=new)
+        ranker.put(holder)
+        decided.append(decide(evaluated(new), evaluated(old), RULE).accepted)
+        done = rkm.promote("ranker", candidate, measure="nDCG@10")
+        moved.append(done.moved)
+        assert ranker.holder() == (candidate if done.moved else holder)
+    assert moved == decided
+    assert 5 <= sum(moved) <= 15, "both answers occur"
