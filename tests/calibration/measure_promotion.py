@@ -26,6 +26,8 @@ from rankeval import __version__
 from rankeval.io.opening import write_atomically
 
 PATH = Path(__file__).with_name("promotion_rates.json")
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "promoting.md"
+MARKS = ("<!-- measured by tests/calibration/measure_promotion.py -->", "<!-- end of the measured figures -->")
 N_PAIRS = 2000
 
 
@@ -58,6 +60,23 @@ def main() -> None:
         head = {"n_queries": N, "n_pairs": n_pairs, "alpha": 0.025, "version": __version__}
         text = json.dumps({**head, "rates": rows}, indent=1)
         write_atomically(PATH, [f"{text}\n".encode()])
+        write_table()
+
+
+def table(file):
+    """Return the figures as a table in Markdown."""
+    rows = [f"| {row['words']} | {len(row['moved_by_seed']) * file['n_pairs']:,} | {100 * row['moved']:.1f} |"
+            for row in file["rates"]]  # fmt: skip
+    return "\n".join(["| pairs of versions | pairs | moved, in percent |", "| --- | --- | --- |", *rows])
+
+
+def write_table() -> None:
+    """Write the table into the guide."""
+    before, _, rest = GUIDE.read_text("utf-8").partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    shown = table(json.loads(PATH.read_text("utf-8")))
+    whole = f"{before}{MARKS[0]}\n\n{shown}\n\n{MARKS[1]}{after}"
+    write_atomically(GUIDE, [whole.encode()])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from calibration.measure_promotion import N_PAIRS, PATH
+from calibration.measure_promotion import GUIDE, N_PAIRS, PATH, table
 from calibration.promotions import EXPERIMENTS, SD, N
 
 FULL = os.environ.get("RANKEVAL_TESTS") == "full"
@@ -27,6 +27,10 @@ def test_the_file_is_of_these_experiments():
     assert (FILE["n_queries"], FILE["n_pairs"]) == (N, N_PAIRS)
     assert [len(row["moved_by_seed"]) for row in FILE["rates"]] == [len(one.seeds) for one in EXPERIMENTS]
     assert MEASURED["normal, equal"]["sd"] == pytest.approx(SD, abs=0.002)
+
+
+def test_the_guide_has_these_figures():
+    assert table(FILE) in GUIDE.read_text("utf-8")
 
 
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)

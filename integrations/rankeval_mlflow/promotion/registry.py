@@ -19,6 +19,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.addresses import masked
 from rankeval_mlflow.delivery.refusals import reason
+from rankeval_mlflow.reading.asking import pages
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 _VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")
@@ -139,15 +140,8 @@ class Alias:
     def versions(self) -> list[Any]:
         """Return all versions of the model."""
         quote = '"' if "'" in self.model else "'"
-        found: list[Any] = []
         with asking(self.uri, f"list the versions of {self.model}"):
-            token = None
-            while True:
-                page = self.client.search_model_versions(f"name={quote}{self.model}{quote}", page_token=token)
-                found += page
-                token = page.token
-                if not token:
-                    return found
+            return list(pages(self.client.search_model_versions, f"name={quote}{self.model}{quote}"))
 
     def version(self, number: str) -> Any:
         """Return a version that may be promoted.
