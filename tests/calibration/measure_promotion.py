@@ -65,7 +65,7 @@ def main() -> None:
 
 def table(file):
     """Return the figures as a table in Markdown."""
-    rows = [f"| {row['words']} | {len(row['moved_by_seed']) * file['n_pairs']:,} | {100 * row['moved']:.1f} |"
+    rows = [f"| {row['words']} | {len(row['moved_by_seed']) * file['n_pairs']:,} | {100 * row['moved']:.2f} |"
             for row in file["rates"]]  # fmt: skip
     return "\n".join(["| pairs of versions | pairs | moved, in percent |", "| --- | --- | --- |", *rows])
 
