@@ -127,16 +127,16 @@ def postgres() -> Iterator[server.PostgreSQL]:
 
 @pytest.fixture
 def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for the path that offers our pytest plugin, as an installation of this checkout does."""
+    """Return a folder for the path that offers our plugins of pytest and MLflow, as an installed checkout does."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "rankeval_plugin-0.dist-info").mkdir()
     (folder / "rankeval_plugin-0.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: rankeval-plugin\nVersion: 0\n"
     )
-    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"][
-        "pytest11"
-    ]
-    lines = ["[pytest11]", *(f"{name} = {module}" for name, module in declared.items())]
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"]
+    lines = []
+    for group in ("pytest11", "mlflow.model_evaluator"):
+        lines += [f"[{group}]", *(f"{name} = {module}" for name, module in declared[group].items())]
     (folder / "rankeval_plugin-0.dist-info" / "entry_points.txt").write_text("\n".join(lines))
     return folder
 

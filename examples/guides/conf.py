@@ -139,6 +139,8 @@ several_collections
 orders_of_systems
 looking
 relevance_tests
+mlflow
+mlflow_evaluate
 mlflow_rag
 models_of_variance
 explaining

@@ -95,7 +95,8 @@ def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     script, text = tmp_path / "guide.py", path.read_text(encoding="utf-8")
     script.write_text(program(text), encoding="utf-8")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
-    environment = {**in_a_project(tmp_path), "PATH": search}
+    spool = str(tmp_path / "spool")  # a guide to outages leaves uploads there
+    environment = {**in_a_project(tmp_path), "PATH": search, "RANKEVAL_SPOOL": spool}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
     done = subprocess.run(
         [sys.executable, script],
