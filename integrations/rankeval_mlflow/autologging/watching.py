@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import mlflow
 from mlflow.utils import autologging_utils
+from sklearn.model_selection._search import BaseSearchCV
 
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput, RankevalError, warn
@@ -65,8 +66,7 @@ def is_ours(search: Any) -> bool:
     """
     return (
         STATE.settings is not None
-        and hasattr(search, "scoring")
-        and hasattr(search, "estimator")
+        and isinstance(search, BaseSearchCV)
         and Scored.of(search.scoring, search.estimator) is not None
     )
 
@@ -183,12 +183,13 @@ class _Call:
             self.guarded(lambda: self._registered(self._sent(pack(settings)), settings))
 
     def guarded(self, log: Callable[[], Any]) -> None:
-        """Log; an error becomes a warning, because the call itself did its work."""
+        """Log; an error becomes a warning, because nobody wants to lose a search to its log."""
         try:
             log()
-        except (RankevalError, mlflow.MlflowException) as error:
+        except Exception as error:  # noqa: BLE001 - stores raise whatever their own clients raise
             if STATE.settings is None or not STATE.settings.silent:
-                warn(f"{self.name} was not logged: {error}")
+                said = str(error) if isinstance(error, RankevalError) else f"{type(error).__name__}: {error}"
+                warn(f"{self.name} was not logged: {said}")
 
     @property
     def label(self) -> str:

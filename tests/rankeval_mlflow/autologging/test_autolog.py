@@ -8,6 +8,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import sklearn.model_selection
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
@@ -346,3 +347,30 @@ def test_the_best_model_is_registered(data, client):
     rkm.autolog(registered_model_name="winner")
     _search(Ridge(), {"estimator__alpha": [1.0]}).fit(*data)
     assert client.get_model_version("winner", "1").status == "READY"
+
+
+def test_a_bug_in_logging_does_not_lose_the_search(data, monkeypatch):
+    """Whatever logging raises is a warning; silent, not even that."""
+    monkeypatch.setattr("rankeval_mlflow.autologging.watching.search_node", lambda *_, **__: 1 / 0)
+    rkm.autolog(log_models=False)
+    with pytest.warns(RankevalWarning, match=r"GridSearchCV\.fit was not logged: ZeroDivisionError"):
+        assert _search(Ridge(), {"estimator__alpha": [1.0]}).fit(*data).best_score_ > 0
+    rkm.autolog(log_models=False, silent=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        _search(Ridge(), {"estimator__alpha": [1.0]}).fit(*data)
+
+
+def test_ids_may_be_routed(data, client):
+    """By `params=` of scikit-learn, where X has no index: the data is found all the same."""
+    X, y = data
+    rkm.autolog()
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = _search(Ridge(), {"estimator__alpha": [1.0, 10.0]})
+        search.fit(X.to_numpy(), y.to_numpy(), qid=np.asarray(X.index))
+    (parent,), children = _runs(client)
+    assert len(children) == 2
+    assert len(parent.inputs.dataset_inputs) == 1
+    tags = {tag.key: tag.value for tag in parent.inputs.dataset_inputs[0].tags}
+    scores = rk.evaluate(y.to_numpy(), np.zeros(len(y)), qid=np.asarray(X.index))
+    assert tags["rankeval.digest"] == scores.judgments_digest
