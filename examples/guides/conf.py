@@ -140,12 +140,13 @@ orders_of_systems
 looking
 relevance_tests
 mlflow
+mlflow_models
 mlflow_evaluate
+promoting
 mlflow_rag
 models_of_variance
 explaining
 serving
-promoting
 conventions
 own_measure
 significance
