@@ -99,7 +99,7 @@ def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) ->
 
 
 def compare_runs(
-    runs: Iterable[Any], *, role: str | None = None, baseline: Any | None = None, **options: Any
+    runs: Iterable[Any], *, role: str | None = None, baseline: Any | None = None, uri: str | None = None, **options: Any
 ) -> Comparison:
     """Compare the evaluations of several runs, paired by query.
 
@@ -112,6 +112,8 @@ def compare_runs(
     baseline : str or object, optional
         The run that the others are compared with, in any spelling of `load_evaluation`, or the name of its evaluation;
         by default all pairs are compared. A baseline that is not among the runs is added to them.
+    uri : str, optional
+        The tracking store; by default MLflow's own setting.
     **options
         Options of `rankeval.compare`.
 
@@ -149,7 +151,7 @@ def compare_runs(
         raise InvalidInput(f"runs is {shown(runs)}; expected several runs, each by its id or as a model")
     given = list(runs)
     spelt = [text_of(one) for one in given]
-    with asking(None, few(spelt)) as client:
+    with asking(uri, few(spelt)) as client:
         found = [resolve(client, one, role).run for one in given]
         _refuse_repeated(spelt, [run.info.run_id for run in found])
         loaded = {

@@ -66,11 +66,11 @@ def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(
     result = run("list")
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["run", "name", "role", "metrics"]
-    assert [line.split()[:3] for line in lines[1:]] == [
+    assert [line.split()[:3] for line in lines[2:]] == [
         [second.run_id, "second", "test"],
         [first.run_id, "first", "dev"],
     ]
-    assert f"nDCG_at_10 {small().aggregate()['nDCG@10']:.4f}" in lines[1]
+    assert f"nDCG_at_10 {small().aggregate()['nDCG@10']:.4f}" in lines[2]
     assert "1 pending" in result.stderr
     assert held_up.id in run("list", "--waiting").stdout
 
@@ -78,7 +78,7 @@ def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(
 def test_list_shows_the_role_of_the_metrics_first(small):
     run_id = rkm.log_evaluation(small(), "test").run_id
     rkm.log_evaluation(small(seed=1), "dev", run_id)
-    (line,) = run("list").stdout.splitlines()[1:]
+    (line,) = run("list").stdout.splitlines()[2:]
     assert "test, dev" in line
     assert f"AP {small().aggregate()['AP']:.4f}" in line
 

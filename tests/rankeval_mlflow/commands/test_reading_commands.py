@@ -1,0 +1,88 @@
+"""rankeval mlflow list, compare, leaderboard: the numbers of the calls, in three forms, and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import mlflow
+import pytest
+from typer.testing import CliRunner
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.tracking import host
+
+
+def run(*arguments):
+    """Call a command as the program does."""
+    return CliRunner().invoke(host("mlflow").commands(), list(arguments))
+
+
+@pytest.fixture
+def runs(small):
+    """Log two evaluations; return the ids of their runs by name."""
+    names = ("bm25", "ltr")
+    return {name: rkm.log_evaluation(small(name, seed=seed), report=False).run_id for seed, name in enumerate(names)}
+
+
+def test_a_leaderboard_is_printed_in_three_forms(runs):
+    board = rkm.leaderboard("Default", measure="AP")
+    told = run("leaderboard", "Default", "-m", "AP")
+    assert told.exit_code == 0
+    assert board.caption in told.stdout
+    parsed = json.loads(run("leaderboard", "Default", "-m", "AP", "--format", "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(run("leaderboard", "Default", "-m", "AP", "--format", "csv").stdout)))
+    for form in (parsed, rows):
+        assert [row["run_id"] for row in form] == board.table["run_id"].tolist()
+        assert {row["run_id"] for row in form} == set(runs.values())
+        assert [float(row["value"]) for row in form] == board.table["value"].tolist()
+    assert len(json.loads(run("leaderboard", "Default", "--limit", "1", "--format", "json").stdout)) == 1
+    quick = json.loads(run("leaderboard", "Default", "--no-significance", "--format", "json").stdout)
+    assert [row["group"] for row in quick] == ["", ""]
+
+
+@pytest.mark.usefixtures("runs")
+def test_what_is_not_ranked_is_told_beside_the_numbers(small):
+    other = rkm.log_evaluation(small("<cut>").subset(range(9)), report=False).run_id
+    told = run("leaderboard", "Default", "--format", "csv")
+    assert f"not ranked: {other} <cut>: other data" in told.stderr
+    assert other not in told.stdout
+
+
+def test_runs_are_compared_by_id_and_by_the_name_of_an_evaluation(runs, small):
+    printed = run("compare", *runs.values(), "--baseline", "bm25", "-m", "AP", "--format", "json")
+    back = rk.Comparison.from_json(printed.stdout)
+    expected = rk.compare({name: small(name, seed=k) for k, name in enumerate(runs)}, baseline="bm25", measures=["AP"])
+    assert back.table.equals(expected.table)
+    assert expected.headline in run("compare", *runs.values(), "--baseline", "bm25", "-m", "AP").stdout
+
+
+def test_the_list_is_printed_for_programs_too(runs):
+    found = json.loads(run("list", "--format", "json").stdout)
+    assert {row["run"]: row["name"] for row in found} == {run_id: name for name, run_id in runs.items()}
+    assert json.loads(run("list", "--waiting", "--format", "json").stdout) == []
+
+
+def test_another_store_is_asked_by_its_address(runs, store, empty_database):
+    mlflow.set_tracking_uri(f"sqlite:///{empty_database}")
+    assert set(runs.values()) <= set(run("list", "--uri", store).stdout.split())
+    assert "ltr" in run("leaderboard", "Default", "--uri", store).stdout
+    assert "bm25" in run("compare", *runs.values(), "--uri", store).stdout
+    assert "there is no run" in str(run("compare", *runs.values()).exception)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["leaderboard", "Defualt"], ["compare", "0" * 32], ["compare"]],
+)
+def test_bad_use_exits_with_2_and_says_why(arguments, store, tmp_path):
+    """As the program that a shell calls."""
+    command = [sys.executable, "-m", "rankeval", "mlflow", *arguments, "--uri", store]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(("error: ", "Usage: "))
