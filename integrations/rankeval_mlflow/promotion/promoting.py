@@ -80,7 +80,7 @@ def promote(
     test : str, default "t"
         The test, as in `rankeval.compare`.
     slices : Series, mapping, DataFrame or str, optional
-        An attribute of the queries, as in `Evaluation.slices`.
+        An attribute of the queries, as in ``Evaluation.slices``.
     floors : float or mapping of value to float, optional
         The loss that must be ruled out on each slice, or on those named: "not worse" by that much must be shown there
         too, at alpha.

@@ -35,7 +35,7 @@ def load_comparison(name: Any, label: str = "comparison") -> Comparison:
     Returns
     -------
     Comparison
-        The logged numbers, bit for bit, and the evaluations by which figures, `best` and the like are computed.
+        The logged numbers, bit for bit, and the evaluations by which figures, ``best`` and the like are computed.
         Systems that were compared as frames of scores have none.
 
     Raises
