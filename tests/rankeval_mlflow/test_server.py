@@ -6,6 +6,7 @@ from pathlib import Path
 
 import mlflow
 import pytest
+import requests
 
 import rankeval_mlflow as rkm
 from rankeval.tracking import LoggedData, RunRecord, host
@@ -30,7 +31,8 @@ def test_an_evaluation_comes_back_from_a_server_bit_for_bit(small, assert_same, 
     tracked = rkm.log_evaluation(evaluation, "test", data="letor")
     assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
     run = remote.get_run(tracked.run_id)
-    assert run.data.metrics == dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
+    means = dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
+    assert {key: value for key, value in run.data.metrics.items() if "_ci_" not in key} == means
     assert tracked.where == f"{server.uri}/#/experiments/0/runs/{tracked.run_id}?workflowType=machine_learning"
     assert COMPLETE in run.data.tags
     assert run.info.status == "FINISHED"
@@ -61,3 +63,24 @@ def test_a_record_arrives_with_its_children_data_and_files(small, assert_same, r
         "rankeval.digest": "ab" * 32,
     }
     assert_same(small(), rkm.load_evaluation(child.info.run_id))
+
+
+def test_an_evaluation_takes_few_requests(small, server, monkeypatch):
+    """At most six and one for each measure, without the report; fewer into a run that exists."""
+    sent = []
+    original = requests.Session.request
+
+    def counted(session, method, url, **options):
+        sent.append((method, url.removeprefix(server.uri)))
+        return original(session, method, url, **options)
+
+    monkeypatch.setattr(requests.Session, "request", counted)
+    evaluation = small(measures=("nDCG@10", "AP", "P(rel=2)@5", "RR", "R@5", "P@3"))
+    mlflow.set_experiment("requests")
+    sent.clear()
+    run = rkm.log_evaluation(evaluation, report=False)
+    assert len(sent) <= 6 + len(evaluation.measures), sent
+    assert len(evaluation.measures) == 6
+    sent.clear()
+    rkm.log_evaluation(evaluation, "test", run.run_id, report=False)
+    assert len(sent) <= 6 + len(evaluation.measures), sent

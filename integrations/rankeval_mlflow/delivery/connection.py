@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +29,9 @@ _PATIENCE = {
 _KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 # MLflow makes the tables of a new database in about 10 s, on a busy machine in a minute.
 _CREATION = 120.0
+# A store that has just answered is not asked again whether it is there.
+_FRESH = 30.0
+_ANSWERED: dict[str, float] = {}
 _QUIET = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -70,7 +74,7 @@ def _hushed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
-    """Yield a client whose store has answered once; its calls are quiet and fail within seconds.
+    """Yield a client whose store has answered lately; its calls are quiet and fail within seconds.
 
     Parameters
     ----------
@@ -87,10 +91,14 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
     from mlflow import MlflowClient  # the first import sets up the loggers, so import before hushing them
 
     with environment(_QUIET), environment(_PATIENCE), _hushed():
+        if time.monotonic() - _ANSWERED.get(uri, -_FRESH) < _FRESH:
+            yield MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
+            return
         with _replaced(_KNOCK), _alone(uri):
             # The client opens its store, and so makes the tables, when it is made.
             client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
             client.search_experiments(max_results=1)
+        _ANSWERED[uri] = time.monotonic()
         yield client
 
 

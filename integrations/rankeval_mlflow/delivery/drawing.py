@@ -51,6 +51,11 @@ def drawn_files(node: Node, attempt: int) -> Drawn:
     return drawn
 
 
+def promised_tables(node: Node) -> list[str]:
+    """Return the artifact paths of the tables that a node is to have."""
+    return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
+
+
 def _drawn(node: Node, rendering: Rendering) -> dict[str, bytes]:
     """Return the files of one rendering by artifact path."""
     from rankeval_mlflow.views.rendering import render

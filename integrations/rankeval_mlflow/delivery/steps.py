@@ -25,7 +25,7 @@ from rankeval.errors import InvalidInput
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import masked, where_to_look
 from rankeval_mlflow.delivery.completeness import with_piece
-from rankeval_mlflow.delivery.drawing import Drawn, drawn_files
+from rankeval_mlflow.delivery.drawing import Drawn, drawn_files, promised_tables
 from rankeval_mlflow.delivery.files import send_files
 from rankeval_mlflow.delivery.inputs import Digests, dataset_input, shown_digests
 from rankeval_mlflow.delivery.models import LoggedModels
@@ -223,6 +223,8 @@ class Steps:
         tags = {**node.tags, **({ROLE: headline} if headline else {}), **({NOTE: note} if node.sections else {})}
         if KIND in run.data.tags:  # a run is what it was first
             tags.pop(KIND, None)
+        if tables := promised_tables(node):  # with the numbers, to save a request: they are drawn next
+            tags[TABLES] = _listed(run, tables)
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
@@ -270,12 +272,10 @@ class Steps:
         return int(attempts[place])
 
     def _tags_of_drawings(self, run: Any, node: Node, note: str, drawn: Drawn) -> dict[str, str]:
-        """Return the tag by which MLflow finds tables, and the description if something could not be drawn."""
+        """Return the tags to set right if something could not be drawn: the list of tables, and the description."""
         tags = {}
-        if drawn.tables:
-            before = json.loads(run.data.tags.get(TABLES, "[]"))
-            ours = [{"path": path, "type": "table"} for path in drawn.tables]
-            tags[TABLES] = json.dumps([*before, *(one for one in ours if one not in before)])
+        if drawn.tables != promised_tables(node):
+            tags[TABLES] = _listed(run, drawn.tables)
         if drawn.failures:
             tags[NOTE] = merged(note, {f"{node.label} drawings": " ".join(drawn.failures)})
         return tags
@@ -295,6 +295,13 @@ def refuse_deleted(experiment: Any | None) -> None:
             f"the experiment {experiment.name!r} was deleted; restore it (mlflow experiments restore -x "
             f"{experiment.experiment_id}) or log under another name"
         )
+
+
+def _listed(run: Any, tables: Iterable[str]) -> str:
+    """Return the tag by which MLflow finds the tables of a run, with more of them."""
+    before = json.loads(run.data.tags.get(TABLES, "[]"))
+    ours = [{"path": path, "type": "table"} for path in tables]
+    return json.dumps([*before, *(one for one in ours if one not in before)])
 
 
 def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
