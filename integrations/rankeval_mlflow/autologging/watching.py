@@ -20,7 +20,7 @@ import mlflow
 from mlflow.utils import autologging_utils
 from sklearn.model_selection._search import BaseSearchCV
 
-from rankeval.collection.data import RankingData, take_rows
+from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
@@ -30,7 +30,7 @@ from rankeval_mlflow.autologging.validations import validation_node
 from rankeval_mlflow.autologging.values import Settings, failed_node
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
 from rankeval_mlflow.delivery.surroundings import now_ms
-from rankeval_mlflow.flavours.saving import CHECKED_ROWS, saved
+from rankeval_mlflow.flavours.saving import saved
 from rankeval_mlflow.packing.datasets import dataset_use, judged_data
 from rankeval_mlflow.recording.cross_validation import log_cross_validation
 from rankeval_mlflow.recording.destination import send
@@ -266,17 +266,9 @@ def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedMo
     """Return the best model of a search in files; None, with a warning, if it cannot be saved."""
     if not settings.log_models or not hasattr(search, "best_estimator_"):
         return None
-    rows = X if hasattr(X, "shape") else None
-    few = None if rows is None else take_rows(rows, _first(rows.shape[0]))
     try:
-        return saved_model(saved(search, X=few))
+        return saved_model(saved(search, X=X))
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")
         return None
-
-
-def _first(rows: int) -> Any:
-    import numpy as np
-
-    return np.arange(min(rows, CHECKED_ROWS))

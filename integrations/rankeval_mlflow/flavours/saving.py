@@ -39,6 +39,7 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters
+from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.flavours import mlmodel, needs
 from rankeval_mlflow.flavours.bare import bare, gives_classes
@@ -46,7 +47,7 @@ from rankeval_mlflow.flavours.signatures import features, signature
 from rankeval_mlflow.names import param_text, safe_names
 
 CHECKED_ROWS = 1000
-"""Rows of X for which the saved model must give the scores of the ranker."""
+"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
 
 _LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
 
@@ -92,8 +93,8 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
     name : str
         Name of the model.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
-        Rows to rank, such as those of `fit`. The signature is inferred from them, and the saved model is checked on
-        them. A column "qid" is left out unless the ranker was fitted with it.
+        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, and the saved model is
+        checked on them. A column "qid" is left out unless the ranker was fitted with it.
 
     Raises
     ------
@@ -103,12 +104,14 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
     """
     X = X.X if isinstance(X, RankingData) else X
     inner = bare(ranker)
-    rows = None if X is None else features(inner, as_fitted(inner, X))
-    few = None if rows is None else take_rows(rows, np.arange(min(CHECKED_ROWS, rows.shape[0])))
+    # MLflow's inference reads each cell in Python: 5 seconds for a million.
+    few = (
+        None if X is None else features(inner, as_fitted(inner, take_rows(X, np.arange(min(CHECKED_ROWS, n_rows(X))))))
+    )
     scores = None if few is None else responses(ranker, few)
     with tempfile.TemporaryDirectory() as folder, _quiet():
         path = Path(folder) / "model"
-        flavor = _write(inner, path, signature(rows, scores))
+        flavor = _write(inner, path, signature(few, scores))
         if few is not None:
             _check(path, few, scores, ranker)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
