@@ -72,4 +72,5 @@ with nullcontext(sys.argv[1]) if sys.argv[1:] else a_server() as address:
             version = f"digits/{saved.version}"
             run = rkm.log_evaluation(ev, role="test", model_id=saved.model_id, model_version=version, data=test)
         print(f"{name}: {run.where}\n{rkm.promote('digits', saved.version, measure='nDCG@10', first=True)}\n")
+    print(rkm.leaderboard("digits", measure="nDCG@10", data=test.name), end="\n\n")
     print("in use:", rkm.load_evaluation("models:/digits@champion", "test"))

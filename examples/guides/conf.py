@@ -142,6 +142,7 @@ relevance_tests
 mlflow
 mlflow_models
 mlflow_evaluate
+mlflow_runs
 promoting
 mlflow_rag
 models_of_variance

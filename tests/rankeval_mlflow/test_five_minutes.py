@@ -30,6 +30,11 @@ def test_the_alias_moves_for_a_better_ranker_and_stays_for_an_equal_one(tmp_path
         "moved from version 1 to version 2",
         "stays with version 2",
     ]
+    assert re.findall(r"^ +(\d)   (.*?)   .* (first|tied|below) ", done.stdout, re.MULTILINE) == [
+        ("1", "trees, fewer bins", "first"),
+        ("2", "trees", "tied"),
+        ("3", "ridge", "below"),
+    ]
     assert "?workflowType=machine_learning" in done.stdout
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert int(client.get_model_version_by_alias("digits", "champion").version) == 2
