@@ -80,10 +80,10 @@ class Browser:
                 assert "error" not in found, found
                 return found
 
-    def open(self, path: Path | str, *, width: int = 1200, scripts: bool = True) -> None:
+    def open(self, path: Path | str, *, width: int = 1200, height: int = 900, scripts: bool = True) -> None:
         """Load a file or an address and wait for it."""
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self._until(lambda found: found.get("method") == "Page.loadEventFired")
 
@@ -96,7 +96,8 @@ class Browser:
     def wait(self, expression: str, seconds: float = SECONDS) -> Any:
         """Return the value of an expression in the page once it is truthy: pages that fetch are whole at no event."""
         until = time.monotonic() + seconds
-        while not (found := self.run(expression)):
+        plain = f"(() => {{ const found = {expression}; return found instanceof Node ? true : found }})()"
+        while not (found := self.run(plain)):
             assert time.monotonic() < until, f"{expression} stays {found!r}: {self.run('document.body.innerText')}"
             time.sleep(0.1)
         return found

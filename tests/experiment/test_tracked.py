@@ -72,14 +72,18 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
     assert parent.data.tags["rankeval.standing"] == "confirmatory"
     for run in (parent, *children):
         assert run.data.tags["rankeval.guard.head"] == result.guard.head
-        assert run.data.tags["rankeval.guard.elsewhere"] == "0"
     for role, is_said in (("test", True), ("dev", False)):
         path = client.download_artifacts(children[0].info.run_id, f"rankeval/{role}/report.html", str(tmp_path))
         assert (result.guard.line in html.unescape(Path(path).read_text())) is is_said
     assert parent.data.tags["rankeval.headline"] == result.comparison.headline
     assert "comparison/boosted-trees/nDCG_at_10/difference" in parent.data.metrics
     artifacts = {entry.path for entry in client.list_artifacts(parent.info.run_id)}
-    assert artifacts >= {"report.html", "experiment.yaml", "comparison.csv"}
+    assert artifacts >= {"rankeval", "experiment.yaml", "comparison.csv"}
+    reports = {file.path for file in client.list_artifacts(result.tracked.run_id, "rankeval/record")}
+    assert "rankeval/record/report.html" in reports
+    assert parent.data.metrics["test/nDCG_at_10"] == max(
+        one.test.aggregate()["nDCG@10"] for one in result.facts.candidates
+    )
     roles = {(tag.key, tag.value) for entry in parent.inputs.dataset_inputs for tag in entry.tags}
     assert {("mlflow.data.context", "dev"), ("mlflow.data.context", "test")} <= roles
     for run in children:

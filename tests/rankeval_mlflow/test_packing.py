@@ -323,6 +323,7 @@ def experiment(small):
         for place, name in enumerate(dev)
     )
     tags = {"rankeval.kind": "experiment", "rankeval.guard.ledger": "/l", "rankeval.guard.looks": "1"}
+    tags["rankeval.guard.head"] = "ab"
     compared = rk.compare(test, baseline="bm25", measures="nDCG@10")
     artifacts = {"report.html": b"<p>", "experiment.yaml": b"name: x"}
     return RunRecord("x", {"cv": 5}, tags=tags, comparison=compared, data=data, artifacts=artifacts, children=children)
@@ -363,7 +364,9 @@ def test_reports_are_in_the_folders_of_their_pieces_and_kinds_are_kept(experimen
     assert (node.tags["rankeval.kind"], node.children[0].tags["rankeval.kind"]) == ("experiment", "candidate")
     assert "rankeval.guard.looks" not in node.tags
     assert node.tags["rankeval.guard.ledger"] == "/l"
-    assert node.facts["record"]["guard"] == {"guard.ledger": "/l", "guard.looks": "1"}
+    assert node.facts["record"]["guard"] == {"guard.ledger": "/l", "guard.looks": "1", "guard.head": "ab"}
+    unguarded = record_node(replace(experiment, tags={"rankeval.guard.ledger": "off", "rankeval.guard.head": ""}))
+    assert not [name for name in unguarded.tags if "guard" in name], "there is nothing to check"
     assert {drawing.into for drawing in node.children[0].renderings} == {"rankeval/dev", "rankeval/test"}
     assert node.children[0].params["test/data"] == "held-out"
 

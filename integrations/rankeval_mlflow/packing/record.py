@@ -227,7 +227,8 @@ def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags of a record; of those of the guard the two that a ledger is checked by, the facts have all."""
+    """Return the tags of a record; of those of a guard the two that its ledger is checked by, the facts have all."""
     names = safe_names(tags)
-    hidden = [name for name in tags if name.startswith(_GUARD) and name not in (GUARD_LEDGER, GUARD_HEAD)]
+    shown = (GUARD_LEDGER, GUARD_HEAD) if tags.get(GUARD_HEAD) else ()
+    hidden = [name for name in tags if name.startswith(_GUARD) and name not in shown]
     return {names[name]: param_text(value) for name, value in tags.items() if name not in hidden}

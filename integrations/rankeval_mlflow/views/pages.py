@@ -20,7 +20,7 @@ _STYLE = """
 body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
 color:#1b1f24;background:#fff}
 h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:9ch}
+.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
 svg{display:block;max-width:100%;height:auto}
 """
 
