@@ -53,7 +53,8 @@ def test_a_record_arrives_with_its_children_data_and_files(small, assert_same, r
     assert run.data.metrics == {"nDCG_at_10": 0.5}
     assert run.data.params == {"grid_alpha_": "[1]"}
     assert (
-        Path(remote.download_artifacts(tracked.run_id, "report.html", str(tmp_path))).read_bytes() == b"<p>report</p>"
+        Path(remote.download_artifacts(tracked.run_id, "rankeval/record/report.html", str(tmp_path))).read_bytes()
+        == b"<p>report</p>"
     )
     assert child.data.tags["mlflow.parentRunId"] == tracked.run_id
     (used,) = child.inputs.dataset_inputs
