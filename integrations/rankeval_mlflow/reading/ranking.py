@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rankeval._registry import unknown
@@ -16,6 +19,9 @@ from rankeval_mlflow.reading.evaluations import evaluation_of
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
     from rankeval.measures import Measure
+
+_AT_ONCE = 8
+"""Evaluations that are loaded at the same time: most of the time is spent waiting for a server."""
 
 
 @dataclass(frozen=True)
@@ -113,23 +119,32 @@ def with_scores(client: Any, ranked: Sequence[Ranked], limit: int) -> tuple[list
     others : list of Other
         Those that cannot be compared or loaded.
     """
+    load = partial(_loaded, client)
     kept: list[Ranked] = []
     others: list[Other] = []
     digest = None
-    for place, one in enumerate(ranked):
-        if len(kept) >= limit and digest is not None:
-            return [*kept, *ranked[place:]], others
-        try:
-            loaded = replace(one, evaluation=evaluation_of(client, one.entry.run, one.entry.content.role))
-        except InvalidInput as error:
-            others.append(_other(one, str(error)))
-            continue
-        kept.append(loaded)
-        if len(kept) >= limit:
-            digest, kept, cut = _sharing(kept, digest)
-            others += cut
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        loads = chain(pool.map(load, ranked[:limit]), map(load, ranked[limit:]))
+        for place, found in enumerate(loads, start=1):
+            if isinstance(found, Other):
+                others.append(found)
+                continue
+            kept.append(found)
+            if len(kept) >= limit:
+                digest, kept, cut = _sharing(kept, digest)
+                others += cut
+                if len(kept) >= limit:
+                    return [*kept, *ranked[place:]], others
     _, kept, cut = _sharing(kept, digest)
     return kept, others + cut
+
+
+def _loaded(client: Any, one: Ranked) -> Ranked | Other:
+    """Return an evaluation with its scores, or why they cannot be loaded."""
+    try:
+        return replace(one, evaluation=evaluation_of(client, one.entry.run, one.entry.content.role))
+    except InvalidInput as error:
+        return _other(one, str(error))
 
 
 def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
