@@ -122,6 +122,8 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
         axes.plot(share, values, color=BETTER, linewidth=1.5, marker="o" if len(values) == 1 else None)
         axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
         axes.set_xlim(0, 100)
+        axes.set_xticks([0, 50, 100])  # few ticks: the time of a figure is that of laying out its texts
+        axes.locator_params(axis="y", nbins=3)
         axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
         axes.set_xlabel(_worst(worst_first.index), loc="left", fontsize=7, color=SOFT, parse_math=False)
         if values.min() >= 0 and values.max() <= 1:
