@@ -101,7 +101,7 @@ class RunRecord:
     seconds : float, optional
         How long the work took by the clock on the wall; by default the run ends when it is logged.
     model : object, optional
-        The fitted ranker that the evaluations are of, for a logged model.
+        The fitted ranker that the evaluations are of, for a logged model; or the bytes to which the host packed it.
     rows : array or frame of shape (n_some_rows, n_features), optional
         Some rows of features, from which the tracker takes the names and types of the columns that the model reads.
     folds : CrossValidation, optional
@@ -170,6 +170,9 @@ class Host:
         Called before an experiment loads data, with the name of the experiment on the server and the address. It
         raises InvalidInput if a run can never be logged there, and returns a sentence if it cannot be logged now, but
         would be kept for later; else None.
+    pack : callable, optional
+        Called with a fitted ranker and some rows of features; it returns the bytes of a model without pickle. An
+        experiment keeps them with the cached result, so that a later run logs the same model without training.
     """
 
     title: str
@@ -177,6 +180,7 @@ class Host:
     commands: Callable[[], Any] | None = None
     default_uri: str | None = None
     check: Callable[[str, str | None], str | None] | None = None
+    pack: Callable[[Any, Any], bytes] | None = None
 
 
 def host_names() -> list[str]:

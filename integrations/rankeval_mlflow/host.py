@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankeval.tracking import Host
 
@@ -33,10 +33,19 @@ def _check(experiment: str, uri: str | None) -> str | None:
     return check_store(experiment, uri)
 
 
+def _pack(ranker: Any, rows: Any) -> bytes:
+    """Save a fitted ranker in its library's MLflow flavour, importing MLflow only now."""
+    from rankeval_mlflow.flavours.packed import packed
+    from rankeval_mlflow.flavours.saving import saved
+
+    return packed(saved(ranker, X=rows))
+
+
 HOST = Host(
     "MLflow: logged evaluations and pending uploads",
     tracker=_tracker,
     commands=_commands,
     default_uri="sqlite:///mlflow.db",
     check=_check,
+    pack=_pack,
 )

@@ -5,9 +5,12 @@ result::
 
     rankeval-out/<experiment>/kept/<digest>/scores.parquet     scores of the test part
                                             dev.parquet        out-of-fold `Evaluation`
-                                            facts.json         chosen parameters, the search, seconds
+                                            predictions.parquet   out-of-fold score of each row of dev
+                                            facts.json         chosen parameters, the search, folds, seconds
+                                            model-<host>       the fitted ranker as its tracking host packed it
 
-A folder is filled under another name and renamed: a killed run leaves no half-filled one.
+Nobody here reads what a host packed: it goes back to the host with the next run. A folder is filled under another name
+and renamed: a killed run leaves no half-filled one.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -33,8 +37,10 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.tuning import TunedCandidate
+from rankeval.model_selection.results import CrossValidation, Split
+from rankeval.significance.columns import FOLD
 
-FORMAT = 2
+FORMAT = 3
 """Part of every digest; to be increased when the cached content or its computation changes.
 
 The fields of an `Evaluation` are parts of it as they are: a version that stores others trains anew.
@@ -115,7 +121,12 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
         return TunedCandidate(
             params=dict(facts["params"]),
             search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
-            dev=replace(Evaluation.load(folder / "dev.parquet"), name=name),
+            validation=CrossValidation(
+                replace(Evaluation.load(folder / "dev.parquet"), name=name),
+                _folds(facts["folds"]),
+                pq.read_table(folder / "predictions.parquet")["score"].to_numpy(),
+                splits=tuple(Split(int(train), int(test), str(digest)) for train, test, digest in facts["splits"]),
+            ),
             scores=pq.read_table(folder / "scores.parquet")["score"].to_numpy(),
             seconds=float(facts["seconds"]),
             n_iterations=facts["n_iterations"],
@@ -123,12 +134,35 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(
-            f"the cached result in {folder} is damaged (facts.json, dev.parquet or scores.parquet: {why}); "
+            f"the cached result in {folder} is damaged (facts.json or a .parquet beside it: {why}); "
             "remove the folder to tune the candidate again"
         ) from error
 
 
-def write_cached(folder: Path, tuned: TunedCandidate) -> None:
+def _folds(table: Mapping[str, Any]) -> pd.DataFrame:
+    rows = pd.DataFrame(table["rows"], columns=table["columns"])
+    return rows.set_axis(pd.RangeIndex(len(rows), name=FOLD))
+
+
+def read_packed(folder: Path, host: str) -> bytes | None:
+    """Read the fitted ranker of a cached result; None if its run was logged to no such host.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder named after the digest of the candidate.
+    host : str
+        Name of the tracking host.
+    """
+    path = _packed(folder, host)
+    return path.read_bytes() if path.is_file() else None
+
+
+def _packed(folder: Path, host: str) -> Path:
+    return folder / f"model-{quote(host, safe='')}"
+
+
+def write_cached(folder: Path, tuned: TunedCandidate, packed: Mapping[str, bytes]) -> None:
     """Write the result of a candidate to the cache.
 
     Parameters
@@ -137,12 +171,17 @@ def write_cached(folder: Path, tuned: TunedCandidate) -> None:
         The folder named after the digest of the candidate.
     tuned : TunedCandidate
         The result.
+    packed : mapping of str to bytes
+        The fitted ranker as a tracking host packed it, by the name of the host.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
         pq.write_table(pa.table({"score": tuned.scores}), draft / "scores.parquet")
+        pq.write_table(pa.table({"score": tuned.validation.predictions}), draft / "predictions.parquet")
         tuned.dev.save(draft / "dev.parquet")
+        for host, content in packed.items():
+            _packed(draft, host).write_bytes(content)
         (draft / "facts.json").write_text(json.dumps(_facts(tuned), indent=1), encoding="utf-8")
         try:
             draft.rename(folder)
@@ -154,14 +193,19 @@ def write_cached(folder: Path, tuned: TunedCandidate) -> None:
 
 
 def _facts(tuned: TunedCandidate) -> Mapping[str, Any]:
-    frame = tuned.search
-    rows = [[_plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
     return {
         "params": {name: _plain(value) for name, value in tuned.params.items()},
-        "search": {"columns": list(map(str, frame.columns)), "rows": rows},
+        "search": _table(tuned.search),
+        "folds": _table(tuned.validation.folds),
+        "splits": [[split.n_train, split.n_test, split.digest] for split in tuned.validation.splits],
         "seconds": tuned.seconds,
         "n_iterations": tuned.n_iterations,
     }
+
+
+def _table(frame: pd.DataFrame) -> dict[str, Any]:
+    rows = [[_plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    return {"columns": list(map(str, frame.columns)), "rows": rows}
 
 
 def _plain(value: Any) -> Any:

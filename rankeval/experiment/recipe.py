@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -19,20 +19,17 @@ from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.artifacts import artifacts_of
-from rankeval.experiment.cache import candidate_digest, read_cached, versions, write_cached
+from rankeval.experiment.cache import versions
 from rankeval.experiment.checks import Checked, check_experiment
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.final_look import Opened, open_test
 from rankeval.experiment.guarding import guard_test_part
 from rankeval.experiment.loading import Parts, split
-from rankeval.experiment.tracked import track
-from rankeval.experiment.tuning import TunedCandidate, tune
+from rankeval.experiment.tracked import begun, track
+from rankeval.experiment.training import Trained, train
 from rankeval.io.opening import write_atomically
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts
 from rankeval.tracking import LoggedData, TrackedRun
-
-if TYPE_CHECKING:
-    from rankeval.model_selection.ranker import QueryRanker
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of steps done, the number of all steps, and the present step in words."""
@@ -135,7 +132,8 @@ def run_experiment(
     ConfigError
         If a key or value of the experiment is wrong.
     GuardRefusal
-        If the dev part holds registered test content.
+        If the dev part holds registered test content. The tracking server then has a run that FAILED, with the reason,
+        as after every error that comes once data is read.
 
     Notes
     -----
@@ -164,26 +162,27 @@ def run_experiment(
     config = _checked(config)
     steps = _Steps(progress, len(config.rankers) + 4)
     checked = check_experiment(config)
-    steps.next("loading data")
-    parts = _parts(config, checked)
-    part = guard_test_part(config, parts)
-    data = parts.logged()
-    tuned = {}
-    for name, ranker in checked.rankers.items():
-        steps.next(f"tuning {name}")
-        tuned[name] = _tuned(name, ranker, config, parts, data)
-    steps.next("opening the test part")
-    scores = {name: one.scores for name, (one, _, _) in tuned.items()}
-    opened = open_test(config, part, scores)
-    facts = _facts(config, opened, parts, data, tuned)
-    steps.next("writing the report")
-    artifacts = artifacts_of(facts, parts.test, scores)
-    for path, content in artifacts.items():
-        target = config.directory / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(target, [content])
+    with begun(config) as run:
+        steps.next("loading data")
+        parts = _parts(config, checked)
+        run.data = parts.logged()
+        part = guard_test_part(config, parts)
+        trained = {}
+        for name, ranker in checked.rankers.items():
+            steps.next(f"tuning {name}")
+            trained[name] = train(name, ranker, config, parts, run.data)
+        steps.next("opening the test part")
+        scores = {name: one.tuned.scores for name, one in trained.items()}
+        opened = open_test(config, part, scores)
+        facts = _facts(config, opened, parts, run.data, trained)
+        steps.next("writing the report")
+        artifacts = artifacts_of(facts, parts.test, scores)
+        for path, content in artifacts.items():
+            target = config.directory / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(target, [content])
     steps.next("logging")
-    tracked, tracking_error = track(config, facts, artifacts)
+    tracked, tracking_error = track(config, facts, artifacts, trained, run)
     if tracking_error:
         warnings.warn(f"{NOT_LOGGED}{tracking_error}", RankevalWarning, stacklevel=2)
     steps.next("done")
@@ -225,46 +224,27 @@ def _parts(config: ExperimentConfig, checked: Checked) -> Parts:
     return parts
 
 
-def _tuned(
-    name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, ...]
-) -> tuple[TunedCandidate, bool, str]:
-    """Return the tuned candidate, whether it came from the cache, and its digest."""
-    from rankeval.model_selection.capabilities import stops_early
-
-    digests = {one.role: one.digest for one in data}
-    if not stops_early(ranker):
-        digests.pop("validation", None)
-    digest = candidate_digest(name, config, **digests)
-    folder = config.directory / "kept" / digest[:20]
-    cached = read_cached(folder, name=name)
-    if cached is not None:
-        return cached, True, digest
-    tuned = tune(ranker, name, parts, config=config)
-    write_cached(folder, tuned)
-    return tuned, False, digest
-
-
 def _facts(
     config: ExperimentConfig,
     opened: Opened,
     parts: Parts,
     data: tuple[LoggedData, ...],
-    tuned: Mapping[str, tuple[TunedCandidate, bool, str]],
+    trained: Mapping[str, Trained],
 ) -> ExperimentFacts:
     candidates = tuple(
         Candidate(
             name=name,
             estimator=config.rankers[name].title,
-            params={**config.rankers[name].params, **one.params},
-            search=one.search,
-            dev=one.dev.renamed(name),
+            params={**config.rankers[name].params, **one.tuned.params},
+            search=one.tuned.search,
+            dev=one.tuned.dev.renamed(name),
             test=opened.evaluations[name],
-            seconds=one.seconds,
-            reused=reused,
-            digest=digest,
-            n_iterations=one.n_iterations,
+            seconds=one.tuned.seconds,
+            reused=one.reused,
+            digest=one.digest,
+            n_iterations=one.tuned.n_iterations,
         )
-        for name, (one, reused, digest) in tuned.items()
+        for name, one in trained.items()
     )
     return ExperimentFacts(
         name=config.name,

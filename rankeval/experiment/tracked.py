@@ -2,19 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rankeval.errors import TrackingError
+from rankeval.errors import ConfigError, Refusal, TrackingError, warn
 from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.training import Trained
 from rankeval.report import Candidate, ExperimentFacts
-from rankeval.tracking import RunRecord, TrackedRun, find_tracker
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
+
+
+@dataclass
+class Run:
+    """A run of an experiment that has begun: when, and the data that it read."""
+
+    started: float = field(default_factory=time.time)
+    data: tuple[LoggedData, ...] = ()
+    _clock: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since it began."""
+        return time.perf_counter() - self._clock
+
+
+@contextmanager
+def begun(config: ExperimentConfig) -> Iterator[Run]:
+    """Begin a run; if a refusal or an error ends it, log a run that FAILED and says why.
+
+    Nothing was scored then, or not all, so the run has no evaluations. A wrong key or value of the file is no run.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment, with its host.
+    """
+    run = Run()
+    try:
+        yield run
+    except ConfigError:
+        raise
+    except (Exception, Refusal) as error:
+        _, refused = _sent(config, _failed(config, error, run))
+        if refused:
+            warn(f"the failed run was not logged: {refused}")
+        raise
 
 
 def track(
-    config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]
+    config: ExperimentConfig,
+    facts: ExperimentFacts,
+    artifacts: Mapping[str, bytes],
+    trained: Mapping[str, Trained],
+    run: Run,
 ) -> tuple[TrackedRun | None, str | None]:
     """Log the experiment; return the run, or the message of a server that refused.
 
@@ -26,31 +73,73 @@ def track(
         The content of its report.
     artifacts : mapping of str to bytes
         Its files by path.
+    trained : mapping of str to Trained
+        The candidates by name.
+    run : Run
+        When it began.
     """
+    if config.tracking is None:
+        return None, None
+    return _sent(config, _record(config, facts, artifacts, trained, run))
+
+
+def _sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None, str | None]:
     if config.tracking is None:
         return None, None
     make_tracker, _ = find_tracker(config.tracking.host)
     try:
         experiment = config.tracking.experiment or config.name
-        return make_tracker().log(
-            _record(config, facts, artifacts), experiment=experiment, uri=config.tracking.uri
-        ), None
+        return make_tracker().log(record, experiment=experiment, uri=config.tracking.uri), None
     except TrackingError as error:
         return None, str(error)
     except Exception as error:  # noqa: BLE001 - a host must not hide the result of a test part that was opened
         return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
 
 
-def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:
+def _failed(config: ExperimentConfig, error: BaseException, run: Run) -> RunRecord:
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return RunRecord(
+        name=config.name,
+        params=_settings(config),
+        tags={"rankeval.kind": "experiment", "rankeval.headline": f"No result. {reason}"},
+        data=run.data,
+        artifacts={"experiment.yaml": config.to_yaml().encode()},
+        started=run.started,
+        seconds=run.seconds,
+        status="FAILED",
+        reason=f"No result. {reason}",
+        key=_key(config, [reason]),
+    )
+
+
+def _settings(config: ExperimentConfig) -> dict[str, str | float | bool | None]:
+    return {
+        "primary": config.all_measures[0],
+        "baseline": config.baseline,
+        "convention": config.convention,
+        "cv.n_splits": config.cv.n_splits,
+        "cv.seed": config.cv.seed,
+        "seed": config.seed,
+    }
+
+
+def _key(config: ExperimentConfig, more: list[str]) -> str:
+    """Return the identity of a run: its settings, and what came of them; not when, by whom or to which folder."""
+    settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
+    return hashlib.sha256(json.dumps([settings, more], sort_keys=True).encode()).hexdigest()
+
+
+def _record(
+    config: ExperimentConfig,
+    facts: ExperimentFacts,
+    artifacts: Mapping[str, bytes],
+    trained: Mapping[str, Trained],
+    run: Run,
+) -> RunRecord:
     return RunRecord(
         name=config.name,
         params={
-            "primary": facts.primary,
-            "baseline": facts.baseline,
-            "convention": config.convention,
-            "cv.n_splits": config.cv.n_splits,
-            "cv.seed": config.cv.seed,
-            "seed": config.seed,
+            **_settings(config),
             "comparison.test": facts.comparison.test,
             "comparison.correction": facts.comparison.correction,
             "comparison.claim": facts.comparison.claim,
@@ -64,11 +153,14 @@ def _record(config: ExperimentConfig, facts: ExperimentFacts, artifacts: Mapping
         comparison=facts.comparison,
         data=facts.data,
         artifacts={path: content for path, content in artifacts.items() if not path.startswith("predictions/")},
-        children=tuple(_child(each, facts, artifacts) for each in facts.candidates),
+        children=tuple(_child(each, facts, artifacts, trained[each.name]) for each in facts.candidates),
+        started=run.started,
+        seconds=run.seconds,
+        key=_key(config, [facts.guard.plan, *(each.digest for each in facts.candidates)]),
     )
 
 
-def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes]) -> RunRecord:
+def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes], trained: Trained) -> RunRecord:
     path = f"predictions/{candidate.name}.parquet"
     return RunRecord(
         name=candidate.name,
@@ -77,14 +169,25 @@ def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str,
         tags={
             "rankeval.kind": "candidate",
             "rankeval.digest": candidate.digest,
-            "rankeval.trained": "no: cached by an earlier run" if candidate.reused else "yes",
+            "rankeval.trained": _origin(trained),
             **facts.guard.tags(),
         },
         said={"test": facts.guard.line} if facts.guard.active else {},
         evaluations={"dev": candidate.dev, "test": candidate.test},
         data=facts.data,
         artifacts={path: artifacts[path], "search.csv": candidate.search.to_csv(index=False).encode()},
+        started=trained.started,
+        seconds=trained.took,
+        model=trained.model,
+        rows=trained.rows,
+        folds=trained.tuned.validation,
     )
+
+
+def _origin(trained: Trained) -> str:
+    if not trained.reused:
+        return "yes"
+    return "no: cached by an earlier run" if trained.model else "no: cached by an earlier run, which kept no model"
 
 
 def _metrics(candidate: Candidate) -> dict[str, float]:

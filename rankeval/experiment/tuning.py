@@ -20,6 +20,7 @@ from rankeval.experiment.loading import Parts
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
+    from rankeval.model_selection.results import CrossValidation
 
 _INNER = "estimator__"  # the search is over a QueryRanker, whose parameter holds the estimator of the file
 
@@ -34,22 +35,30 @@ class TunedCandidate:
         The winning point of the search.
     search : DataFrame
         One row per point: its parameters, mean and standard deviation of the primary measure over the folds.
-    dev : Evaluation
-        Out-of-fold scores of the winner.
+    validation : CrossValidation
+        The cross-validation of the winner on dev.
     scores : ndarray of shape (n_test_rows,)
         Scores of the test rows by the winner, fitted on all of dev.
     seconds : float
         Time of the search, the validation and the prediction.
     n_iterations : int, optional
         The iterations of the winner, if it stopped early.
+    model : QueryRanker, optional
+        The winner, fitted on all of dev; a result of an earlier run has none.
     """
 
     params: Mapping[str, Any]
     search: pd.DataFrame
-    dev: Evaluation
+    validation: CrossValidation
     scores: NDArray[np.float64]
     seconds: float
     n_iterations: int | None = None
+    model: QueryRanker | None = None
+
+    @property
+    def dev(self) -> Evaluation:
+        """Out-of-fold scores of the winner."""
+        return self.validation.evaluation
 
 
 def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConfig) -> TunedCandidate:
@@ -104,16 +113,18 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
         convention=config.convention,
         cv=folds,
         n_jobs=config.n_jobs,
+        name=name,
         **watched,
     )
     scores = np.asarray(search.best_estimator_.predict(parts.test.X), dtype=np.float64)
     return TunedCandidate(
         params={param.removeprefix(_INNER): value for param, value in search.best_params_.items()},
         search=_search_frame(search.cv_results_, primary, sign),
-        dev=validation.evaluation,
+        validation=validation,
         scores=scores,
         seconds=time.perf_counter() - started,
         n_iterations=search.best_estimator_.n_iterations_,
+        model=search.best_estimator_,
     )
 
 

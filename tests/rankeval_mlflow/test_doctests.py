@@ -16,6 +16,7 @@ import pytest
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.flavours.bare",
         "rankeval_mlflow.flavours.mlmodel",
+        "rankeval_mlflow.flavours.packed",
         "rankeval_mlflow.promotion.promoting",
         "rankeval_mlflow.genai.loading",
         "rankeval_mlflow.genai.scoring",

@@ -97,12 +97,14 @@ def _with_model(node: Node, record: RunRecord) -> Node:
     """Add the fitted ranker; one that cannot be saved is a warning, and never a lost record."""
     if record.model is None:
         return node
+    from rankeval_mlflow.flavours.packed import unpacked
     from rankeval_mlflow.flavours.saving import saved
 
     # MLflow refuses these characters in names of models.
     name = re.sub(r"[/:.%\"']", "_", short_name(record.name))
     try:
-        model = saved(record.model, name, X=record.rows)
+        packed = isinstance(record.model, bytes)
+        model = unpacked(record.model, name) if packed else saved(record.model, name, X=record.rows)
     except Exception as error:  # noqa: BLE001 - the libraries of rankers raise whatever they want
         said = f"The ranker was not saved: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         warn(f"{said} (run {shown(record.name)})")
