@@ -50,10 +50,10 @@ class Steps:
         self.upload = upload
         self.payload = payload
         self.aggregates = aggregates
-        self.state = upload.sent()
+        self.state: dict[str, Any] = upload.sent()
         self.state.pop("refused", None)
-        self.models = LoggedModels(client, upload, self.state)
-        self.began_ms = now_ms()
+        self.models: LoggedModels = LoggedModels(client, upload, self.state)
+        self.began_ms: int = now_ms()
 
     def whole(self) -> TrackedRun:
         """Send the tree of runs, and the tags of a model version."""
