@@ -245,7 +245,7 @@ def test_a_comparison_has_its_result_data_settings_and_intervals(page, logged):
     assert EVIL_SYSTEM in params["systems"]
     assert len(params["systems"]) < 300
     metrics = dict(values(tab, "Metric"))
-    assert {f"comparison/ltr/nDCG_at_10/{end}" for end in ("difference", "p_adjusted", "ci_low_adjusted")} <= set(
+    assert {f"comparison/ltr nDCG_at_10 {end}" for end in ("difference", "p_adjusted", "ci_low_adjusted")} <= set(
         metrics
     )
 

@@ -155,7 +155,7 @@ def test_a_comparison_is_one_node(systems):
     back = Evaluation.from_bytes(node.files[held["bert/large"]])
     assert back.scores.tolist() == systems["bert/large"].scores.tolist()
     expected = {
-        f"final/{ {'ltr@2': 'ltr_at_2'}.get(row.system, row.system) }/{key}/{sign}": getattr(row, sign)
+        f"final/{ {'ltr@2': 'ltr_at_2', 'bert/large': 'bert_large'}[row.system] } {key} {sign}": getattr(row, sign)
         for row in comparison.table.itertuples()
         for key in [str(rk.measure(row.measure).key)]
         for sign in SIGNS
@@ -191,7 +191,7 @@ def frames(n_systems, n_queries=6):
 def test_all_differences_from_a_baseline_are_metrics():
     """Of a hundred systems too, which is more than a screen shows."""
     node = comparison_node(rk.compare(frames(100), baseline="s000"))
-    assert {name.split("/")[1] for name in node.metrics} == {f"s{n:03}" for n in range(1, 100)}
+    assert {name.split("/")[1].split()[0] for name in node.metrics} == {f"s{n:03}" for n in range(1, 100)}
     assert len(node.metrics) == 99 * len(SIGNS)
     assert node.facts["comparison"]["left_out"] == ""
     assert not any(path.endswith(".parquet") for path in node.files)
@@ -204,7 +204,7 @@ def test_of_very_many_pairs_the_best_system_has_metrics_and_what_is_left_out_is_
     """22 systems make 231 pairs, and 24 make 276."""
     compared = rk.compare(frames(n_systems))
     node = comparison_node(compared)
-    assert len([name for name in node.metrics if name.endswith("/difference")]) == n_rows
+    assert len([name for name in node.metrics if name.endswith(" difference")]) == n_rows
     left = node.facts["comparison"]["left_out"]
     assert left == ("" if n_systems == 22 else "Metrics show 250 of 276 rows; table.csv and comparison.json have all.")
     assert left in node.sections["comparison"].replace("\\", "")
@@ -212,7 +212,7 @@ def test_of_very_many_pairs_the_best_system_has_metrics_and_what_is_left_out_is_
     means = {row["baseline"]: row["mean_baseline"] for row in rows}
     means |= {row["system"]: row["mean_system"] for row in rows}
     best = max(means, key=means.get)
-    assert len([name for name in node.metrics if best in name and name.endswith("/difference")]) == n_systems - 1
+    assert len([name for name in node.metrics if best in name and name.endswith(" difference")]) == n_systems - 1
 
 
 def test_rows_over_all_queries_are_metrics_before_those_of_parts(monkeypatch, small):
@@ -222,9 +222,9 @@ def test_rows_over_all_queries_are_metrics_before_those_of_parts(monkeypatch, sm
         for k, name in enumerate(("bm25", "ltr"))
     }
     node = comparison_node(rk.compare(given, baseline="bm25", n_resamples=99))
-    differences = [name for name in node.metrics if name.endswith("/difference")]
+    differences = [name for name in node.metrics if name.endswith(" difference")]
     assert len(differences) == 4
-    assert sum(name.startswith("comparison/ltr/") for name in differences) == 3
+    assert sum(name.startswith("comparison/ltr ") for name in differences) == 3
     assert MOST_AGAINST > 4
 
 
@@ -240,7 +240,7 @@ def test_names_of_10_000_characters_are_shortened_visibly_and_fast(small, baseli
     node = comparison_node(compared)
     assert time.perf_counter() - began < 5
     assert len(node.metrics) == len(compared.table) * len(SIGNS)
-    assert {name.rsplit("/", 1)[1] for name in node.metrics} == set(SIGNS)
+    assert {name.rsplit(" ", 1)[1] for name in node.metrics} == set(SIGNS)
     assert max(map(len, node.metrics)) <= 250
     assert max(len(path.rsplit("/", 1)[1]) for path in node.files) < 120
     assert len({path.lower() for path in node.files}) == 5
@@ -257,6 +257,7 @@ def test_systems_whose_names_make_one_file_name_have_a_file_each(small):
     node = comparison_node(rk.compare(systems, baseline="a/b"))
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
     assert len({path.lower() for path in held.values()}) == 3
+    assert len(node.metrics) == 2 * 3 * len(SIGNS)
     assert {Evaluation.from_bytes(node.files[path]).name for path in held.values()} == {"1", "2", "3"}
 
 

@@ -3,8 +3,8 @@
 The layout of a comparison called ``final``::
 
     params     baseline, test, correction, measures, claim, systems
-    metrics    final/SYSTEM/nDCG_at_10/difference, /p_adjusted, /ci_low_adjusted, /ci_high_adjusted
-               final/NEWS/SYSTEM/...            for a collection or slice;  "SYSTEM vs OTHER" if there is no baseline
+    metrics    final/SYSTEM nDCG_at_10 difference, ... p_adjusted, ... ci_low_adjusted, ... ci_high_adjusted
+               final/NEWS/SYSTEM ...            for a collection or slice;  "SYSTEM vs OTHER" if there is no baseline
     tags       rankeval.kind, rankeval.final.headline, and of the guard: its ledger, its head, the standing
     facts      of the comparison, in the manifest: settings, evaluations by system, guard, metrics that are left out
     artifacts  rankeval/final/comparison.json   the comparison, to the last bit
@@ -42,6 +42,7 @@ MOST_AGAINST, MOST_PAIRS = 2500, 250
 
 _SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
 _SHORT = 40
+_DIVISION_SLASH = "\u2215"
 
 
 @dataclass(frozen=True)
@@ -206,10 +207,15 @@ def _leader(comparison: Comparison) -> str:
 
 
 def _path(name: str, part: str, pair: tuple[str, ...], key: str, sign: str) -> str:
-    """Return the name of a metric; names of systems are shortened so that its end stays."""
+    """Return the name of a metric; names of systems are shortened so that its end stays.
+
+    MLflow's charts have a section for what stands before the last slash: one for each comparison, and for each
+    collection or slice of it. So a slash in the name of a system becomes the division slash (U+2215), which
+    `safe_names` replaces and keeps apart from "_".
+    """
     for most in (2 * _SHORT, _SHORT):
-        steps = [name, short_name(part, most), " vs ".join(short_name(one, most) for one in pair), key, sign]
-        path = "/".join(filter(None, steps))
+        systems = " vs ".join(short_name(one, most) for one in pair).replace("/", _DIVISION_SLASH)
+        path = "/".join(filter(None, (name, short_name(part, most), f"{systems} {key} {sign}")))
         if len(path) <= MAX_NAME:
             break
     return path

@@ -119,7 +119,7 @@ def log_comparison(
     """Log a comparison to MLflow: its table, its evaluations, its notes and the differences as metrics.
 
     A pair has its difference, its adjusted p-value and the ends of its adjusted interval as metrics
-    (``comparison/<system>/nDCG_at_10/difference``). Of very many pairs, some have none: 2,500 rows of the table have
+    (``comparison/<system> nDCG_at_10 difference``). Of very many pairs, some have none: 2,500 rows of the table have
     metrics if there is a baseline, 250 if all pairs were compared. The description says so, and the files have all.
 
     Parameters
