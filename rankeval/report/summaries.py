@@ -196,7 +196,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
     said = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
         if len(queries):
-            shown = ", ".join(map(str, queries[:5])) + (", ..." if len(queries) > 5 else "")
+            shown = ", ".join(map(_shortened, queries[:5])) + (", ..." if len(queries) > 5 else "")
             said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
     missing = evaluation.rule_counts.get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
@@ -216,6 +216,11 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
     said += [f"{note[0].upper()}{note[1:]}." for note in evaluation.info.values()]
     return said
+
+
+def _shortened(query: Any, most: int = 80) -> str:
+    text = str(query)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:

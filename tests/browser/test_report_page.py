@@ -237,6 +237,23 @@ def test_wide_tables_scroll_within_themselves(opened, width):
     assert tab.run("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize("scripts", [False, True])
+def test_one_id_of_ten_thousand_characters_leaves_the_others_in_sight(opened, scripts):
+    """Its scores stand beside it within the window, and the next query below it."""
+    long = "x" * 10_000
+    tab = opened(report_for_evaluation(evaluation([long, "a", "b", "c"], name=long)), scripts=scripts)
+    place = (
+        "[...document.querySelectorAll('#queries-table tbody tr')]"
+        ".map((row) => [row.cells[0].textContent.length, row.clientHeight, row.cells[1].getBoundingClientRect().right])"
+    )
+    rows = tab.run(place)
+    assert max(length for length, _, _ in rows) == len(long)
+    assert max(height for _, height, _ in rows) < 200
+    assert max(right for _, _, right in rows) < 1200
+    assert tab.run("document.querySelector('h1').clientHeight") < 300
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_ten_thousand_queries_open_at_once(opened):
     """Under 2 MB, and drawn well within a second."""
     page = report_for_evaluation(evaluation([f"query-number-{place:07}" for place in range(10_000)]))

@@ -172,6 +172,12 @@ def test_coverage_says_what_was_left_out_undefined_and_tied():
     assert ": b." in said
 
 
+def test_coverage_shortens_long_ids():
+    ev = evaluate([1, 0, 0], [1.0, 2.0, 3.0], qid=["a", "a", "x" * 10_000], measures=["AP"], no_relevant="skip")
+    (said,) = [sentence for sentence in coverage_sentences(ev) if "left out" in sentence]
+    assert said.endswith(f": {'x' * 77}....")
+
+
 @pytest.mark.usefixtures("without_formula")
 def test_coverage_and_page_say_what_was_drawn():
     evaluation = evaluate([1, 0] * 20, [1.0] * 40, qid=["a"] * 40, measures=["SquaredAP"])
