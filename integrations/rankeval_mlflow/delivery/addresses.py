@@ -1,8 +1,10 @@
 """Addresses of stores: valid from any directory, without secrets on disk and in messages, complete for a call.
 
-A secret is a password, the user of a web address, or a value of the query such as ``token=``. A record in the spool
-keeps the bare address. Whoever sends it takes the secrets from an address that is the same but for them: one that is
-given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as always.
+A secret is a password, the user of a web address, or a value of the query or after ``#``: of a web address all values
+but those of a few names, of the address of a database those of names such as ``password``. A password may have letters
+that an address does not allow. A record in the spool keeps the bare address. Whoever sends it takes the secrets from an
+address that is the same but for them: one that is given, or MLflow's present setting. MLflow's own variables
+(``MLFLOW_TRACKING_TOKEN`` ...) work as always.
 """
 
 from __future__ import annotations
@@ -10,15 +12,37 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _WEB = {"http", "https"}
-_NAMES = r"[\w.\-]*(?:token|passw|pwd|secret|api_?key|access_?key|signature|credential|odbc_connect)[\w.\-]*|sig|key"
-# The user, and the password if there is one, of any address within a text.
-_USER = re.compile(r"(?P<scheme>[A-Za-z][\w+.\-]*)://(?P<user>[^\s/?#:@'\"]*)(?P<password>:[^\s/?#'\"]*)?@")
-_QUERY = re.compile(rf"(?P<before>[?&;])(?P<name>{_NAMES})=(?P<value>[^\s&;#'\"]*)", re.IGNORECASE)
+_HARMLESS = {"o", "workspace", "workflowtype"}  # names in the query of a web address
+_SECRET = re.compile(
+    r"token|pass|pwd|secret|api[_.-]?key|access[_.-]?key|signature|credential|odbc_connect|authorization|jwt|bearer"
+    r"|cookie|session|^(?:x[_.-])?(?:auth|key|pw|sig|code)$",
+    re.IGNORECASE,
+)
+# The bounds keep a search linear in a text of any length.
+_SCHEME = r"[A-Za-z][\w+.\-]{0,30}://"
+_WHOLE = re.compile(rf"(?P<scheme>{_SCHEME})(?P<rest>.*)", re.DOTALL)
+_WITHIN = re.compile(rf"\b{_SCHEME}[^\s'\"<>]*")
+_VALUE = re.compile(r"(?P<name>[?&;][\w.\-]{1,100})=[^\s&;#'\"]+")
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
+
+
+class _Address(NamedTuple):
+    """The parts of an address, and which of them are secrets."""
+
+    scheme: str
+    user: str
+    password: str | None
+    rest: str
+    stray: str
+    """The part of the path up to an ``@``: it may be the end of a password."""
+    query: tuple[tuple[str, str, str | None], ...]
+    """What stands before a setting, its name with ``=``, and its value if that is a secret."""
 
 
 def absolute(uri: str) -> str:
@@ -30,30 +54,52 @@ def absolute(uri: str) -> str:
     return f"{prefix}{Path(path).absolute()}{question}{query}" if path else uri
 
 
-def masked(text: str) -> str:
-    """Return an address, or a text with addresses, with every secret replaced by ``***``."""
-    return _QUERY.sub(r"\g<before>\g<name>=***", _USER.sub(_masked_user, text))
+def masked(uri: str) -> str:
+    """Return an address with every secret replaced by ``***``.
+
+    Parameters
+    ----------
+    uri : str
+        The whole address, and nothing else; `hidden` takes a text.
+    """
+    found = _parsed(uri)
+    if found is None:
+        return uri
+    user = "***" if _is_secret_user(found) else found.user
+    login = "" if not user and found.password is None else f"{user}{'' if found.password is None else ':***'}@"
+    path = found.rest.replace(found.stray, "/***", 1) if found.stray else found.rest
+    query = "".join(f"{before}{name}{'' if secret is None else '***'}" for before, name, secret in found.query)
+    return f"{found.scheme}{login}{path}{query}"
 
 
-def hidden(text: str, uris: Iterable[str | None]) -> str:
-    """Return a text without the secrets of some addresses, wherever they stand in it.
+def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
+    """Return a text without the secrets of some addresses, and without those of the addresses that stand in it.
 
     Parameters
     ----------
     text : str
         A message of another library.
     uris : iterable of str
-        The addresses that the call knew.
+        The addresses that the call knew. Their secrets are hidden wherever they stand.
     """
     for secret in sorted({one for uri in uris if uri for one in _secrets(uri)}, key=len, reverse=True):
         text = text.replace(secret, "***")
-    return masked(text)
+    without = _WITHIN.sub(lambda found: masked(found[0]), text)
+    return _VALUE.sub(lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0], without)
 
 
 def bare(uri: str) -> str:
-    """Return an address without its secrets, to be kept on disk."""
-    without = _QUERY.sub(lambda found: found["before"] if found["before"] == "?" else "", _USER.sub(_bare_user, uri))
-    return re.sub(r"\?(?:[&;]|$)", lambda found: "?" if found[0][1:] else "", without)
+    """Return an address without its secrets, to be kept on disk; the user of a database says whose tables they are."""
+    found = _parsed(uri)
+    if found is None:
+        return uri
+    login = "" if not found.user or urlsplit(found.scheme).scheme in _WEB else f"{found.user}@"
+    path = found.rest.replace(found.stray, "/***", 1) if found.stray else found.rest
+    query = ""
+    for before, name, secret in found.query:
+        if secret is None:
+            query += ("?" if before in "&;" and "?" not in query else before) + name
+    return f"{found.scheme}{login}{path}{query}"
 
 
 def complete(uri: str, given: str | None = None) -> str:
@@ -84,21 +130,57 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     return f"mlflow ui --backend-store-uri {shlex.quote(masked(uri))}"
 
 
-def _masked_user(found: re.Match[str]) -> str:
-    user = "***" if found["scheme"].lower() in _WEB and not found["password"] else found["user"]
-    return f"{found['scheme']}://{user}{':***' if found['password'] else ''}@"
+def _parsed(uri: str) -> _Address | None:
+    """Return the parts of an address; None if a text is none."""
+    whole = _WHOLE.fullmatch(uri)
+    if whole is None:
+        return None
+    web = urlsplit(whole["scheme"]).scheme in _WEB
+    rest = whole["rest"]
+    at = _end_of_login(rest, web=web)
+    login, rest = (rest[:at], rest[at + 1 :]) if at >= 0 else ("", rest)
+    user, colon, password = login.partition(":")
+    place = re.split("[?#]", rest, maxsplit=1)[0]
+    first = place.find("/")
+    stray = place[first : place.rfind("@")] if web and 0 <= first < place.rfind("@") else ""
+    query = tuple(_settings(rest[len(place) :], web=web))
+    return _Address(whole["scheme"], user, password if colon else None, place, stray, query)
 
 
-def _bare_user(found: re.Match[str]) -> str:
-    """Keep the user of a database: it says whose tables they are."""
-    user = "" if found["scheme"].lower() in _WEB else f"{found['user']}@"
-    return f"{found['scheme']}://{user}"
+def _end_of_login(rest: str, *, web: bool) -> int:
+    """Return where the ``@`` after user and password stands; -1 if there are none."""
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    if web and "@" in host:
+        return host.rfind("@")
+    plain = _HOST.fullmatch(host) is not None
+    if plain and (web or not re.match("[^:/?]*[:@]", rest)):
+        return -1
+    before = rest.partition("?")[0]  # of the query, unless the password has the question mark
+    return before.rfind("@") if plain or "@" in before else rest.rfind("@")
+
+
+def _settings(query: str, *, web: bool) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the settings of a query; the route of a page, as in ``#/runs/...``, is no secret."""
+    parts = re.split("([?&;#])", query)
+    for before, part in zip(parts[1::2], parts[2::2], strict=True):
+        name, equals, value = part.partition("=")
+        if not equals:
+            yield (before, "", part) if web and part and not part.startswith("/") else (before, part, None)
+        elif (web and name.lower() not in _HARMLESS) or _SECRET.search(name):
+            yield before, f"{name}=", value
+        else:
+            yield before, part, None
+
+
+def _is_secret_user(found: _Address) -> bool:
+    return bool(found.user) and found.password is None and urlsplit(found.scheme).scheme in _WEB
 
 
 def _secrets(uri: str) -> Iterable[str]:
     """Yield the secrets of an address as they are written, and as they are meant."""
-    found = [value for one in _USER.finditer(uri) if one["password"] for value in [one["password"][1:]]]
-    found += [one["user"] for one in _USER.finditer(uri) if one["scheme"].lower() in _WEB and not one["password"]]
-    found += [one["value"] for one in _QUERY.finditer(uri)]
-    for value in found:
-        yield from (one for one in (value, unquote(value)) if len(one) > 2)
+    found = _parsed(uri)
+    if found is None:
+        return
+    values = [found.password, found.user if _is_secret_user(found) else None, found.stray[1:]]
+    for value in (*values, *(secret for _, _, secret in found.query)):
+        yield from (one for one in (value, unquote(value or "")) if one and len(one) > 2)

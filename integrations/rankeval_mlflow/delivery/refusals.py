@@ -26,6 +26,8 @@ _PLAIN = {
     504: "there was no answer in time behind its proxy",
 }
 _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
+# Some messages repeat what was sent.
+_LONGEST = 500
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
@@ -46,7 +48,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """Return the reason of a failed call in one line: for a network error, that of the operating system.
+    """Return the reason of a failed call in one short line: for a network error, that of the operating system.
 
     Parameters
     ----------
@@ -59,7 +61,8 @@ def reason(error: BaseException) -> str:
     if status in _PLAIN and not _says_why(error):
         return f"{_PLAIN[status]} (HTTP {status})"
     lines = _own_words(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    said = lines[0] if lines else type(error).__name__
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
 
 
 def no_such_host(error: BaseException) -> bool:

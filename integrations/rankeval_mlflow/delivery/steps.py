@@ -28,6 +28,7 @@ from rankeval_mlflow.delivery.completeness import with_piece
 from rankeval_mlflow.delivery.drawing import Drawn, drawn_files, promised_tables
 from rankeval_mlflow.delivery.files import send_files
 from rankeval_mlflow.delivery.inputs import Digests, dataset_input, shown_digests
+from rankeval_mlflow.delivery.limits import cut
 from rankeval_mlflow.delivery.models import LoggedModels
 from rankeval_mlflow.delivery.payload import Node, Payload, Scores, manifest, walk
 from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
@@ -107,9 +108,9 @@ class Steps:
         try:
             return ask(*name)
         except MlflowException as error:
-            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
                 raise
-            asked = " ".join(map(str, name))
+            asked = cut(" ".join(map(str, name)), 200)
             raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}") from error
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:

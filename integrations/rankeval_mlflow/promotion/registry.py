@@ -17,7 +17,7 @@ from mlflow.exceptions import MlflowException
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.addresses import masked
+from rankeval_mlflow.delivery.addresses import hidden, masked
 from rankeval_mlflow.delivery.refusals import reason
 from rankeval_mlflow.reading.asking import pages
 
@@ -50,7 +50,7 @@ def asking(uri: str, to: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        said = reason(error).replace(uri, masked(uri))
+        said = hidden(reason(error), [uri])
         if error.error_code in _NO_RIGHT:
             raise TrackingError(
                 f"{masked(uri)} does not let this user {to}: {said}. Whoever promotes needs the right to edit the "

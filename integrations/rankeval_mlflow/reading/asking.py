@@ -10,7 +10,7 @@ from mlflow.exceptions import MlflowException
 
 from rankeval._registry import unknown
 from rankeval.errors import TrackingError
-from rankeval_mlflow.delivery.addresses import masked
+from rankeval_mlflow.delivery.addresses import hidden, masked
 from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.refusals import reason
 from rankeval_mlflow.delivery.surroundings import store
@@ -46,7 +46,7 @@ def asking(uri: str | None, what: str) -> Iterator[Any]:
         with connected(address, mlflow.get_registry_uri() if uri is None else None) as client:
             yield client
     except MlflowException as error:
-        said = reason(error).replace(address, masked(address))
+        said = hidden(reason(error), [address])
         raise TrackingError(f"the tracking store {masked(address)} did not give {what}: {said}") from error
 
 

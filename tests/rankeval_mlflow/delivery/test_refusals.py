@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.server
 import threading
+import time
 
 import mlflow
 import pytest
@@ -168,6 +169,16 @@ def test_a_run_of_ours_that_somebody_deleted_is_made_again(client, store, monkey
     assert [run.info.run_id for run in client.search_runs(["0"])] == [again]
 
 
-def test_a_reason_is_one_line():
+def test_a_name_of_any_length_is_refused_at_once_and_cut_in_the_message(small):
+    began = time.monotonic()
+    with pytest.raises(InvalidInput, match="there is no run x+") as caught:
+        rkm.log_evaluation(small(), run_id="x" * 100_000)
+    assert time.monotonic() - began < 20
+    assert len(str(caught.value)) < 500
+    assert waiting() == []
+
+
+def test_a_reason_is_one_short_line():
+    assert len(reason(ValueError("x" * 100_000))) < 600
     assert reason(MlflowException("first\nsecond")) == "first"
     assert reason(ValueError()) == "ValueError"
