@@ -92,6 +92,11 @@ def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dic
     return parsed
 
 
+def is_held(tags: Mapping[str, str], node: Node) -> bool:
+    """Return whether a run holds a piece whole already, with the same content."""
+    return pieces_of(tags).get(node.label) == _shown_hash(node)
+
+
 def with_piece(run_id: str, tags: Mapping[str, str], node: Node) -> str:
     """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off.
 
@@ -100,10 +105,9 @@ def with_piece(run_id: str, tags: Mapping[str, str], node: Node) -> str:
     InvalidInput
         If the run holds other content under the same name. The same content may be sent again.
     """
-    written = sha256(manifest(node))[:SHOWN]
     before = pieces_of(tags)
     roles = [scores.role for scores in node.scores]
-    if before.get(node.label) == written:
+    if is_held(tags, node):
         return tags[COMPLETE]
     taken = [role for role in roles if node.label == role_of(node.label) and role in _whole_roles(tags)]
     if taken or node.label in before:
@@ -112,12 +116,16 @@ def with_piece(run_id: str, tags: Mapping[str, str], node: Node) -> str:
             f"run {run_id} already holds {what} with other content; "
             "log this one to a run of its own or under another name"
         )
-    tag = f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{written}".lstrip()
+    tag = f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{_shown_hash(node)}".lstrip()
     if len(tag) > MAX_TAG:
         raise InvalidInput(
             f"run {run_id} holds {len(before)} pieces, and MLflow has no room for more names; log to a run of its own"
         )
     return tag
+
+
+def _shown_hash(node: Node) -> str:
+    return sha256(manifest(node))[:SHOWN]
 
 
 def _roles(label: str, roles: str | None) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 * Runs: the upload keeps the id of each new run. If the answer of the server was lost, the tag `rankeval.record` finds
   the run again. Logged models likewise.
-* Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time.
+* Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time. A
+  piece that the run holds already carries the time of the first upload.
 * Parameters, tags, artifacts: a repetition writes the same values again. MLflow never changes a parameter: if the run
   has another value of that name, ours is called ``<label>/<name>``.
 * Inputs: MLflow keeps each once.
@@ -24,7 +25,7 @@ from mlflow.exceptions import MlflowException
 from rankeval.errors import InvalidInput
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import masked, where_to_look
-from rankeval_mlflow.delivery.completeness import with_piece
+from rankeval_mlflow.delivery.completeness import is_held, with_piece
 from rankeval_mlflow.delivery.drawing import Drawn, drawn_files, promised_tables
 from rankeval_mlflow.delivery.files import send_files
 from rankeval_mlflow.delivery.inputs import Digests, dataset_input, shown_digests
@@ -220,6 +221,8 @@ class Steps:
         for scores in node.scores if self.aggregates else ():
             digest = digests.get((scores.dataset_name, scores.dataset_digest, scores.role))
             metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id, digest=digest)
+        if is_held(run.data.tags, node):
+            metrics = [self._again(run, metric) for metric in metrics]
         note = merged(run.data.tags.get(NOTE, ""), node.sections)
         tags = {**node.tags, **({ROLE: headline} if headline else {}), **({NOTE: note} if node.sections else {})}
         if KIND in run.data.tags:  # a run is what it was first
@@ -247,6 +250,13 @@ class Steps:
                 dataset_name=scores.dataset_name,
                 dataset_digest=digest or short_digest(scores.dataset_digest),
             )
+
+    def _again(self, run: Any, metric: Any) -> Any:
+        """Return a metric with the time at which the run got it, if it did: MLflow keeps one of two that agree."""
+        for known in self.client.get_metric_history(run.info.run_id, metric.key):
+            if (known.value, known.step) == (metric.value, metric.step):
+                return Metric(**{**dict(metric), "timestamp": known.timestamp})
+        return metric
 
     def _drawings(self, run: Any, place: str, node: Node, note: str) -> None:
         """Draw files from the files with the numbers, and send them; say it in the description if that fails."""

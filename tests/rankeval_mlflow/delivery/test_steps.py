@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 
 import mlflow
 import pytest
 from mlflow.exceptions import MlflowException
 
+import rankeval_mlflow as rkm
 from rankeval.errors import RankevalWarning, TrackingError
 from rankeval_mlflow.delivery.payload import Node, Payload, Rendering, SavedModel, Scores, Target
 from rankeval_mlflow.delivery.sending import deliver, send
@@ -166,3 +168,16 @@ def test_what_another_process_logged_to_the_run_meanwhile_stays_whole(client, st
     monkeypatch.setattr(mlflow.MlflowClient, "log_batch", beside)
     deliver(Payload(Target(store, run_id=run_id), Node("first", "first", params={"a": "1"}), 1))
     assert client.get_run(run_id).data.tags["rankeval.complete"].count(":") == 2
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_same_evaluation_logged_twice_to_a_run_is_one_point_of_each_metric(client, small, linked):
+    run_id = client.create_run("0").info.run_id
+    rkm.log_evaluation(small(), run_id=run_id)
+    time.sleep(0.01)
+    model = mlflow.initialize_logged_model("ranker").model_id if linked else None
+    rkm.log_evaluation(small(), run_id=run_id, model_id=model)
+    metrics = client.get_run(run_id).data.metrics
+    assert {key: len(client.get_metric_history(run_id, key)) for key in metrics} == dict.fromkeys(metrics, 1)
+    if linked:
+        assert {one.key: one.value for one in client.get_logged_model(model).metrics} == metrics
