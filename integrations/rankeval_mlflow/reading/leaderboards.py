@@ -49,7 +49,8 @@ def leaderboard(
     limit : int, default 20
         The number of rows.
     significance : bool, default True
-        Whether to load the scores by query, and test the rows shown against the first of them.
+        Whether to load the scores by query, hold the metrics of the runs against them, and test the rows shown against
+        the first of them. Without it, the ranking is by whatever was logged last as the metric.
     uri : str, optional
         The tracking store; by default MLflow's own setting.
 
@@ -96,7 +97,7 @@ def leaderboard(
         chosen = chosen_measure(client, alike, measure)
         ranked, others = by_value(alike, chosen)
         if significance:
-            ranked, more = with_scores(client, ranked, limit)
+            ranked, more = with_scores(client, ranked, chosen, limit)
             others += more
         if not ranked:
             raise InvalidInput(f"no evaluation can be ranked by {chosen.name}: {others[0].run_id}: {others[0].reason}")

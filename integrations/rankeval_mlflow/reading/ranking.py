@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,9 @@ from rankeval_mlflow.reading.evaluations import evaluation_of
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
     from rankeval.measures import Measure
+
+_SAME = 1e-9
+"""The relative difference that two computers may make of one mean."""
 
 _AT_ONCE = 8
 """Evaluations that are loaded at the same time: most of the time is spent waiting for a server."""
@@ -97,11 +101,12 @@ def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], li
     return ranked, [Other(entry.run_id, entry.system, missing) for entry, value in found if value is None]
 
 
-def with_scores(client: Any, ranked: Sequence[Ranked], limit: int) -> tuple[list[Ranked], list[Other]]:
+def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: int) -> tuple[list[Ranked], list[Other]]:
     """Load the scores of the first evaluations, until as many as asked for can be compared with each other.
 
     Data sets of the same digest may have been cut to other queries, which only the scores tell. The judgments that most
-    of the first evaluations share are the ones that count.
+    of the first evaluations share are the ones that count. An evaluation whose run says another value than its scores
+    is ranked by neither.
 
     Parameters
     ----------
@@ -109,6 +114,8 @@ def with_scores(client: Any, ranked: Sequence[Ranked], limit: int) -> tuple[list
         A client of the store.
     ranked : sequence of Ranked
         The evaluations, the best first.
+    chosen : Chosen
+        The measure.
     limit : int
         The number of rows.
 
@@ -117,9 +124,9 @@ def with_scores(client: Any, ranked: Sequence[Ranked], limit: int) -> tuple[list
     ranked : list of Ranked
         Those that can be compared, with their scores, and after them those that were not loaded.
     others : list of Other
-        Those that cannot be compared or loaded.
+        Those that cannot be compared or loaded, or whose metric is not that of their scores.
     """
-    load = partial(_loaded, client)
+    load = partial(_loaded, client, chosen)
     kept: list[Ranked] = []
     others: list[Other] = []
     digest = None
@@ -139,12 +146,20 @@ def with_scores(client: Any, ranked: Sequence[Ranked], limit: int) -> tuple[list
     return kept, others + cut
 
 
-def _loaded(client: Any, one: Ranked) -> Ranked | Other:
-    """Return an evaluation with its scores, or why they cannot be loaded."""
+def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
+    """Return an evaluation with its scores, or why they cannot be loaded, or contradict the metric of the run."""
     try:
-        return replace(one, evaluation=evaluation_of(client, one.entry.run, one.entry.content.role))
+        evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
     except InvalidInput as error:
         return _other(one, str(error))
+    own = {key: evaluation.aggregate()[label] for label, key in keys_of(evaluation).items()}.get(chosen.key)
+    if own is None:
+        return _other(one, f"its metric {chosen.key} is {one.value:.6g}, but its evaluation has none")
+    if not math.isclose(own, one.value, rel_tol=_SAME):
+        return _other(
+            one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
+        )
+    return replace(one, evaluation=evaluation)
 
 
 def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
