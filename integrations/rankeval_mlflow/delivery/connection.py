@@ -27,6 +27,12 @@ _PATIENCE = {
 }
 # For the first request only, which shows if the server is there.
 _KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+# The seconds that a driver waits for the server of a database, by the driver's own setting.
+_PATIENCE_OF_DRIVERS = 10
+_CONNECT_TIMEOUT = {
+    **dict.fromkeys(("psycopg2", "psycopg", "pymysql", "mysqldb"), "connect_timeout"),
+    "pyodbc": "timeout",
+}
 # MLflow makes the tables of a new database in about 10 s, on a busy machine in a minute.
 _CREATION = 120.0
 # A store that has just answered is not asked again whether it is there.
@@ -94,6 +100,7 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) < _FRESH:
             yield MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
             return
+        _knock(uri)
         with _replaced(_KNOCK), _alone(uri):
             # The client opens its store, and so makes the tables, when it is made.
             client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
@@ -102,15 +109,33 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
         yield client
 
 
+def _knock(uri: str) -> None:
+    """Connect to the server of a database once: MLflow tries that ten times, for more than a minute and a half."""
+    if not _is_database(uri) or uri.startswith("sqlite"):
+        return
+    import sqlalchemy
+
+    url = sqlalchemy.make_url(uri)
+    setting = _CONNECT_TIMEOUT.get(url.get_driver_name())
+    patience = {setting: _PATIENCE_OF_DRIVERS} if setting and setting not in url.query else {}
+    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.pool.NullPool, connect_args=patience)
+    with engine.connect():
+        pass
+
+
+def _is_database(uri: str) -> bool:
+    from mlflow.store.db.db_types import DATABASE_ENGINES
+
+    return urlsplit(uri).scheme.partition("+")[0] in DATABASE_ENGINES
+
+
 @contextlib.contextmanager
 def _alone(uri: str) -> Iterator[None]:
     """Let one process of this machine at a time open a database: two that create its tables at once would fail.
 
     Behind a server the server does that. Processes on several machines must not start with an empty database.
     """
-    from mlflow.store.db.db_types import DATABASE_ENGINES
-
-    if urlsplit(uri).scheme.partition("+")[0] not in DATABASE_ENGINES:
+    if not _is_database(uri):
         yield
         return
     name = hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]

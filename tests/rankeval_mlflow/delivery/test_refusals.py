@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import http.server
+import socket
 import threading
 import time
 
@@ -182,3 +183,22 @@ def test_a_reason_is_one_short_line():
     assert len(reason(ValueError("x" * 100_000))) < 600
     assert reason(MlflowException("first\nsecond")) == "first"
     assert reason(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["refuses", "never answers"])
+def test_a_database_that_does_not_answer_is_told_within_seconds(small, capfd, monkeypatch, listens):
+    """MLflow asks ten times, and prints three lines each time."""
+    monkeypatch.setattr("rankeval_mlflow.delivery.connection._PATIENCE_OF_DRIVERS", 2)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        if listens:
+            other.listen()
+        mlflow.set_tracking_uri(f"postgresql+psycopg://me:s3cret@127.0.0.1:{other.getsockname()[1]}/db")
+        evaluation = small()
+        began = time.monotonic()
+        with pytest.raises(TrackingError, match=r"postgresql\+psycopg://me:\*\*\*@.* refused: .*onnection") as caught:
+            rkm.log_evaluation(evaluation)
+        assert time.monotonic() - began < 30
+    assert "s3cret" not in str(caught.value)
+    assert "retried" not in capfd.readouterr().err
+    assert len(waiting()) == 1
