@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,44 @@ def send_files(client: Any, run: Any, files: Mapping[str, bytes], folder: Path |
         client.log_artifacts(run.info.run_id, str(folder))
     else:
         send_from_memory(client, run.info.artifact_uri, files)
+
+
+@contextlib.contextmanager
+def on_disk(upload: Any, folder: Path | None, files: Mapping[str, bytes]) -> Iterator[Path | None]:
+    """Yield a folder that holds files while they are sent.
+
+    Parameters
+    ----------
+    upload : PendingUpload or MemoryUpload
+        The upload.
+    folder : Path or None
+        Where the spool is to hold them; None if nothing is kept on disk.
+    files : mapping of str to bytes
+        The files by path.
+
+    Yields
+    ------
+    Path or None
+        The folder, or a temporary one if the spool is full; None if that cannot be written either.
+    """
+    with contextlib.ExitStack() as stack:
+        if folder is None:
+            yield None
+            return
+        try:
+            upload.write(folder, files)
+        except OSError:
+            folder = _temporary(upload, stack, files)
+        yield folder
+
+
+def _temporary(upload: Any, stack: contextlib.ExitStack, files: Mapping[str, bytes]) -> Path | None:
+    try:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rankeval-")))
+        upload.write(folder, files)
+    except OSError:
+        return None
+    return folder
 
 
 def send_from_memory(client: Any, artifact_uri: str, files: Mapping[str, bytes]) -> None:

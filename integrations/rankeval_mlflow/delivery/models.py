@@ -8,7 +8,7 @@ from typing import Any
 from mlflow.entities import LoggedModelOutput, LoggedModelStatus
 from mlflow.exceptions import MlflowException
 
-from rankeval_mlflow.delivery.files import send_from_memory
+from rankeval_mlflow.delivery.files import on_disk, send_from_memory
 from rankeval_mlflow.delivery.payload import Node, SavedModel
 from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
 from rankeval_mlflow.flavours import mlmodel
@@ -89,5 +89,8 @@ class LoggedModels:
             return
         self.client.log_model_artifacts(logged.model_id, str(self.upload.model(place, index)))
         beside = self.upload.identified(place, index)
-        self.upload.write(beside, {mlmodel.FILE: with_ids})
-        self.client.log_model_artifact(logged.model_id, str(beside / mlmodel.FILE))
+        with on_disk(self.upload, beside, {mlmodel.FILE: with_ids}) as folder:
+            if folder is None:
+                send_from_memory(self.client, logged.artifact_location, {mlmodel.FILE: with_ids})
+            else:
+                self.client.log_model_artifact(logged.model_id, str(folder / mlmodel.FILE))

@@ -25,12 +25,13 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rankeval.errors import InvalidInput, RankevalError, TrackingError
+from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
 from rankeval_mlflow.delivery.addresses import bare
 from rankeval_mlflow.delivery.locks import held
 from rankeval_mlflow.delivery.payload import (
@@ -120,8 +121,16 @@ class PendingUpload:
         return {"runs": {}, "asked": [], **state}
 
     def remember(self, state: dict[str, Any]) -> None:
-        """Write the progress to disk."""
-        _write(self.folder / "sent.json", json.dumps(state).encode())
+        """Write the progress to disk; warn if that fails: it is needed only if the sending breaks off."""
+        try:
+            _write(self.folder / "sent.json", json.dumps(state).encode())
+        except OSError as error:
+            warnings.warn(
+                f"the spool {self.folder.parent} cannot be written ({error.strerror or error}): if the sending of the "
+                f"upload {self.id} breaks off, a resend may make a second run",
+                RankevalWarning,
+                stacklevel=2,
+            )
 
     def refusal(self) -> str | None:
         """Return why no store will take the upload as it is; None if another attempt is worth it."""
@@ -328,11 +337,15 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file for its owner; it gets its name when it is on the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
-    with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as handle:
-        handle.write(content)
-        handle.flush()
-        os.fsync(handle.fileno())
-    draft.replace(path)
+    try:
+        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def checked_path(path: str) -> PurePosixPath:

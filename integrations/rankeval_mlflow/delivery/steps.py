@@ -27,7 +27,7 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import masked, where_to_look
 from rankeval_mlflow.delivery.completeness import is_held, with_piece
 from rankeval_mlflow.delivery.drawing import Drawn, drawn_files, promised_tables
-from rankeval_mlflow.delivery.files import send_files
+from rankeval_mlflow.delivery.files import on_disk, send_files
 from rankeval_mlflow.delivery.inputs import Digests, dataset_input, shown_digests
 from rankeval_mlflow.delivery.limits import cut
 from rankeval_mlflow.delivery.models import LoggedModels
@@ -205,12 +205,15 @@ class Steps:
 
     def _files(self, run: Any, place: str, node: Node) -> None:
         """Send the files with the numbers, and the manifest."""
-        folder = None
-        files = {**node.files, manifest_path(node.label): manifest(node)}
-        if isinstance(self.upload, PendingUpload):
-            folder = self.upload.files(place)
-            self.upload.write(folder, {manifest_path(node.label): files[manifest_path(node.label)]})
-        send_files(self.client, run, files, folder)
+        last = {manifest_path(node.label): manifest(node)}
+        folder = self.upload.files(place) if isinstance(self.upload, PendingUpload) else None
+        with on_disk(self.upload, folder, last) as held:
+            if held == folder:
+                send_files(self.client, run, {**node.files, **last}, folder)
+                return
+            if node.files:
+                send_files(self.client, run, node.files, folder)
+            send_files(self.client, run, last, held)
 
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
@@ -263,12 +266,10 @@ class Steps:
         if not node.renderings or place in self.state.get("drawn", []):
             return
         drawn = drawn_files(node, self._attempt(place))
-        folder = None
-        if isinstance(self.upload, PendingUpload):
-            folder = self.upload.drawn(place)
-            self.upload.write(folder, drawn.files)
+        folder = self.upload.drawn(place) if isinstance(self.upload, PendingUpload) else None
         if drawn.files:
-            send_files(self.client, run, drawn.files, folder)
+            with on_disk(self.upload, folder, drawn.files) as held:
+                send_files(self.client, run, drawn.files, held)
         tags = self._tags_of_drawings(run, node, note, drawn)
         if tags:
             self.client.log_batch(run.info.run_id, tags=[RunTag(*one) for one in tags.items()], synchronous=True)

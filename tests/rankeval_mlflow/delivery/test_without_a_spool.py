@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+
 import mlflow
 import pytest
 from mlflow.exceptions import MlflowException
 
 import rankeval_mlflow as rkm
 from rankeval.errors import RankevalWarning, TrackingError
+from rankeval_mlflow.delivery import spool as spool_room
 from rankeval_mlflow.delivery.payload import Node, Payload, SavedModel, Target
 from rankeval_mlflow.delivery.sending import deliver, send
 from rankeval_mlflow.delivery.spool import waiting
@@ -93,3 +96,34 @@ def test_what_is_lost_from_memory_is_told(small, monkeypatch):
         pytest.raises(TrackingError, match="Connection refused\nNothing could be kept on disk: log it again"),
     ):
         rkm.log_evaluation(small())
+
+
+def test_a_spool_that_is_full_after_the_record_was_written_costs_nothing(small, assert_same, monkeypatch):
+    """Manifest, progress and drawings are written while an upload is sent: they have another way."""
+    real = spool_room._write
+
+    def full(path, content):
+        if "files" in path.parts and "manifest" not in path.name:
+            return real(path, content)
+        if path.name == "record.json" or ("rankeval-" in str(path.parent) and "spool" not in path.parts):
+            return real(path, content)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(spool_room, "_write", full)
+    with pytest.warns(RankevalWarning, match="No space left on device.*a resend may make a second run"):
+        run = rkm.log_evaluation(small())
+    assert_same(small(), rkm.load_evaluation(run))
+    found = mlflow.MlflowClient().list_artifacts(run.run_id, "rankeval/dev")
+    assert "rankeval/dev/manifest.json" in [one.path for one in found]
+    assert len(found) > 2, "the drawings too"
+    assert waiting() == []
+
+
+def test_no_draft_of_a_file_stays_that_could_not_be_written(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        spool_room._write(tmp_path / "a", b"1")
+    assert list(tmp_path.glob(".a*")) == []
