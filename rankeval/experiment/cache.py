@@ -47,6 +47,19 @@ The fields of an `Evaluation` are parts of it as they are: a version that stores
 """
 
 
+_DAMAGE = (
+    pa.ArrowException,
+    OSError,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+)
+"""What reading a damaged file may raise: by values of another kind, numbers without end, lists in lists."""
+
+
 @cache
 def _distributions() -> Mapping[str, list[str]]:
     """Map top-level modules to distributions; cached, since the file lists of all installed packages are read."""
@@ -122,8 +135,8 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
             params=dict(facts["params"]),
             search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
             validation=CrossValidation(
-                replace(Evaluation.load(folder / "dev.parquet"), name=name),
-                _folds(facts["folds"]),
+                dev := replace(Evaluation.load(folder / "dev.parquet"), name=name),
+                _folds(facts["folds"], dev.measure_names),
                 pq.read_table(folder / "predictions.parquet")["score"].to_numpy(),
                 splits=tuple(Split(int(train), int(test), str(digest)) for train, test, digest in facts["splits"]),
             ),
@@ -131,7 +144,7 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
             seconds=float(facts["seconds"]),
             n_iterations=facts["n_iterations"],
         )
-    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except _DAMAGE as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(
             f"the cached result in {folder} is damaged (facts.json or a .parquet beside it: {why}); "
@@ -139,9 +152,10 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
         ) from error
 
 
-def _folds(table: Mapping[str, Any]) -> pd.DataFrame:
+def _folds(table: Mapping[str, Any], measures: Iterable[str]) -> pd.DataFrame:
     rows = pd.DataFrame(table["rows"], columns=table["columns"])
-    return rows.set_axis(pd.RangeIndex(len(rows), name=FOLD))
+    kinds = {"n_queries": "int64", **dict.fromkeys((*measures, "fit_seconds", "score_seconds"), "float64")}
+    return rows[list(kinds)].astype(kinds).set_axis(pd.RangeIndex(len(rows), name=FOLD))
 
 
 def read_packed(folder: Path, host: str) -> bytes | None:

@@ -1,0 +1,62 @@
+"""What is kept of a candidate comes back to the last bit; a damaged file is named, whatever is wrong with it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+from rankeval.experiment.cache import read_cached, read_packed, write_cached
+from rankeval.experiment.tuning import TunedCandidate
+
+
+@pytest.fixture
+def tuned():
+    data = rk.datasets.make_ranking(30, 6, rng=0)
+    validation = rk.cross_validate(Ridge(), data, measures=["nDCG@10", "AP"], cv=3, name="ridge")
+    search = pd.DataFrame({"alpha": [1.0], "mean nDCG@10": [0.5]})
+    return TunedCandidate({"alpha": np.float64(1.0)}, search, validation, np.arange(3) / 7, 1.5, 4)
+
+
+def test_what_is_kept_comes_back(tuned, tmp_path):
+    write_cached(tmp_path / "kept", tuned, {"a/host": b"model"})
+    found = read_cached(tmp_path / "kept", name="renamed")
+    one, other = tuned.validation, found.validation
+    pd.testing.assert_frame_equal(one.folds, other.folds, check_exact=True)
+    np.testing.assert_array_equal(one.predictions, other.predictions)
+    np.testing.assert_array_equal(one.evaluation.scores, other.evaluation.scores)
+    assert one.splits == other.splits
+    assert found.dev.name == "renamed"
+    np.testing.assert_array_equal(tuned.scores, found.scores)
+    assert (found.params, found.seconds, found.n_iterations) == ({"alpha": 1.0}, 1.5, 4)
+    assert read_packed(tmp_path / "kept", "a/host") == b"model"
+    assert read_packed(tmp_path / "kept", "other") is None
+    assert read_cached(tmp_path / "nothing", name="renamed") is None
+
+
+def without_measure(facts):
+    facts["folds"]["columns"][1] = "other"
+
+
+def endless(facts):
+    facts["splits"][0][0] = float("inf")
+
+
+def text_in_folds(facts):
+    facts["folds"]["rows"][0][1] = "much"
+
+
+@pytest.mark.parametrize("damage", [without_measure, endless, text_in_folds])
+def test_a_damaged_file_is_named(damage, tuned, tmp_path):
+    write_cached(tmp_path / "kept", tuned, {})
+    path = tmp_path / "kept" / "facts.json"
+    facts = json.loads(path.read_text())
+    damage(facts)
+    path.write_text(json.dumps(facts))
+    with pytest.raises(InvalidInput, match=r"kept is damaged \(facts.json"):
+        read_cached(tmp_path / "kept", name="ridge")
