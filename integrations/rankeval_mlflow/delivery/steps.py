@@ -15,8 +15,9 @@ last: a run that has it has everything.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
@@ -317,8 +318,18 @@ def _listed(run: Any, tables: Iterable[str]) -> str:
 
 
 def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
-    """Return the parameters of a node; one that the run has with another value is called ``<label>/<name>``."""
+    """Return the parameters of a node; one that the run has with another value is called ``<label>/<name>``.
+
+    If the run has that one too with another value, it is ``<label>/<name>-2``, and so on.
+    """
     return {
-        name if before.get(name, value) == value else safe_name(f"{node.label}/{name}"): value
+        next(one for one in _names(node.label, name) if before.get(one, value) == value): value
         for name, value in node.params.items()
     }
+
+
+def _names(label: str, name: str) -> Iterator[str]:
+    """Yield the names that a parameter may get, the plain one first."""
+    yield name
+    yield safe_name(f"{label}/{name}")
+    yield from (safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))

@@ -159,7 +159,7 @@ def _quiet() -> Iterator[None]:
 
 def _write(inner: Any, path: Path, schema: Any) -> str:
     """Write the model to a folder; return the name of its flavour."""
-    library = boosters.library(inner)
+    library = boosters.library(inner) if _predicts_by_its_library(inner) else None
     if gives_classes(inner):
         return _write_classifier(inner, path, schema)
     try:
@@ -183,6 +183,12 @@ def _native(library: str, model: Any, path: Path, schema: Any) -> None:
 
     flavour = importlib.import_module(f"mlflow.{library}")
     flavour.save_model(model, str(path), signature=schema, pip_requirements=needs.pinned([library, "pandas"]))
+
+
+def _predicts_by_its_library(inner: Any) -> bool:
+    """Say whether `predict` is the library's: the file of a booster loses one that a subclass has of its own."""
+    predict = getattr(type(inner), "predict", None)
+    return getattr(predict, "__module__", "").partition(".")[0] == boosters.library(inner)
 
 
 def _keeps_all(inner: Any) -> bool:

@@ -146,6 +146,10 @@ def test_a_parameter_of_the_user_keeps_its_value(client, store):
     client.log_param(run_id, "system", "bm25")
     deliver(Payload(Target(store, run_id=run_id), Node("run", "dev", params={"alpha": "2", "system": "bm25"}), 1))
     assert client.get_run(run_id).data.params == {"alpha": "1", "system": "bm25", "dev/alpha": "2"}
+    node = Node("run", "dev", params={"alpha": "3"}, facts={"other": True})
+    client.delete_tag(run_id, "rankeval.complete")
+    deliver(Payload(Target(store, run_id=run_id), node, 1))
+    assert client.get_run(run_id).data.params["dev/alpha-2"] == "3"
 
 
 def test_a_run_has_the_times_and_the_status_that_its_node_says(client, store):

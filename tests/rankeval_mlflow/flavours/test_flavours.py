@@ -338,3 +338,24 @@ def test_equal_models_are_equal_files(data):
     rows = _numeric(table)
     one, other = (rk.QueryRanker(LGBMRanker(**LIGHT)).fit(rows, labels, qid=ids) for _ in range(2))
     assert saved(one, X=rows) == saved(other, X=rows)
+
+
+class Turned(LGBMRanker):
+    """Ranks the other way round, by a `predict` of its own."""
+
+    def predict(self, X, **options):
+        return -super().predict(X, **options)
+
+
+def test_a_predict_of_a_subclass_is_kept(data, tmp_path):
+    """The file of a booster has no method: without rows to check it on, the model would rank the other way round."""
+    table, y, qid = data
+    rows = _numeric(table)
+    ranker = rk.QueryRanker(Turned(**LIGHT)).fit(rows, y, qid=qid)
+    made = saved(ranker)
+    assert made.flavor == "sklearn"
+    for path, content in made.files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    found = mlflow.pyfunc.load_model(str(tmp_path)).predict(rows)
+    assert np.array_equal(found, ranker.predict(rows))
