@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+CLOSE = 1e-9
+"""Difference that a store's columns and JSON may leave in an aggregate."""
+
+
 def evaluation_node(
     evaluation: Evaluation,
     role: str,

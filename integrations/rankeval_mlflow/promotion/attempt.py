@@ -14,7 +14,6 @@ version before both, and not with the other one. Step 7 tells the last one so.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,10 @@ from rankeval_mlflow.promotion import record
 from rankeval_mlflow.promotion.evaluations import Decided
 from rankeval_mlflow.promotion.registry import Alias, asking
 from rankeval_mlflow.promotion.result import Outcome, Promotion
+
+
+class _NotKnown(TrackingError):
+    """Nobody can say whether the alias moved."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Attempt:
             said = "Nothing was decided, and nothing written."
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         candidate = self.alias.version(number)
+        number = str(candidate.version)
         if before is None and not first:
             raise self._no_holder()
         question = record.Question(number, before, self.who, started)
@@ -84,7 +88,8 @@ class Attempt:
             record.tag_version(self.alias, question, run_id, accepted=decided.accepted)
             outcome, said = self._move(question) if decided.accepted else ("rejected", "")
         except RankevalError as error:
-            record.note_outcome(self.alias, run_id, f"not moved: {error}")
+            became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
+            record.note_outcome(self.alias, run_id, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
         before = question.before or "none"
         noted = {"moved": f"moved from {before} to {question.version}", "rejected": f"stays with {before}: rejected"}
@@ -96,6 +101,13 @@ class Attempt:
         if now != question.before:
             return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. Promote again to compare with it."
         self._set(question.version)
+        try:
+            return self._looked_again(question)
+        except RankevalError as error:  # it moved, whatever cannot be read now
+            return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
+
+    def _looked_again(self, question: record.Question) -> tuple[Outcome, str]:
+        """Read the alias after the move, and look for versions accepted over the same one."""
         now = self.alias.holder()
         if now != question.version:
             return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
@@ -111,11 +123,19 @@ class Attempt:
         """Move the alias; if the answer is lost, look whether it moved."""
         try:
             self.alias.move(version)
-        except TrackingError:
-            with contextlib.suppress(RankevalError):
-                if self.alias.holder() == version:
-                    return
-            raise
+        except TrackingError as error:
+            if self._reread(error) != version:
+                raise
+
+    def _reread(self, lost: TrackingError) -> str | None:
+        """Return the version that has the alias after an answer was lost; raise if that cannot be read either."""
+        try:
+            return self.alias.holder()
+        except RankevalError as error:
+            raise _NotKnown(
+                f"{lost}. Whether {self.alias} moved is not known, since it cannot be read again ({error}): look which "
+                "version has it"
+            ) from lost
 
     def _told(
         self, question: record.Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str

@@ -13,8 +13,7 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow.packing.datasets import judged_data
 from rankeval_mlflow.promotion.registry import Alias, asking
 from rankeval_mlflow.promotion.rules import Rule, decide
-from rankeval_mlflow.reading.evaluations import evaluation_of
-from rankeval_mlflow.reading.where import resolve
+from rankeval_mlflow.reading.versions import logged_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,8 +124,9 @@ def _logged(alias: Alias, version: str, role: str) -> Logged:
     """Return the evaluation of a version, or say what to log."""
     uri = f"models:/{alias.model}/{version}"
     with _with_remedy(alias, version, role), asking(alias.uri, f"read the evaluation of {uri}"):
-        run = resolve(alias.client, uri, role).run
-        return Logged(version, evaluation_of(alias.client, run, role), run)
+        found = alias.client.get_model_version(alias.model, version)
+        run, evaluation = logged_for(alias.client, found, role)
+        return Logged(version, evaluation, run)
 
 
 @contextlib.contextmanager

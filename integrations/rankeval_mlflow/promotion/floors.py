@@ -50,6 +50,8 @@ def floors_by_slice(floors: Floors | None, slices: Any) -> dict[str, float]:
     given = (
         {str(value): floor for value, floor in floors.items()} if isinstance(floors, Mapping) else {TOGETHER: floors}
     )
+    if isinstance(floors, Mapping) and len(given) < len(floors):
+        raise InvalidInput(f"floors names a slice twice: {list(floors)} are the same as text")
     if not given:
         raise InvalidInput(
             "floors is empty; give a loss for each slice that has a floor, or leave out slices and floors"

@@ -47,7 +47,16 @@ def by_gate(
         used = scores_of(alias, holder, gate.test)
     decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used)
     test, terms = gate.test, gate.terms
+    sources = {
+        "candidate": "predicted by the model" if given is None else "given by the caller",
+        "holder": "given by the caller"
+        if systems[1] is not None
+        else "predicted by the model"
+        if holder
+        else "kept by the gate",
+    }
     facts = {
+        "scores": sources,
         "gate": {"name": gate.name, "remaining": decision.remaining, "is_new": decision.is_new},
         "rule": {name: value for name, value in terms.content().items() if name != "convention"},
         "role": role,
@@ -61,6 +70,8 @@ def by_gate(
     said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {count(decision.remaining, 'decision')} left."
     if not decision.is_new:
         said += " The same rankings were decided on before, or are equal, which is free."
+    if callers := [name for name, source in sources.items() if source == "given by the caller"]:
+        said += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
     if decision.n_exposed:
         said += (
             f" {count(decision.n_exposed, 'query')} of the collection were looked at outside of this gate, so its "

@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from mlflow.exceptions import MlflowException
@@ -20,6 +21,7 @@ from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.addresses import hidden, masked
 from rankeval_mlflow.delivery.refusals import reason
 from rankeval_mlflow.reading.asking import pages
+from rankeval_mlflow.reading.where import canonical_number
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 _VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")
@@ -114,7 +116,7 @@ class Alias:
             version = f"{version.name}/{version.version}"
         text = str(version).strip()
         found = _VERSION.fullmatch(text)
-        if found is None or isinstance(version, bool) or not isinstance(version, (int, str)):
+        if found is None or isinstance(version, bool) or not isinstance(version, (Integral, str)):
             raise InvalidInput(
                 f"version is {shown(version)}; expected a number, 'latest', 'models:/{self.model}/7', "
                 f"'models:/{self.model}@challenger' or a ModelVersion"
@@ -123,7 +125,11 @@ class Alias:
             raise InvalidInput(f"version is {text!r}, of the model {found['model']!r}, and {self} is asked for")
         if "@" in text:
             return self._of_alias(found["version"])
-        return self._latest() if found["version"] == "latest" else found["version"]
+        if found["version"].lower() == "latest":
+            return self._latest()
+        if not found["version"].isdecimal():
+            raise InvalidInput(f"there is no version {shown(found['version'])} of {self.model}: versions are numbers")
+        return canonical_number(found["version"])
 
     def _of_alias(self, other: str) -> str:
         aliases = self._aliases()

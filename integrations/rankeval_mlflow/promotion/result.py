@@ -24,7 +24,8 @@ class Promotion:
     model, alias, version : str
         The registered model, the alias, and the version that asked for it.
     outcome : {"moved", "in place", "rejected", "overtaken", "would move"}
-        "moved": the alias is now with the version. "in place": it was before, and nothing was decided. "rejected": the
+        "moved": the alias was moved to the version; the reason says if it could not be read again. "in place": it was
+        there before, and nothing was decided. "rejected": the
         claim or a floor was not shown. "overtaken": the version was accepted, but another promoter moved the alias
         meanwhile. "would move": accepted in a dry run.
     reason : str
@@ -64,7 +65,7 @@ class Promotion:
 
     @property
     def moved(self) -> bool:
-        """Whether the alias was moved to the version, and was there when it was read again."""
+        """Whether the alias was moved to the version, and was not seen elsewhere when it was read again."""
         return self.outcome == "moved"
 
     def __bool__(self) -> bool:

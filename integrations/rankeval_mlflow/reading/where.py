@@ -20,6 +20,9 @@ from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.completeness import pieces_by_role, pieces_of
 from rankeval_mlflow.reading.asking import asking, is_not_there, pages
 
+MAX_DIGITS = 18
+"""Digits of a number that fits the integers of any store."""
+
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
     "log_evaluation or MLflow returned"
@@ -77,7 +80,7 @@ def resolve(client: Any, name: Any, role: str | None = None) -> RunOf:
     """
     parts = _parsed(name)
     if parts.run_id:
-        return RunOf(_run(client, parts.run_id))
+        return RunOf(run_with(client, parts.run_id))
     if parts.model_id:
         return _of_model(client, parts.model_id, role)
     return _of_version(client, _version(client, parts), role)
@@ -109,6 +112,24 @@ def registered_version(name: Any) -> tuple[str, str]:
     with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
         found = _version(client, parts)
         return str(found.name), str(found.version)
+
+
+def canonical_number(text: str) -> str:
+    """Return the number of a version in MLflow's spelling, since a store takes "02" for 2; other text as it is.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Raises
+    ------
+    InvalidInput
+        If it has more digits than a store can hold.
+    """
+    if text.isdecimal() and len(text) > MAX_DIGITS:
+        raise InvalidInput(f"there is no version {shown(text)}: a number of a version has at most {MAX_DIGITS} digits")
+    return str(int(text)) if text.isdecimal() else text
 
 
 def text_of(name: Any) -> str:
@@ -161,7 +182,7 @@ def _parsed_text(name: str) -> _Name:
     elif alias := _ALIAS.fullmatch(rest):
         found = _Name(registered=alias["name"], alias=alias["alias"])
     elif version := _VERSION.fullmatch(rest):
-        found = _Name(registered=version["name"], version=version["version"])
+        found = _Name(registered=version["name"], version=canonical_number(version["version"]))
     elif name == rest and "/" not in name and "@" not in name:
         found = _Name(run_id=name)
     if found == _Name():
@@ -169,16 +190,32 @@ def _parsed_text(name: str) -> _Name:
     return found
 
 
-def _run(client: Any, run_id: str) -> Any:
-    """Return a run."""
+def run_with(client: Any, run_id: str) -> Any:
+    """Return the run with an id.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, or it was deleted.
+    """
     try:
-        return client.get_run(run_id)
+        run = client.get_run(run_id)
     except MlflowException as error:
         if not is_not_there(error):
             raise
         raise InvalidInput(
             f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
         ) from error
+    if _is_deleted(run):
+        raise InvalidInput(
+            f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
+        )
+    return run
+
+
+def _is_deleted(run: Any) -> bool:
+    """Return whether a run was deleted: MLflow still gives it to whoever asks by its id."""
+    return bool(run.info.lifecycle_stage == "deleted")
 
 
 def _version(client: Any, parts: _Name) -> Any:
@@ -212,7 +249,7 @@ def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
     """Return the run that holds the evaluation of a registered version."""
     called = (str(version.name), str(version.version))
     logged = {found["role"]: run_id for key, run_id in version.tags.items() if (found := _LOGGED_IN.fullmatch(key))}
-    model_id = _model_behind(version)
+    model_id = model_behind(version)
     if not logged and model_id:
         return RunOf(_of_model(client, model_id, role).run, model_id, called)
     wanted = {logged[role]} if role in logged else set(logged.values())
@@ -224,10 +261,10 @@ def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
             f"no run of models:/{called[0]}/{called[1]} is known: nothing was evaluated with log_evaluation(ev, "
             f"model_version='{called[0]}/{called[1]}'); give the id of the run that holds its evaluation"
         )
-    return RunOf(_run(client, run_id), model_id, called)
+    return RunOf(run_with(client, run_id), model_id, called)
 
 
-def _model_behind(version: Any) -> str | None:
+def model_behind(version: Any) -> str | None:
     """Return the logged model that a version was made from; stores that do not keep its id keep it in the source."""
     source = str(version.source or "").removeprefix("models:/")
     return getattr(version, "model_id", None) or (source if _MODEL_ID.fullmatch(source) else None)
@@ -242,8 +279,19 @@ def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
             raise
         raise InvalidInput(f"there is no logged model {model_id} in the store") from error
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
-    runs = [_run(client, run_id) for run_id in ids if run_id]
-    return RunOf(_only(f"models:/{model_id}", runs, role), model_id)
+    return RunOf(run_of_model(client, model_id, role, [run_id for run_id in ids if run_id]), model_id)
+
+
+def run_of_model(client: Any, model_id: str, role: str | None, ids: Sequence[str]) -> Any:
+    """Return the one of the runs of a logged model that holds an evaluation of the role; deleted runs do not count.
+
+    Raises
+    ------
+    InvalidInput
+        If none does, or several do with other content.
+    """
+    runs = [client.get_run(run_id) for run_id in ids]
+    return _only(f"models:/{model_id}", [run for run in runs if not _is_deleted(run)], role)
 
 
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:

@@ -96,7 +96,10 @@ def test_a_version_is_given_in_any_form(ranker, client, form):
     ("version", "message"),
     [
         (9, "ranker has no version 9, or it was deleted; its versions are 1"),
-        ("seven", "no version seven"),
+        ("seven", "no version 'seven' of ranker: versions are numbers"),
+        ("0_1", "no version '0_1'"),
+        ("+1", "no version"),
+        (10**30, "at most 18 digits"),
         (True, "version is True; expected a number"),
         (None, "version is None; expected"),
         ("models:/other/1", "of the model 'other', and ranker@champion is asked for"),

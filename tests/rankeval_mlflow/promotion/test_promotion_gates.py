@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, LedgerError
+from rankeval_mlflow.layout import DECISION
 
 
 class Scores(mlflow.pyfunc.PythonModel):
@@ -103,7 +104,7 @@ def test_a_budget_that_is_used_up_moves_nothing(client, guard, data):
     assert str(client.get_registered_model("ranker").aliases["champion"]) == "1"
 
 
-def test_scores_may_be_given_for_versions_without_a_model(ranker, guard, data):
+def test_scores_may_be_given_for_versions_without_a_model(ranker, client, guard, data, tmp_path):
     gate = guard.gate(guard.register("shop-test", data), baseline=data.X[:, 3], budget=3)
     version = ranker.add(role=None)
     with pytest.raises(
@@ -111,7 +112,11 @@ def test_scores_may_be_given_for_versions_without_a_model(ranker, guard, data):
     ):
         rkm.promote("ranker", version, gate=gate)
     assert gate.remaining == 3
-    assert rkm.promote("ranker", version, gate=gate, candidate=data.y, holder=data.X[:, 3]).moved
+    done = rkm.promote("ranker", version, gate=gate, candidate=data.y, holder=data.X[:, 3])
+    assert done.moved
+    assert "The caller gave the scores of the candidate and the holder; no model was asked for them." in done.reason
+    said = json.loads(Path(client.download_artifacts(done.run_id, DECISION, str(tmp_path))).read_text("utf-8"))
+    assert said["scores"] == {"candidate": "given by the caller", "holder": "given by the caller"}
 
 
 def test_a_collection_of_judgments_takes_runs(ranker, guard):

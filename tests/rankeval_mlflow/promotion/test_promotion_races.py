@@ -148,6 +148,42 @@ def test_an_answer_that_is_lost_is_looked_up(ranker, monkeypatch):
     assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved
 
 
+def unreadable_after_the_move(monkeypatch, *, lost=False):
+    """Let the alias move, and then let nobody read it; with `lost`, the answer of the move is lost too."""
+    real = mlflow.MlflowClient.set_registered_model_alias
+
+    def gone(*_, **__):
+        raise MlflowException("store gone")
+
+    def moved(self, *arguments):
+        real(self, *arguments)
+        monkeypatch.setattr(mlflow.MlflowClient, "get_registered_model", gone)
+        if lost:
+            gone()
+
+    monkeypatch.setattr(mlflow.MlflowClient, "set_registered_model_alias", moved)
+
+
+def test_an_alias_that_moved_and_cannot_be_read_again_is_never_said_not_to_have_moved(ranker, client):
+    version = ranker.add(0.1)
+    with pytest.MonkeyPatch.context() as patched:
+        unreadable_after_the_move(patched)
+        done = rkm.promote("ranker", version, measure="nDCG@10")
+    assert (done.outcome, ranker.holder()) == ("moved", version)
+    assert "Beware: whether another promoter moved it since could not be read" in done.reason
+    assert outcome(client)[1].startswith("moved from 1 to 2 Beware")
+
+
+def test_a_move_of_which_nothing_is_known_is_said_to_be_unknown(ranker, client):
+    version = ranker.add(0.1)
+    with pytest.MonkeyPatch.context() as patched:
+        unreadable_after_the_move(patched, lost=True)
+        with pytest.raises(TrackingError, match=r"Whether ranker@champion moved is not known.*recorded in run"):
+            rkm.promote("ranker", version, measure="nDCG@10")
+    assert ranker.holder() == version
+    assert outcome(client)[1].startswith("unknown whether it moved: ")
+
+
 def test_a_move_that_fails_is_an_error(ranker, client, monkeypatch):
     refusing(monkeypatch, "set_registered_model_alias", MlflowException("database is locked"))
     with pytest.raises(

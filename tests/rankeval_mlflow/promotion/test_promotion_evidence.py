@@ -1,0 +1,95 @@
+"""promote decides only by an evaluation that was logged for the version itself; loading may guess, the gate may not."""
+
+from __future__ import annotations
+
+import mlflow
+import numpy as np
+import pytest
+
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput
+
+NOTHING = (
+    r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*Log one: rankeval_mlflow\.log_evaluation"
+)
+
+
+def scores(gain):
+    """Return scores of as many queries as those of version 1, above or below them by about so much."""
+    rng = np.random.default_rng(0)
+    return rng.uniform(0.3, 0.7, 200) + np.random.default_rng(2).normal(gain, 0.2, 200)
+
+
+@pytest.mark.parametrize("spelling", ["01", "001", "\uff11", "models:/ranker/01", np.int64(1)])
+def test_another_spelling_of_the_holder_is_the_holder(ranker, spelling):
+    done = rkm.promote("ranker", spelling, measure="nDCG@10", claim="not_worse", margin=0.05)
+    assert (done.outcome, done.version) == ("in place", "1")
+    assert "rankeval.promotion.champion" not in ranker.tags("1")
+
+
+def test_another_spelling_of_a_candidate_moves_the_alias_as_its_number_does(ranker):
+    ranker.add(0.1)
+    done = rkm.promote("ranker", "02", measure="nDCG@10")
+    assert (done.outcome, done.version, ranker.holder()) == ("moved", "2", "2")
+
+
+@pytest.mark.usefixtures("ranker")
+def test_the_run_that_made_a_version_says_nothing_of_it(client, evaluated):
+    """It may hold the evaluation of another system."""
+    with mlflow.start_run() as run:
+        client.create_model_version("ranker", "s3://models/ranker", run_id=run.info.run_id)
+        rkm.log_evaluation(evaluated(scores(0.2)), "test")
+    with pytest.raises(InvalidInput, match=NOTHING):
+        rkm.promote("ranker", 2, measure="nDCG@10", dry_run=True)
+    assert rkm.load_evaluation("models:/ranker/2", "test") is not None
+
+
+@pytest.mark.usefixtures("ranker")
+def test_a_run_with_the_dev_evaluation_of_a_version_says_nothing_of_its_test(client, evaluated):
+    version = client.create_model_version("ranker", "s3://models/ranker")
+    with mlflow.start_run():
+        rkm.log_evaluation(evaluated(scores(-0.1)), "dev", model_version=version)
+        rkm.log_evaluation(evaluated(scores(0.2)), "test")
+    with pytest.raises(InvalidInput, match=NOTHING):
+        rkm.promote("ranker", version, measure="nDCG@10", dry_run=True)
+
+
+@pytest.mark.usefixtures("ranker")
+@pytest.mark.parametrize("role", ["test", "dev"])
+def test_the_metrics_of_a_logged_model_count_only_for_their_role(client, evaluated, role):
+    """The evaluation of another system in the same run was not logged for the model."""
+    model = mlflow.initialize_logged_model("ranker")
+    client.create_model_version("ranker", f"models:/{model.model_id}", model_id=model.model_id)
+    with mlflow.start_run():
+        rkm.log_evaluation(evaluated(scores(0.1)), role, model_id=model.model_id)
+        rkm.log_evaluation(evaluated(scores(0.2)), "dev" if role == "test" else "test", model_id="")
+    if role == "test":
+        assert rkm.promote("ranker", 2, measure="nDCG@10").moved
+    else:
+        with pytest.raises(InvalidInput, match=NOTHING):
+            rkm.promote("ranker", 2, measure="nDCG@10")
+
+
+def test_a_tag_that_leads_to_the_run_of_another_version_is_not_believed(ranker, client):
+    ranker.add(-0.1)
+    ranker.add(0.2)
+    client.set_model_version_tag("ranker", "2", "rankeval.test.run_id", ranker.runs["3"])
+    with pytest.raises(InvalidInput, match=r"is not the one that was logged for models:/ranker/2: the values differ"):
+        rkm.promote("ranker", 2, measure="nDCG@10", dry_run=True)
+
+
+def test_the_evaluation_of_a_deleted_run_does_not_decide(ranker, client):
+    version = ranker.add(0.1)
+    client.delete_run(ranker.runs[version])
+    with pytest.raises(InvalidInput, match=r"run \w+ was deleted.*mlflow runs restore.*Log one"):
+        rkm.promote("ranker", version, measure="nDCG@10", dry_run=True)
+    with pytest.raises(InvalidInput, match="was deleted"):
+        rkm.load_evaluation(ranker.runs[version])
+    client.restore_run(ranker.runs[version])
+    assert rkm.promote("ranker", version, measure="nDCG@10").moved
+
+
+def test_floors_that_name_a_slice_twice_are_refused(ranker):
+    version = ranker.add(0.1)
+    with pytest.raises(InvalidInput, match="floors names a slice twice"):
+        rkm.promote("ranker", version, measure="nDCG@10", slices="relevant", floors={1: 0.05, "1": 5.0})
