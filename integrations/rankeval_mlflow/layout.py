@@ -85,6 +85,17 @@ def role_of(label: str) -> str:
     return label.partition(_STEP)[0]
 
 
+def step_of(label: str) -> int:
+    """Return the step in the label of a piece with an evaluation; -1 without a step.
+
+    Parameters
+    ----------
+    label : str
+        A label of `label_of`.
+    """
+    return int(label.partition(_STEP)[2] or -1)
+
+
 def folder(label: str) -> str:
     """Return the folder of a piece among the artifacts.
 

@@ -361,7 +361,7 @@ def test_system_measure_convention_data_and_role_are_parameters(small, client):
 
 
 def test_steps_are_curves_and_every_one_loads_back(small, client, assert_same):
-    """Without an evaluation of its own, the role is that of the last step."""
+    """The role is that of the last step."""
     epochs = [small("net", seed=seed) for seed in range(3)]
     with mlflow.start_run() as run:
         for step, evaluation in enumerate(epochs):
@@ -375,7 +375,7 @@ def test_steps_are_curves_and_every_one_loads_back(small, client, assert_same):
         assert_same(rkm.load_evaluation(run_id, f"dev/step-{step}"), evaluation)
     assert_same(rkm.load_evaluation(run_id), epochs[-1])
     final = small("net", seed=9)
-    rkm.log_evaluation(final, "dev", run_id)
+    rkm.log_evaluation(final, "dev", run_id, step=7, report=False)
     assert_same(rkm.load_evaluation(run_id), final)
     assert_same(rkm.load_evaluation(run_id, "dev/step-1"), epochs[1])
     with pytest.raises(InvalidInput, match="dev/step-9"):

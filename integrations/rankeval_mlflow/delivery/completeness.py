@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.payload import Node, manifest
-from rankeval_mlflow.layout import COMPLETE, ROLE, role_of
-from rankeval_mlflow.names import MAX_TAG, sha256
+from rankeval_mlflow.layout import COMPLETE, ROLE, role_of, step_of
+from rankeval_mlflow.names import MAX_TAG, sha256, short_digest
 
 SHOWN = 16
 
@@ -38,7 +38,7 @@ def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
 def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
 
-    A role that was logged at several steps has the piece without a step, or else the one that was logged last.
+    A role that was logged at several steps has the piece of the greatest step, as MLflow shows its metrics.
 
     Parameters
     ----------
@@ -48,8 +48,7 @@ def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for found in _PIECE.finditer(tags.get(COMPLETE, "")):
         for role in _roles(found["label"], found["roles"]):
-            held = labels.get(role)
-            if held is None or held != role_of(held):
+            if role not in labels or step_of(labels[role]) < step_of(found["label"]):
                 labels[role] = found["label"]
     first = tags.get(ROLE)
     return {role: labels[role] for role in sorted(labels, key=lambda role: role != first)}
@@ -97,19 +96,31 @@ def is_held(tags: Mapping[str, str], node: Node) -> bool:
     return pieces_of(tags).get(node.label) == _shown_hash(node)
 
 
-def with_piece(run_id: str, tags: Mapping[str, str], node: Node) -> str:
+def with_piece(run: Any, node: Node) -> str:
     """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off.
+
+    Parameters
+    ----------
+    run : mlflow.entities.Run
+        The run.
+    node : Node
+        The piece.
 
     Raises
     ------
     InvalidInput
-        If the run holds other content under the same name. The same content may be sent again.
+        If the run holds other content under the same name, the role on other data, or a step of a role that has none.
+        The same content may be sent again.
     """
+    run_id, tags = run.info.run_id, run.data.tags
     before = pieces_of(tags)
     roles = [scores.role for scores in node.scores]
     if is_held(tags, node):
-        return tags[COMPLETE]
-    taken = [role for role in roles if node.label == role_of(node.label) and role in _whole_roles(tags)]
+        return str(tags[COMPLETE])
+    held = pieces_by_role(tags)
+    for role in sorted({*roles} & {*held}):
+        _refuse_mixed(run, node, role, held[role])
+    taken = [role for role in roles if role in held and node.label == role_of(node.label)]
     if taken or node.label in before:
         what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
         raise InvalidInput(
@@ -134,9 +145,32 @@ def _roles(label: str, roles: str | None) -> tuple[str, ...]:
     return tuple(role for role in roles.split(",") if role)
 
 
-def _whole_roles(tags: Mapping[str, str]) -> set[str]:
-    """Return the roles that a run holds without a step."""
-    return {role for role, label in pieces_by_role(tags).items() if label == role_of(label)}
+def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
+    """Refuse steps of a role that are not of one kind: its metrics are one curve, and its data is named once."""
+    run_id, remedy = run.info.run_id, "log it with another role=, or to a run of its own"
+    if (step_of(held) < 0) != (step_of(node.label) < 0):
+        has, this = ("no step", "one") if step_of(held) < 0 else ("steps", "none")
+        raise InvalidInput(
+            f"the evaluation of role {role!r} in run {run_id} has {has}, and this one has {this}: MLflow would show "
+            f"the metrics of one as those of the other; {remedy}"
+        )
+    used = _digests([(tag.key, tag.value) for tag in each.tags] for each in run.inputs.dataset_inputs)
+    given = {use.digest for use in node.datasets if use.role == role}
+    if role in used and not given & used[role]:
+        raise InvalidInput(
+            f"the evaluation of role {role!r} in run {run_id} is on other data "
+            f"({', '.join(map(short_digest, sorted(used[role])))} instead of "
+            f"{', '.join(map(short_digest, sorted(given)))}); {remedy}"
+        )
+
+
+def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]:
+    """Return the full digests of the data sets of a run by role."""
+    found: dict[str, set[str]] = {}
+    for tags in map(dict, inputs):
+        if "rankeval.digest" in tags:
+            found.setdefault(tags.get("rankeval.role", ""), set()).add(tags["rankeval.digest"])
+    return found
 
 
 def _spelt(label: str, roles: list[str]) -> str:

@@ -137,7 +137,7 @@ class Steps:
         """Send one run and its children."""
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
-        complete = with_piece(run_id, run.data.tags, node)
+        complete = with_piece(run, node)
         model_ids = self.models.made(place, node, run_id, experiment_id)
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
@@ -153,7 +153,7 @@ class Steps:
             self._model_version(*self.payload.model_version, run_id, node)
         self._drawings(run, place, node, note)
         if given is not None:  # another process may have written to it meanwhile
-            complete = with_piece(run_id, self.client.get_run(run_id).data.tags, node)
+            complete = with_piece(self.client.get_run(run_id), node)
         self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
         if given is None:
             self.client.set_terminated(run_id, node.status, self._ended(node))

@@ -26,7 +26,7 @@ def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
         first part may be left out), a logged model ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
         The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the evaluation that was logged
-        with ``step=3``; the role alone is the one without a step, or else the step that was logged last.
+        with ``step=3``; the role alone is that of the greatest step.
 
     Returns
     -------

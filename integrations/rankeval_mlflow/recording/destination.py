@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
+from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.tracking import LoggedData, TrackedRun
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
@@ -15,6 +17,9 @@ from rankeval_mlflow.packing.datasets import judged_data
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
     from rankeval.evaluation import Evaluation
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
+"""Ids that MLflow takes for runs."""
 
 
 def send(
@@ -38,6 +43,8 @@ def send(
     """
     import mlflow
 
+    if run_id is not None and not (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id)):
+        raise InvalidInput(f"run_id is {shown(run_id)}; expected the id of a run, such as .run_id of a TrackedRun")
     active = mlflow.active_run()
     run_id = run_id or (active.info.run_id if active else None)
     experiment_id, experiment_name = (None, None) if run_id else _experiment()
@@ -75,10 +82,16 @@ def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | 
     data : LoggedData, RankingData or str, optional
         The data set, or its name. By default the digest of the judgments identifies it.
     """
+    from rankeval.collection.data import RankingData
+
     if isinstance(data, LoggedData):
         if data.role != role:
             raise InvalidInput(f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}")
         return data
     if data is None or isinstance(data, str):
         return judged_data(ev, role, data)
+    if not isinstance(data, RankingData):
+        raise InvalidInput(
+            f"data is of type {type(data).__name__}; expected the name of the data set, RankingData or LoggedData"
+        )
     return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)

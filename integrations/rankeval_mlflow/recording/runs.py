@@ -60,8 +60,8 @@ def log_evaluation(
         The data set, or its name. By default the digest of the judgments identifies it.
     step : int, optional
         The epoch or other step of training. The metrics of a run's steps become curves. The evaluation at step 3 loads
-        back as the role ``"dev/step-3"``. MLflow shows the metrics of the last step, so log the final evaluation with
-        the last step of all, or without any steps.
+        back as the role ``"dev/step-3"``, and that of the greatest step as ``"dev"``, as MLflow shows its metrics. A
+        role has steps or a single evaluation without one.
     report : bool, default True
         Whether to draw the report. Without it, logging takes less time.
 
@@ -75,8 +75,9 @@ def log_evaluation(
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        If the role is no plain word, the step is no whole number from 0, the run already has another evaluation of
-        this role and step, or there is no such version.
+        If an argument is something else, the step is no whole number from 0, there is no such version, or the run
+        already has an evaluation of this role that is of the same step, on other data, or without a step if this one
+        has one (and the other way round).
 
     Examples
     --------
@@ -160,4 +161,8 @@ def log_comparison(
     >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
     True
     """
+    from rankeval.comparison import Comparison
+
+    if not isinstance(cmp, Comparison):
+        raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)

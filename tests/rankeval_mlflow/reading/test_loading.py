@@ -15,6 +15,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import ConventionMismatch, InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
+from rankeval_mlflow.packing.evaluation import keys_of
 
 
 @pytest.fixture
@@ -53,6 +54,36 @@ def test_an_evaluation_at_a_step_is_loaded_by_its_step_and_the_last_one_by_its_r
     assert_same(rkm.load_evaluation(run_id, "dev/step-1"), epochs[1])
     assert_same(rkm.load_evaluation(run_id, "dev"), epochs[2])
     assert_same(rkm.load_evaluation(run_id), epochs[2])
+
+
+def test_the_greatest_step_is_the_last_one_in_whatever_order_steps_were_logged(small, client, assert_same):
+    """As MLflow shows the metric of the greatest step."""
+    run_id = rkm.log_evaluation(small(seed=0), step=10, report=False).run_id
+    rkm.log_evaluation(small(seed=1), run_id=run_id, step=9, report=False)
+    assert_same(rkm.load_evaluation(run_id), small(seed=0))
+    shown = client.get_run(run_id).data.metrics
+    assert [shown[key] for key in keys_of(small(seed=0)).values()] == list(small(seed=0).aggregate().to_dict().values())
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, 3), (3, None), (0, None)])
+def test_a_role_has_steps_or_a_single_evaluation(first, second, small, client):
+    run_id = rkm.log_evaluation(small(seed=0), step=first, report=False).run_id
+    before = client.get_run(run_id).data
+    with pytest.raises(InvalidInput, match=r"role 'dev' in run .* has (no step|steps).*another role="):
+        rkm.log_evaluation(small(seed=1), run_id=run_id, step=second, report=False)
+    assert client.get_run(run_id).data.to_dictionary() == before.to_dictionary()
+    rkm.log_evaluation(small(seed=1), "test", run_id, step=second, report=False)
+
+
+def test_the_steps_of_a_role_are_on_the_same_data(small, client):
+    """The leaderboard would show the data of one with the value of the other."""
+    run_id = rkm.log_evaluation(small(), data="shop", step=1, report=False).run_id
+    before = client.get_run(run_id).data
+    changed = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="RR")
+    with pytest.raises(InvalidInput, match=r"role 'dev' in run .* is on other data .*another role="):
+        rkm.log_evaluation(changed, data="shop", run_id=run_id, step=2, report=False)
+    assert client.get_run(run_id).data.to_dictionary() == before.to_dictionary()
+    rkm.log_evaluation(changed, "train", run_id, data="shop", step=2, report=False)
 
 
 def test_a_comparison_comes_back_with_the_scores_of_every_query(systems, assert_same):
