@@ -185,16 +185,14 @@ def test_other_queries_of_the_same_data_are_found_when_they_are_loaded(noisy):
     assert board.others["reason"].tolist() == ["other queries or judgments (30 queries) of the same data"]
 
 
-def test_a_run_whose_metric_is_not_that_of_its_evaluation_is_no_row(ranked, client, noisy):
-    """The user may log the metric again; and an evaluation at a step has the metrics of the one without."""
+def test_a_run_whose_metric_is_not_that_of_its_evaluation_is_no_row(ranked, client):
+    """The user may log the metric again."""
     given, ids = ranked
     client.log_metric(ids["bad"], "nDCG_at_10", 0.999)
-    run_id = logged(noisy("stepped", 4))
-    logged(noisy("stepped", 0.1), run_id=run_id, step=0)
     board = rkm.leaderboard("Default")
     assert set(board.table["system"]) == {"good", "like it"}
     reasons = dict(zip(board.others["run_id"], board.others["reason"], strict=True))
-    assert set(reasons) == {ids["bad"], run_id}
+    assert set(reasons) == {ids["bad"]}
     own = given["bad"].aggregate()["nDCG@10"]
     assert reasons[ids["bad"]].startswith(f"its metric nDCG_at_10 is 0.999, and its evaluation {own:.6g}")
     assert len(rkm.leaderboard("Default", measure="AP").table) == 3
