@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from rankeval.cli.options import as_options
-from rankeval.cli.terminal import tell, visible
+from rankeval.cli.terminal import tell
+from rankeval.render.markup import visible
 
 if TYPE_CHECKING:
     import pandas as pd

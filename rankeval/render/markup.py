@@ -16,6 +16,9 @@ from rankeval.errors import InvalidInput
 if TYPE_CHECKING:
     from jinja2 import Template
 
+# C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks of the writing
+# direction (they can make one name look like another), and halves of characters, which no encoding can print.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
 # Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other characters in their places.
 LATEX_ESCAPES = str.maketrans(
@@ -74,14 +77,32 @@ TEMPLATE = """<div>{{ style | safe }}<table class="rankeval-table">
 </div>"""
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    r"""Return a text with its control characters as Python escapes.
+
+    Parameters
+    ----------
+    text : str
+        Any text, with names and ids from files.
+    keep : str
+        Characters to keep, such as our own line ends.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b]0;b"))
+    a\x1b]0;b
+    """
+    return _STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
 def with_minus(text: str) -> str:
     """Set the hyphen before a number as a minus sign."""
     return MINUS.sub("\N{MINUS SIGN}", text)
 
 
 def markdown(text: str) -> str:
-    """Escape text for Markdown of GitHub's flavour."""
-    return text.translate(MARKDOWN_ESCAPES)
+    """Escape text for Markdown of GitHub's flavour; control characters become Python escapes."""
+    return visible(text, keep="\n").translate(MARKDOWN_ESCAPES)
 
 
 def markdown_cell(text: str, emphasis: str, mark: str, tail: str) -> str:
@@ -92,7 +113,7 @@ def markdown_cell(text: str, emphasis: str, mark: str, tail: str) -> str:
 
 def latex(text: str) -> str:
     """Escape text for LaTeX; line breaks become spaces, since an empty line would end a paragraph."""
-    return " ".join(text.splitlines()).translate(LATEX_ESCAPES)
+    return visible(" ".join(text.splitlines())).translate(LATEX_ESCAPES)
 
 
 def refuse_label(label: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rankeval.render.markup import html, latex, latex_cell, markdown, markdown_cell, refuse_label
+from rankeval.render.markup import html, latex, latex_cell, markdown, markdown_cell, refuse_label, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,8 @@ class Table:
             for row, cell in zip(rows, cells, strict=True):
                 row[place] = cell
         lines = _drawn(columns, rows)
-        return "\n".join([*filter(None, [self.caption]), *lines, *(f"* {note}" for note in self.notes)])
+        caption, notes = self._words()
+        return "\n".join([*filter(None, [caption]), *lines, *(f"* {note}" for note in notes)])
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -154,7 +155,8 @@ class Table:
     def to_html(self) -> str:
         """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
-        return html(self._columns(rows), _widest(rows), rows, caption=self.caption, notes=self.notes)
+        caption, notes = self._words()
+        return html(self._columns(rows), _widest(rows), rows, caption=caption, notes=notes)
 
     def to_latex(self, *, label: str = "") -> str:
         r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``.
@@ -230,6 +232,10 @@ class Table:
             for row, *cells in zip(_values(self.frame), *behind, strict=True)
         ]
 
+    def _words(self) -> tuple[str, list[str]]:
+        """Return caption and notes with their control characters as escapes."""
+        return visible(self.caption, keep="\n"), [visible(note, keep="\n") for note in self.notes]
+
     @property
     def _behind(self) -> tuple[pd.DataFrame | None, ...]:
         return self.emphasis, self.marks, self.tails
@@ -276,7 +282,7 @@ def _filled(name: str, column: Sequence[Cell]) -> list[Cell]:
 
 def _columns(names: Iterable[Any], rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
     """Return each column's name, and whether it holds numbers, which stand at the right."""
-    return [(str(name), any(row[place].number for row in rows)) for place, name in enumerate(names)]
+    return [(visible(str(name), keep="\n"), any(row[place].number for row in rows)) for place, name in enumerate(names)]
 
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
@@ -302,10 +308,10 @@ def _values(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:
 
 def _formatted(value: Any, how: Format | None) -> str:
     if callable(how):
-        return how(value)
+        return visible(how(value), keep="\n")
     if how is not None:
         return format(value, how)
-    return number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else visible(str(value), keep="\n")
 
 
 def _is_number(value: Any) -> bool:

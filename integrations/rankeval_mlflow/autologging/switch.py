@@ -54,7 +54,9 @@ def autolog(
     itself fails, the call returns its result all the same, with a warning.
 
     ``mlflow.sklearn.autolog`` may be on or off, switched before or after: it logs the estimators that are not logged
-    here. An active run gets what is logged; otherwise there is a new run, which ends.
+    here. An active run gets what is logged; otherwise there is a new run, which ends. In an active run the metrics of a
+    search, and of scikit-learn's ``cross_validate``, have a name before them (``search/nDCG_at_10``, then
+    ``search-2/nDCG_at_10``), so that they do not mix with those of an evaluation in that run.
 
     Parameters
     ----------

@@ -203,8 +203,9 @@ class _Call:
 
     def _sent(self, node: Node) -> TrackedRun:
         """Send to the active run or a new one; a run that MLflow made for this call gets our name."""
-        named = replace(node, tags={**node.tags, _NAME: node.name}) if _made_by_mlflow() else node
-        return send(named, None)
+        if _made_by_mlflow():
+            return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
+        return send(node if mlflow.active_run() is None else _beside_others(node), None)
 
     def _failed(self, error: BaseException) -> None:
         reason = f"{type(error).__name__}: {error}"
@@ -218,6 +219,15 @@ class _Call:
     def _registered(self, run: Any, settings: Settings) -> None:
         if settings.registered_model_name is not None and run.models:
             mlflow.register_model(f"models:/{run.models[0]}", settings.registered_model_name)
+
+
+def _beside_others(node: Node) -> Node:
+    """Put the label before metrics: a run of the caller may hold evaluations and other searches by that measure."""
+    return replace(
+        node,
+        metrics={f"{node.label}/{key}": value for key, value in node.metrics.items()},
+        steps=tuple((f"{node.label}/{key}", value, step) for key, value, step in node.steps),
+    )
 
 
 def _made_by_mlflow() -> bool:

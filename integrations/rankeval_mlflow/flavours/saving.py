@@ -43,7 +43,7 @@ from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.flavours import mlmodel, needs
 from rankeval_mlflow.flavours.bare import bare, gives_classes
-from rankeval_mlflow.flavours.signatures import features, signature
+from rankeval_mlflow.flavours.signatures import features, gaps, signature
 from rankeval_mlflow.names import param_text, safe_names
 
 CHECKED_ROWS = 1000
@@ -232,8 +232,12 @@ def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
 def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
     """Raise unless the saved model gives these scores."""
     paths = list(sys.path)  # MLflow adds the code of a model, and this folder will be gone
-    found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
-    sys.path[:] = paths
+    try:
+        found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
+    except MlflowException as error:
+        raise InvalidInput(f"X is refused by the saved model: {' '.join(str(error).split())}{gaps(rows)}") from error
+    finally:
+        sys.path[:] = paths
     odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
     if odd is None or len(odd):
         kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count
 from rankeval.errors import RankevalError
+from rankeval.render.markup import visible
 from rankeval.render.tables import Table
 from rankeval_mlflow.names import short_digest
 from rankeval_mlflow.reading.ranking import Chosen, Other, Ranked, scores_by
@@ -80,8 +81,12 @@ class Leaderboard:
         return self._laid_out().to_text()
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<li>{escape(f'{one.system} ({one.run_id}): {one.reason}')}</li>" for one in self._listed())
-        more = f"<details><summary>{escape(self._left_out())}</summary><ul>{rows}</ul></details>" if rows else ""
+        rows = "".join(
+            f"<li>{escape(visible(f'{one.system} ({one.run_id}): {one.reason}'))}</li>" for one in self._listed()
+        )
+        more = (
+            f"<details><summary>{escape(visible(self._left_out()))}</summary><ul>{rows}</ul></details>" if rows else ""
+        )
         return self._laid_out().to_html() + more
 
     def _laid_out(self) -> Table:

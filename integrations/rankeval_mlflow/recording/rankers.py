@@ -64,6 +64,9 @@ def log_ranker(
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
         Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a served model puts
         columns in order and leaves others out, such as ``qid``; and the saved model must give the same scores.
+        Without X, and with a column of pandas' categories, there is no signature. Then a model of LightGBM or CatBoost
+        takes columns by their place, not by name: a frame in another order than that of ``fit`` gets other scores, and
+        no error. So does any MLflow model of these libraries without a signature.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     registered_model_name : str, optional
@@ -77,7 +80,8 @@ def log_ranker(
     Raises
     ------
     InvalidInput
-        If the ranker is not fitted, cannot predict without rankeval, or would give other scores once loaded.
+        If the ranker is not fitted, cannot predict without rankeval, or would give other scores once loaded; or if X
+        has whole numbers with missing values (pandas' Int64), for which MLflow has no type.
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
         model that is logged but could not be registered is named.

@@ -68,6 +68,14 @@ def _switched_on(order, **options):
 
 
 @pytest.fixture
+def noisy(data):
+    """Return an evaluation of noise."""
+    X, y = data
+    scores = np.random.default_rng(0).normal(size=len(y))
+    return rk.evaluate(y.to_numpy(), scores, qid=np.asarray(X.index), measures="nDCG@10", name="noise")
+
+
+@pytest.fixture
 def guarded(data, tmp_path, monkeypatch):
     """Register the data as a test set, so that nothing may be fitted to it."""
     X, y = data
@@ -272,6 +280,29 @@ def test_the_active_run_gets_it(data, client):
     assert parent.info.run_name == "mine"
     assert parent.info.status == "FINISHED"
     assert sorted(run.data.params["alpha"] for run in children) == ["1.0", "5.0"]
+
+
+@pytest.mark.parametrize("first", ["search", "evaluation"])
+def test_means_of_a_search_stay_apart_from_an_evaluation_in_the_run(first, data, client, noisy):
+    """One key would have two points, of which MLflow shows the later: a mean over folds for the evaluation's value."""
+    rkm.autolog(log_models=False)
+    search = _search(Ridge(), {"estimator__alpha": [1.0]})
+    with mlflow.start_run() as active:
+        if first == "evaluation":
+            rkm.log_evaluation(noisy)
+        search.fit(*data)
+        again = _search(Ridge(), {"estimator__alpha": [1e6]}).fit(*data)
+        if first == "search":
+            rkm.log_evaluation(noisy)
+    metrics = client.get_run(active.info.run_id).data.metrics
+    assert metrics["nDCG_at_10"] == noisy.aggregate()["nDCG@10"]
+    assert metrics["search/nDCG_at_10"] == pytest.approx(search.best_score_)
+    assert metrics["search-2/nDCG_at_10"] == pytest.approx(again.best_score_)
+    histories = {key: client.get_metric_history(active.info.run_id, key) for key in metrics}
+    assert {key for key, points in histories.items() if len(points) > 1} == {
+        "search/nDCG_at_10_fold",
+        "search-2/nDCG_at_10_fold",
+    }
 
 
 @pytest.mark.parametrize("order", ["alone", "mlflow first", "mlflow last"])

@@ -227,3 +227,17 @@ def test_an_empty_experiment_and_a_wrong_one_are_named():
     with pytest.raises(InvalidInput, match="limit is 0"):
         rkm.leaderboard("Default", limit=0)
     assert len(rkm.leaderboard(None).table) == 3
+
+
+@pytest.mark.usefixtures("store")
+def test_control_characters_of_names_are_escaped(noisy):
+    """They would steer the terminal, or make one system look like another; the table itself keeps the name."""
+    bad = "a\x1b[31m\u202eb"
+    rkm.log_evaluation(noisy(bad, 0.3))
+    rkm.log_evaluation(noisy(bad, 0.3, n=39))
+    rkm.log_evaluation(noisy("plain", 0.5))
+    board = rkm.leaderboard(None)
+    assert bad in [*board.table["system"], *board.others["system"]]
+    for text in (str(board), board.to_markdown(), board._repr_html_()):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
