@@ -171,7 +171,7 @@ def test_other_conventions_and_judgments_are_refused_by_the_names_of_the_systems
 
 @pytest.mark.usefixtures("somewhere")
 def test_many_runs_are_loaded_without_asking_twice(small, monkeypatch):
-    """One connection, one question for each run, and no search."""
+    """One question for each run; a store that has just answered is not asked whether it is there."""
     runs = [rkm.log_evaluation(small(f"s{seed}", seed=seed), report=False).run_id for seed in range(4)]
     asked = []
     for name in ("get_run", "search_runs", "search_experiments", "download_artifacts"):
@@ -183,4 +183,4 @@ def test_many_runs_are_loaded_without_asking_twice(small, monkeypatch):
 
         monkeypatch.setattr(mlflow.MlflowClient, name, counting)
     assert len(rkm.compare_runs(runs, baseline=runs[0]).table) == 3 * 3
-    assert asked == ["search_experiments", *["get_run"] * 4]
+    assert asked in ([*["get_run"] * 4], ["search_experiments", *["get_run"] * 4])
