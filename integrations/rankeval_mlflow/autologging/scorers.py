@@ -33,6 +33,8 @@ class Scored:
         The name in scikit-learn's results (``score``, ``nDCG@10``), and the metric's name.
     signs : mapping of str to int
         By the same names: -1 if scikit-learn's result is the negative of the measure.
+    spelt : mapping of str to str
+        By the same names: the measure in its canonical spelling, or the name of a scorer that is not ours.
     measure : Measure
         The first measure.
     """
@@ -40,6 +42,7 @@ class Scored:
     scorer: QueryScorer
     names: Mapping[str, str]
     signs: Mapping[str, int]
+    spelt: Mapping[str, str]
     measure: Measure
 
     @classmethod
@@ -59,21 +62,25 @@ class Scored:
         ours = {name: one for name, one in given.items() if isinstance(one, QueryScorer)}
         if not ours:
             return None
-        keys, directions = dict[str, str](), dict[str, int]()
+        keys, directions, spelt = dict[str, str](), dict[str, int](), dict[str, str]()
         for name, one in given.items():
             if not isinstance(one, QueryScorer):
-                keys[name], directions[name] = name, 1
+                keys[name], directions[name], spelt[name] = name, 1, name
                 continue
             many = isinstance(one.measures, tuple)
             for label, measure in one.by_name.items():
                 shown = label if many else name
                 keys[shown] = measure.key if shown in {label, "score"} else shown
                 directions[shown] = signs([(shown, measure)])[shown]
+                spelt[shown] = str(measure)
         safe = safe_names(dict.fromkeys(keys.values()))
         scorer = next(iter(ours.values()))
-        return cls(
-            scorer, {name: safe[key] for name, key in keys.items()}, directions, next(iter(scorer.by_name.values()))
-        )
+        names = {name: safe[key] for name, key in keys.items()}
+        return cls(scorer, names, directions, spelt, next(iter(scorer.by_name.values())))
+
+    def chosen_by(self, refit: Any) -> str:
+        """Return the name of the score by which a search chooses: ``refit``, or the first if it names none."""
+        return refit if isinstance(refit, str) and refit in self.names else next(iter(self.names))
 
     def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> Evaluation | None:
         """Return an evaluation of constant scores, which knows the digest of the data; None if ids are not found.

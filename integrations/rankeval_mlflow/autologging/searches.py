@@ -57,7 +57,8 @@ def search_node(
     facts = {
         "search": type(search).__name__,
         "estimator": described(search.estimator),
-        "measure": str(scored.measure),
+        "measure": scored.spelt[results.chosen_by],
+        **({} if search.refit is True else {"refit": described_refit(search.refit)}),
         "convention": scored.scorer.convention.name,
         "n_settings": len(ranked),
         "n_folds": results.n_folds,
@@ -98,6 +99,11 @@ def short_names(names: list[str]) -> dict[str, str]:
     return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
 
 
+def described_refit(refit: Any) -> str:
+    """Return how a search chose in words: the name of a score, a function's name, or "False"."""
+    return str(getattr(refit, "__name__", refit))
+
+
 class _Results:
     """The table ``cv_results_`` of a search under our names."""
 
@@ -105,14 +111,14 @@ class _Results:
         self.table: Mapping[str, Any] = search.cv_results_
         self.n_folds = int(search.n_splits_)
         self.scored = scored
+        self.chosen_by = scored.chosen_by(search.refit)
         rows = [dict(one) for one in self.table["params"]]
         self.short = short_names(list(dict.fromkeys(name for row in rows for name in row)))
         self.rows = rows
 
     def ranked(self, best: int | None) -> list[int]:
         """Return the settings, the best first; of equal ranks, in the order of the table."""
-        name = next(iter(self.scored.names))
-        ranks = np.asarray(self.table.get(f"rank_test_{name}", np.zeros(len(self.rows))))
+        ranks = np.asarray(self.table.get(f"rank_test_{self.chosen_by}", np.zeros(len(self.rows))))
         order = np.argsort(ranks, kind="stable").tolist()
         return order if best is None else [best, *(place for place in order if place != best)]
 

@@ -12,7 +12,7 @@ from rankeval.errors import InvalidInput
 from rankeval_mlflow.layout import folder
 from rankeval_mlflow.reading.asking import asking
 from rankeval_mlflow.reading.evaluations import evaluation_of
-from rankeval_mlflow.reading.pieces import checked_file, labels_of, manifest_of
+from rankeval_mlflow.reading.pieces import checked_file, held_instead, labels_of, manifest_of
 from rankeval_mlflow.reading.where import resolve, text_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
         if label in found:
             return manifest
         held += found
-    raise InvalidInput(f"run {run.info.run_id} holds no comparison {label!r}; it holds {few(sorted(held)) or 'none'}")
+    instead = f"it holds {few(sorted(held))}" if held else held_instead(run)
+    raise InvalidInput(f"run {run.info.run_id} holds no comparison {label!r}; {instead}")
 
 
 def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.completeness import pieces_by_role, pieces_of
 from rankeval_mlflow.layout import evaluation_path, role_of
 from rankeval_mlflow.reading.asking import asking
-from rankeval_mlflow.reading.pieces import checked_file, labels_of, manifest_of
+from rankeval_mlflow.reading.pieces import checked_file, held_instead, labels_of, manifest_of
 from rankeval_mlflow.reading.where import resolve, text_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
         return role, role  # one step of several: "dev/step-3"
     if not held or (role is not None and role not in held):
         what = f"no evaluation of role {role!r}" if role else "no evaluation"
-        raise InvalidInput(f"run {run_id} holds {what}; it holds {sorted(held) or 'none'}")
+        raise InvalidInput(f"run {run_id} holds {what}; {held_instead(run)}")
     if role is None and len(held) > 1:
         raise InvalidInput(f"run {run_id} holds evaluations of the roles {sorted(held)}; choose one with role=")
     chosen = role or next(iter(held))

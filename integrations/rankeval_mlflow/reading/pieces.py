@@ -10,10 +10,12 @@ from typing import Any
 from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_of
+from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, pieces_of
 from rankeval_mlflow.delivery.refusals import reason
-from rankeval_mlflow.layout import COMPLETE, manifest_path
+from rankeval_mlflow.layout import COMPLETE, KIND, manifest_path
 from rankeval_mlflow.names import sha256
+
+_COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
 
 
 def labels_of(run: Any) -> tuple[str, ...]:
@@ -31,6 +33,24 @@ def labels_of(run: Any) -> tuple[str, ...]:
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
     return tuple(pieces_of(run.data.tags))
+
+
+def held_instead(run: Any) -> str:
+    """Say what a run holds that lacks what was asked for, and how to read that.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    """
+    kind = run.data.tags.get(KIND, "")
+    roles = sorted(pieces_by_role(run.data.tags))
+    held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
+    if kind in _COMPARED:
+        held.append(f"{_COMPARED[kind]}: load_comparison(run)")
+    if kind == "experiment":
+        held.append("the evaluations of its rankers in nested runs")
+    return f"it is a run of kind {kind!r}, and holds {'; '.join(held) or 'neither evaluation nor comparison'}"
 
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:

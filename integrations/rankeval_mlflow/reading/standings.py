@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
 
 _TESTED = (
-    'group: "below" is shown to differ from the first (paired t test over queries; the first was chosen by the same '
-    'scores, so Holm\'s correction is over all {pairs} pairs of the {rows} rows shown, at 5 %); "tied" is not'
+    'group: "below" is shown to differ from the first (paired t test over queries at 5 %{corrected}); "tied" is not'
+)
+_CORRECTED = (
+    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
 )
 
 
@@ -184,7 +186,7 @@ def _compared(shown: Sequence[Ranked], names: list[str], chosen: Chosen) -> tupl
     except RankevalError as error:
         return None, (f"no groups: {error}",)
     pairs = len(shown) * (len(shown) - 1) // 2
-    return compared, (_TESTED.format(pairs=pairs, rows=len(shown)),)
+    return compared, (_TESTED.format(corrected=_CORRECTED.format(pairs=pairs, rows=len(shown)) if pairs > 1 else ""),)
 
 
 def _groups(compared: Comparison | None, names: list[str], n: int) -> list[str]:

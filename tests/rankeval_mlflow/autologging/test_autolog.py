@@ -210,7 +210,9 @@ def test_several_measures_and_one_that_is_better_if_less(data, client):
     """Names of the measures; the value itself, where scikit-learn has the negative."""
     rkm.autolog(log_models=False)
     scorer = rk.make_scorer(["AP", "ARP"])
-    search = _search(Ridge(), {"estimator__alpha": [1.0, 1e5]}, scoring=scorer, refit="AP").fit(*data)
+    search = _search(Ridge(), {"estimator__alpha": [1.0, 1e5]}, scoring=scorer, refit="ARP").fit(*data)
+    params = mlflow.search_runs(filter_string="tags.`rankeval.kind` = 'search'").iloc[0]
+    assert (params["params.refit"], params["params.measure"]) == ("ARP", "ARP"), "what the search chose by"
     (parent,), _ = _runs(client)
     best = search.best_index_
     assert parent.data.metrics["AP"] == pytest.approx(search.cv_results_["mean_test_AP"][best])
