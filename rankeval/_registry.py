@@ -50,7 +50,8 @@ def unknown(kind: str, name: Any, known: Iterable[str], *, summary: str = "") ->
     asked = str(name).lower()
     alike = difflib.get_close_matches(asked, lowered, n=3, cutoff=0.6)
     near = [lowered[match] for match in alike if _may_be_meant(asked, match)]
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else summary or f"known are: {', '.join(names)}"
+    listed = f"known are: {', '.join(names)}" if names else "there is none"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else summary or listed
     shown = " ".join(repr(name).split())
     return UnknownName(f"unknown {kind} {shown if len(shown) < 200 else f'{shown[:197]}...'}; {hint}")
 

@@ -76,8 +76,11 @@ def resolve(client: Any, name: Any, role: str | None = None) -> RunOf:
     Raises
     ------
     InvalidInput
-        If the name has no such form, or nothing has this name, or a model leads to no run or to several.
+        If the name has no such form, or nothing has this name, or a model leads to no run or to several; or the role is
+        no text.
     """
+    if role is not None and not isinstance(role, str):
+        raise InvalidInput(f"role is {shown(role)}; expected a text such as 'dev' or 'test'")
     parts = _parsed(name)
     if parts.run_id:
         return RunOf(run_with(client, parts.run_id))

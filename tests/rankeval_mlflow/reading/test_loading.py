@@ -186,3 +186,13 @@ def test_many_runs_are_loaded_without_asking_twice(small, monkeypatch):
         monkeypatch.setattr(mlflow.MlflowClient, name, counting)
     assert len(rkm.compare_runs(runs, baseline=runs[0]).table) == 3 * 3
     assert asked in ([*["get_run"] * 4], ["search_experiments", *["get_run"] * 4])
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("role", [5, ["dev"]])
+def test_a_role_that_is_no_text_is_refused(small, role):
+    """Of one run and of several."""
+    run = rkm.log_evaluation(small(), report=False)
+    for call in (rkm.load_evaluation, lambda run, role: rkm.compare_runs([run, run], role=role)):
+        with pytest.raises(InvalidInput, match=r"role is .*5|role is .*dev.*; expected a text"):
+            call(run, role)

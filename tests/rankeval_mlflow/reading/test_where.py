@@ -150,3 +150,9 @@ def test_a_store_that_does_not_answer_is_no_wrong_name(small, monkeypatch):
     with pytest.raises(TrackingError, match="http://user:") as caught:
         rkm.load_evaluation(run_id)
     assert "secret" not in str(caught.value)
+
+
+def test_an_empty_registry_is_said_to_be_empty(client):
+    """Not a list of known models without an end."""
+    with pytest.raises(InvalidInput, match=r"^unknown registered model 'ranker'; there is none$"):
+        resolve(client, "ranker@champion")
