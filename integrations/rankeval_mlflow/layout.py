@@ -58,6 +58,10 @@ VIEW_ADDRESS = "viewStateShareKey=rankeval"
 INTERVAL_ENDS = ("_ci_low", "_ci_high")
 """The ends of the names of metrics that are ends of intervals."""
 
+FOLD_END, FOLD_START = "_fold", "fold_"
+"""The end of the names of metrics with a measure's value in each fold, and the start of those of other facts of folds;
+the fold is the step."""
+
 _STEP = "/step-"
 
 

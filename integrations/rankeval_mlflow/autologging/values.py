@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankeval.render.markup import markdown
 from rankeval_mlflow.delivery.payload import Node
-from rankeval_mlflow.layout import KIND
+from rankeval_mlflow.layout import FOLD_END, KIND
 from rankeval_mlflow.names import param_text, safe_names
 
 
@@ -51,7 +51,7 @@ def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, i
         The values by metric.
     """
     return tuple(
-        (f"{key}_fold", float(value), step)
+        (f"{key}{FOLD_END}", float(value), step)
         for key, each in folds.items()
         for step, value in enumerate(each)
         if math.isfinite(value)

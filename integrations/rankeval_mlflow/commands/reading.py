@@ -87,7 +87,8 @@ def leaderboard(
 
 def _run_row(run: LoggedRun) -> list[str]:
     metrics = ", ".join(f"{key} {value:.4f}" for key, value in sorted(run.metrics.items()))
-    return [run.run_id, run.name, ", ".join(run.roles), metrics]
+    is_said = metrics and run.metrics_role and len(run.roles) > 1
+    return [run.run_id, run.name, ", ".join(run.roles), f"{run.metrics_role}: {metrics}" if is_said else metrics]
 
 
 def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format, nothing: str) -> None:

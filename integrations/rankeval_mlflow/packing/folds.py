@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval.render.tables import Table
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node
-from rankeval_mlflow.layout import KIND
+from rankeval_mlflow.layout import FOLD_END, FOLD_START, KIND
 from rankeval_mlflow.names import param_text, safe_names
 from rankeval_mlflow.packing.evaluation import evaluation_node, keys_of
 
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
     from rankeval.model_selection.results import CrossValidation
 
-_FACTS = {"n_queries": "fold_queries", "fit_seconds": "fold_fit_seconds", "score_seconds": "fold_score_seconds"}
+_FACTS = {
+    "n_queries": f"{FOLD_START}queries",
+    "fit_seconds": f"{FOLD_START}fit_seconds",
+    "score_seconds": f"{FOLD_START}score_seconds",
+}
 """Columns of the table of folds that are no measures, and the names of their metrics."""
 
 
@@ -41,7 +45,7 @@ def fold_steps(cv: CrossValidation) -> tuple[tuple[str, float, int], ...]:
     cv : CrossValidation
         The result.
     """
-    names = {label: f"{key}_fold" for label, key in keys_of(cv.evaluation).items()} | _FACTS
+    names = {label: f"{key}{FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
     return tuple(
         (names[label], float(value), step)
         for label in names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankeval_mlflow.delivery.completeness import roles_of
-from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.layout import COMPLETE, FOLD_END, FOLD_START, ROLE
 from rankeval_mlflow.reading.asking import asking, experiment_ids, pages
 from rankeval_mlflow.reading.where import resolve, text_of
 
@@ -20,12 +20,13 @@ PAGE = 10_000
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run with evaluations: their roles, and the aggregates of the first one."""
+    """A run with evaluations: their roles, and the metrics with bare names, which are of one role ("" if of none)."""
 
     run_id: str
     name: str
     roles: tuple[str, ...]
     metrics: Mapping[str, float]
+    metrics_role: str
 
 
 def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[LoggedRun]:
@@ -75,7 +76,11 @@ def noted_heads(name: Any, uri: str | None = None) -> list[tuple[str, str]]:
 
 
 def _logged_run(run: Any) -> LoggedRun:
-    """Describe a run; the role with bare metric names comes first."""
+    """Describe a run; the role with bare metric names comes first. Values of single folds are none of the run."""
     tags = run.data.tags
-    metrics = {key: value for key, value in run.data.metrics.items() if "/" not in key}
-    return LoggedRun(run.info.run_id, run.info.run_name or "", roles_of(tags), metrics)
+    metrics = {key: value for key, value in run.data.metrics.items() if "/" not in key and not _is_of_fold(key)}
+    return LoggedRun(run.info.run_id, run.info.run_name or "", roles_of(tags), metrics, tags.get(ROLE, ""))
+
+
+def _is_of_fold(metric: str) -> bool:
+    return metric.startswith(FOLD_START) or metric.endswith(FOLD_END)

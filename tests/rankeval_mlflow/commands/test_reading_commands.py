@@ -67,6 +67,30 @@ def test_the_list_is_printed_for_programs_too(runs):
     assert json.loads(run("list", "--waiting", "--format", "json").stdout) == []
 
 
+def test_the_metrics_of_folds_are_not_listed(small):
+    """A fold's last value is none of the run."""
+    folds = {"nDCG_at_10_fold": 0.1, "fold_queries": 3.0, "fold_fit_seconds": 2.0}
+    tracked = rkm.log_evaluation(small(), report=False)
+    for key, value in folds.items():
+        mlflow.MlflowClient().log_metric(tracked.run_id, key, value, step=1)
+    (row,) = json.loads(run("list", "--format", "json").stdout)
+    assert "nDCG_at_10 " in row["metrics"]
+    assert "fold" not in row["metrics"]
+
+
+def test_the_role_of_the_listed_metrics_is_said_if_there_are_several(small):
+    """The bare names are those of one role."""
+    alone = rkm.log_evaluation(small("alone"), role="test", report=False).run_id
+    both = rkm.log_evaluation(small("both"), role="test", report=False).run_id
+    rkm.log_evaluation(small("both", seed=1), role="dev", run_id=both, report=False)
+    found = {row["run"]: row for row in json.loads(run("list", "--format", "json").stdout)}
+    assert found[both]["role"] == "test, dev"
+    assert found[both]["metrics"].startswith("test: ")
+    assert ":" not in found[alone]["metrics"]
+    first = mlflow.get_run(both).data.metrics["AP"]
+    assert f"AP {first:.4f}" in found[both]["metrics"]
+
+
 def test_another_store_is_asked_by_its_address(runs, store, empty_database):
     mlflow.set_tracking_uri(f"sqlite:///{empty_database}")
     assert set(runs.values()) <= set(run("list", "--uri", store).stdout.split())
