@@ -7,10 +7,11 @@ was altered is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mlflow.entities import TraceState
 from mlflow.tracing.constant import AssessmentMetadataKey
 
 from rankeval._checks import count, few, shown
@@ -41,6 +42,13 @@ class _Scored:
     measures: dict[str, str] = field(default_factory=dict)
     values: dict[tuple[str, str], float] = field(default_factory=dict)
     trace_of: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def why(self, queries: list[str]) -> str:
+        """Return the queries without a value, and the reason of the first one."""
+        reasons = list(dict.fromkeys(self.reasons[query] for query in queries))
+        others = f" ({count(len(reasons) - 1, 'other reason')} in the traces of the run)" if reasons[1:] else ""
+        return f"({few(queries)}): {reasons[0]}{others}"
 
 
 def genai_evaluation(
@@ -99,6 +107,7 @@ def genai_evaluation(
         run_id = found.info.run_id
         where = {"locations": [found.info.experiment_id], "run_id": run_id, "include_spans": False, "max_results": 500}
         traces = list(pages(client.search_traces, **where))
+    traces.sort(key=_place(run.result_df if is_result else None))
     scored = _chosen(_by_scorer(traces, run_id), scorer, run_id)
     _check_rows(scored, len(traces), run_id)
     evaluation = _evaluated(scored, failed, run_id)
@@ -113,8 +122,8 @@ def _evaluated(scored: _Scored, failed: str, run_id: str) -> Evaluation:
     lost = problems.get(NO_RANKING, [])
     if lost and failed == "error":
         raise InvalidInput(
-            f"run {run_id}: {count(len(lost), 'row')} without a ranking ({few(lost)}), because the application failed "
-            "or returned none: failed='empty' scores empty rankings there, failed='skip' leaves these rows out"
+            f"run {run_id}: {count(len(lost), 'row')} without a ranking {scored.why(lost)}. failed='empty' scores "
+            "empty rankings there, failed='skip' leaves these rows out"
         )
     left_out = {NO_RANKING, NOT_JUDGED} if failed == "skip" else {NOT_JUDGED}
     empty = Ranking({}, is_list=True)
@@ -151,10 +160,7 @@ def _check_rows(scored: _Scored, n_traces: int, run_id: str) -> None:
     """Refuse rows that could not be scored, and traces that the scorer did not reach."""
     invalid = [query for query, row in scored.rows.items() if row.problem == "invalid"]
     if invalid:
-        raise InvalidInput(
-            f"run {run_id}: {count(len(invalid), 'row')} could not be scored ({few(invalid)}); the errors are in the "
-            "traces of the run"
-        )
+        raise InvalidInput(f"run {run_id}: {count(len(invalid), 'row')} could not be scored {scored.why(invalid)}")
     reached = len(scored.trace_of)
     if reached < n_traces:
         raise InvalidInput(
@@ -173,8 +179,25 @@ def _by_scorer(traces: list[Any], run_id: str) -> dict[str | None, _Scored]:
             if ROW not in (one.metadata or {}):
                 continue
             row = Row.from_json(one.metadata[ROW])
-            _add(found.setdefault(row.scorer, _Scored(row.convention)), row, values, trace.info.trace_id, run_id)
+            scored = found.setdefault(row.scorer, _Scored(row.convention))
+            _add(scored, row, values, trace.info.trace_id, run_id)
+            if row.problem is not None:
+                scored.reasons.setdefault(row.query, _reason(trace, row, one))
     return found
+
+
+def _reason(trace: Any, row: Row, assessment: Any) -> str:
+    """Return why a row has no value: the scorer's error, but for a ranking that an application failed to give."""
+    if row.problem == NO_RANKING and trace.info.state == TraceState.ERROR:
+        return "the application failed, see its trace"
+    error = assessment.feedback.error if assessment.feedback else None
+    return (error and error.error_message) or row.problem or ""
+
+
+def _place(table: Any) -> Callable[[Any], tuple[int, int]]:
+    """Return the key that sorts traces: by the rows of a result, which are those of the data; else by their time."""
+    places = {} if table is None else {trace_id: place for place, trace_id in enumerate(table["trace_id"])}
+    return lambda trace: (places.get(trace.info.trace_id, len(places)), trace.info.request_time)
 
 
 def _of_run(assessment: Any, run_id: str) -> bool:

@@ -77,16 +77,19 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
         """
         inputs, outputs, expectations = _completed(inputs, outputs, expectations, trace)
         row = Row(query_id(inputs, self.qid), self.measures, self.columns, self.card, self._given_name)
+        problem = "invalid"
         try:
             row = replace(row, judgments=self._judgments(expectations))
+            problem = "no ranking"
             row = replace(row, ranking=self._ranking(outputs, expectations, trace))
+            problem = "not judged" if row.judgments is None else "invalid"
             if row.judgments is None:
                 raise InvalidInput(why_not_judged(expectations, self._expected))
             if reason := _left_out(row, self._rules):
                 return self._failed(row, "left out", f"left out by the convention: {reason}")
             return self._feedbacks(row, evaluation_of([row], self._asked, self._rules))
         except RankevalError as error:
-            return self._failed(row, _problem(row), str(error))
+            return self._failed(row, problem, str(error))
 
     def _judgments(self, expectations: Any) -> dict[str, Any] | None:
         return judgments_of_row(expectations, self._expected, ids_for(expectations, self._expected, self.docid))
@@ -261,13 +264,6 @@ def _left_out(row: Row, rules: Convention) -> str:
     grades = (row.judgments or {}).values()
     is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in grades)
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
-
-
-def _problem(row: Row) -> str:
-    """Return why a row has no value: it lacks a ranking, else judgments, or they cannot be scored."""
-    if row.ranking is None:
-        return "no ranking"
-    return "not judged" if row.judgments is None else "invalid"
 
 
 def _rationale(row: Row) -> str:

@@ -114,6 +114,31 @@ def test_rows_that_failed_or_are_not_judged_are_counted():
     assert empty.n_queries == 11
 
 
+def test_malformed_judgments_are_the_reason_that_is_said():
+    """Not that the application failed; and no choice of failed= drops these rows."""
+    data = [{**row, "outputs": ["d1"]} for row in ROWS]
+    for place in (7, 2, 5):
+        data[place] = {**data[place], "expectations": {"relevance": "d1"}}
+    result = mlflow.genai.evaluate(data=data, scorers=[genai_scorer("RR")])
+    said = r"3 rows could not be scored \('what is 2\?', 'what is 5\?', 'what is 7\?'\): relevance is 'd1'; exp"
+    for failed in ("error", "skip", "empty"):
+        with pytest.raises(InvalidInput, match=said):
+            genai_evaluation(result, failed=failed)
+
+
+def test_outputs_that_are_no_ranking_are_told_from_an_application_that_failed():
+    """The first reason is told, and that there are others."""
+    data = [{**row, "outputs": "an answer" if place in (3, 8) else ["d1"]} for place, row in enumerate(ROWS)]
+    result = mlflow.genai.evaluate(data=data, scorers=[genai_scorer("RR", retrieved="outputs")])
+    said = r"2 rows without a ranking \('what is 3\?', 'what is 8\?'\): outputs is no ranking: it is 'an answer'; exp"
+    with pytest.raises(InvalidInput, match=said) as found:
+        genai_evaluation(result)
+    assert "failed" not in str(found.value).partition("failed='empty'")[0]
+    failing = evaluated("v1", data=ROWS[:3], broken=QUESTIONS[1:2])
+    with pytest.raises(InvalidInput, match=r"1 row without a ranking \('what is 1\?'\): the application failed"):
+        genai_evaluation(failing)
+
+
 def test_traces_of_production_are_scored_again_and_each_run_has_its_own():
     """A trace has the values of every evaluation of it."""
     first = evaluated("v1")
