@@ -165,9 +165,9 @@ def test_it_is_logged_to_mlflow(opened):
     from rankeval_mlflow.packing.comparison import comparison_node
 
     node = comparison_node(opened)
-    assert node.metrics["comparison/final/nDCG_at_10/mean"] == opened.means["mean"][0]
-    assert node.metrics["comparison/final/AP/ci_low"] == opened.means["ci_low"][1]
-    assert "comparison/final/gm_AP/ci_low" not in node.metrics
+    assert node.metrics["comparison/final nDCG_at_10 mean"] == opened.means["mean"][0]
+    assert node.metrics["comparison/final AP ci_low"] == opened.means["ci_low"][1]
+    assert "comparison/final gm_AP ci_low" not in node.metrics
     assert node.tags["rankeval.headline"] == opened.headline
     page = node.files["rankeval/comparison/report.html"].decode()
     assert "<h2>Means</h2>" in page

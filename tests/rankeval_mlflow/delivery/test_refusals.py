@@ -172,7 +172,7 @@ def test_a_run_of_ours_that_somebody_deleted_is_made_again(client, store, monkey
 
 def test_a_name_of_any_length_is_refused_at_once_and_cut_in_the_message(small):
     began = time.monotonic()
-    with pytest.raises(InvalidInput, match=r"there is no run x+") as caught:
+    with pytest.raises(InvalidInput, match=r"run_id is .x+") as caught:
         rkm.log_evaluation(small(), run_id="x" * 100_000)
     assert time.monotonic() - began < 20
     assert len(str(caught.value)) < 500
