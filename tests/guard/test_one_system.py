@@ -163,13 +163,15 @@ def test_the_command_line_prints_it(opened, capsys):
 def test_it_is_logged_to_mlflow(opened):
     """Means and intervals as metrics, the sentence as a tag, table and figure on the page."""
     from rankeval_mlflow.packing.comparison import comparison_node
+    from rankeval_mlflow.views.rendering import render
 
     node = comparison_node(opened)
     assert node.metrics["comparison/final nDCG_at_10 mean"] == opened.means["mean"][0]
     assert node.metrics["comparison/final AP ci_low"] == opened.means["ci_low"][1]
     assert "comparison/final gm_AP ci_low" not in node.metrics
     assert node.tags["rankeval.headline"] == opened.headline
-    page = node.files["rankeval/comparison/report.html"].decode()
+    (drawing,) = node.renderings
+    page = render(drawing.kind, node.files[drawing.source], drawing.options)["report.html"].decode()
     assert "<h2>Means</h2>" in page
     assert "one system" in page
     assert opened.headline.partition(" [")[0] in node.sections["comparison"].replace("\\", "")
