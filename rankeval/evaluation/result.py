@@ -12,7 +12,8 @@ from rankeval._checks import check_count, count, few
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import places_of
 from rankeval.evaluation.differences import differences
-from rankeval.evaluation.facts import Whole, judgments_digest
+from rankeval.evaluation.digests import digest_of
+from rankeval.evaluation.facts import Whole
 from rankeval.evaluation.labels import labels_of
 from rankeval.evaluation.scores import QueryScores
 from rankeval.evaluation.slicing import slices_of
@@ -51,9 +52,9 @@ class Evaluation(QueryScores):
     undefined : mapping of str to int
         Measure -> number of queries whose value was 0/0. The convention says how these count.
     judgments_digest, ranking_digest : str
-        SHA-256 of the judgments, and of the ranking as the measures see it.
+        SHA-256 of the judgments, and of the ranking as the measures see it, of the queries that count.
     facts : QueryFacts
-        The share of each query in ``rule_counts``, ``undefined`` and ``judgments_digest``.
+        The share of each query in ``rule_counts``, ``undefined`` and the digests.
     weights : ndarray of shape (n_queries,), optional
         Query weights.
     name : str, optional
@@ -62,7 +63,7 @@ class Evaluation(QueryScores):
         Standard errors of scores that are means over drawn orders of tied rows, 0 for exact scores. None if all scores
         are exact. They do not contain the uncertainty from the choice of queries.
     whole : Whole, optional
-        Number of queries and digests of the evaluation that this is a subset of; None if it is no subset.
+        Number of queries and digest of the judgments of the evaluation that this is a subset of; None if it is no subset.
     n_folds : int, default 0
         Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
         a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
@@ -118,7 +119,7 @@ class Evaluation(QueryScores):
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
 
         Nothing is scored again: a rule that looks at all judgments (``unjudged="highest"``) looked at all of them.
-        Counts, notes and the digest of the judgments are those of the chosen queries, and ``notes`` says that this is a
+        Counts, notes and digests are those of the chosen queries, and ``notes`` says that this is a
         subset. All queries give the evaluation itself.
 
         Parameters
@@ -160,7 +161,6 @@ class Evaluation(QueryScores):
                 f"weights: all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean; "
                 "leave them out first, with subset"
             )
-        whole = self.whole or Whole(self.n_queries, self.judgments_digest, self.ranking_digest)
         return replace(
             self,
             queries=queries,
@@ -169,12 +169,12 @@ class Evaluation(QueryScores):
             rule_counts=facts.totals(),
             excluded={},
             undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
-            judgments_digest=judgments_digest(queries, facts.judgments),
-            ranking_digest=whole.ranking_of(queries),
+            judgments_digest=digest_of(queries, facts.judgments),
+            ranking_digest=digest_of(queries, facts.rankings),
             facts=facts,
             weights=weights,
             errors=self.errors[places] if self.errors is not None and facts.drawn.any() else None,
-            whole=whole,
+            whole=self.whole or Whole(self.n_queries, self.judgments_digest),
         )
 
     def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:

@@ -21,15 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import warn
-from rankeval.evaluation.facts import QueryFacts, judgments_digest
+from rankeval.evaluation.digests import digest_of, label_hashes, ranking_hashes
+from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.given import Given
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.evaluation.weights import query_weights
 from rankeval.join.flat import Floats
-from rankeval.join.joined import Joined, digest_of_queries
+from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
-from rankeval.join.matching import Hashes
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import FAMILIES
@@ -114,7 +114,14 @@ def evaluate(
 
 
 def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
-    """Score what is joined. This asks no guard, reads no names and changes none of its arguments.
+    """Score what is joined, and warn if no query is left. See `score_part`."""
+    return warned_if_empty(score_part(joined, asked, weights=weights, name=name))
+
+
+def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
+    """Score what is joined, be it all queries or some of them: `merged` makes one evaluation of several parts.
+
+    This asks no guard, reads no names and changes none of its arguments.
 
     Parameters
     ----------
@@ -151,7 +158,7 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     scores = np.empty((joined.n_queries, len(measures)))
     drawn: dict[tuple[int, int], float] = {}
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
-    digests = _Digests(joined)
+    labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
 
     by_docid = joined.convention.ties == "docid"
     ascending = {column: one for column, one in enumerate(measures) if one.family.ascending and by_docid}
@@ -161,7 +168,9 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
         _count_documents(queries, judged, ties, counts)
         if maps:
             rules["gain"][queries] = judged.counts @ np.any([are_unnamed(judged.levels, one) for one in maps], axis=0)
-        digests.add(queries, judged)
+        rankings[queries] = ranking_hashes(judged)
+        if joined.identity is None:
+            labels[queries] = label_hashes(judged)
     if ascending:
         for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks():
             _score_chunk(queries, judged, ascending, scores, drawn)
@@ -176,10 +185,10 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = _means_over_orders(drawn, scores.shape)
-    facts = QueryFacts(rules, undefined, is_drawn, digests.of_queries())
-    counted = facts.totals()
-    evaluation = Evaluation(
-        queries=joined.queries[keep],
+    facts = QueryFacts(rules, undefined, is_drawn, labels if joined.identity is None else joined.identity, rankings)
+    counted, kept, queries = facts.totals(), facts.part(keep), joined.queries[keep]
+    return Evaluation(
+        queries=queries,
         measure_names=names,
         measures=measures,
         scores=scores[keep],
@@ -188,13 +197,17 @@ def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: 
         rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
         undefined=dict(zip(names, undefined.sum(axis=0).tolist(), strict=True)),
-        judgments_digest=judgments_digest(joined.queries, facts.judgments),
-        ranking_digest=digests.ranking(),
-        facts=facts.part(keep),
+        judgments_digest=digest_of(queries, kept.judgments),
+        ranking_digest=digest_of(queries, kept.rankings),
+        facts=kept,
         weights=None if weights is None else weights[keep],
         name=name,
         errors=None if errors is None else errors[keep],
     )
+
+
+def warned_if_empty(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation; warn if no query is left in it."""
     if not len(evaluation.queries):
         reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in evaluation.excluded.items())
         warn(
@@ -260,43 +273,6 @@ def _count_documents(queries: slice, judged: Judged, ties: Groups, counts: dict[
     else:
         sums = np.concatenate(([0], np.cumsum(judged.judged)))
         counts["judged"][queries] = sums[judged.offsets[1:]] - sums[judged.offsets[:-1]]
-
-
-class _Digests:
-    """SHA-256 of the judgments, in any order of rows, and of the ranking as the measures see it."""
-
-    def __init__(self, joined: Joined) -> None:
-        self._ranked = digest_of_queries(joined.queries)
-        self._known = joined.identity
-        self._labels = np.zeros(joined.n_queries, dtype=np.uint64)
-
-    def add(self, queries: slice, judged: Judged) -> None:
-        """Take in a chunk."""
-        levels = np.asarray(judged.levels, dtype=np.float64)
-        self._labels[queries] = _label_sums(levels, judged.counts)
-        for part in (judged.offsets, levels, judged.code, *judged.groups):
-            self._ranked.update(np.ascontiguousarray(part))
-
-    def of_queries(self) -> Hashes:
-        """Return a hash of each query's judgments: of documents and labels if documents are known, else of labels."""
-        return self._labels if self._known is None else self._known
-
-    def ranking(self) -> str:
-        """Return the digest of the ranking."""
-        return str(self._ranked.hexdigest())
-
-
-def _label_sums(levels: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a number for each query's labels that does not depend on the order of rows or on the chunk.
-
-    A sum over documents of a mixed label: sums of plain labels would be equal for {1, 1} and {2, 0}.
-    """
-    label = levels.view(np.uint64)
-    with np.errstate(over="ignore"):
-        mixed = (label ^ np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xFF51AFD7ED558CCD)
-        mixed ^= mixed >> np.uint64(29)
-        total: NDArray[np.uint64] = counts.view(np.uint64) @ (mixed * np.uint64(0xC4CEB9FE1A85EC53))
-    return total
 
 
 def _settle_undefined(

@@ -52,7 +52,7 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     facts, whole = fields["facts"], fields["whole"]
     columns |= {f"rule:{rule}": numbers for rule, numbers in facts.rule_counts.items()}
     columns |= {f"undefined:{name}": values for name, values in zip(names, facts.undefined.T, strict=True)}
-    columns["judgments"] = facts.judgments
+    columns |= {"judgments": facts.judgments, "rankings": facts.rankings}
     if errors is not None:
         columns |= {f"drawn:{name}": values for name, values in zip(names, facts.drawn.T, strict=True)}
         columns |= {f"error:{name}": values for name, values in zip(names, errors.T, strict=True)}
@@ -123,6 +123,7 @@ def _fields(content: bytes) -> dict[str, Any]:
         _columns(table, "undefined", names),
         np.zeros(scores.shape, dtype=bool) if are_exact else _columns(table, "drawn", names),
         table["judgments"].to_numpy(),
+        table["rankings"].to_numpy(),
     )
     return {
         **{field: card[field] for field in _PLAIN_FIELDS},

@@ -46,55 +46,55 @@ CASES = {
 DIGESTS = {
     "rows with 100 labels": (
         "7da610e0beab77f628fc1491ef2563fa1807a5fe30d6e4bc92e5a2985e122cfc",
-        "7d8b361813890d5be486070522304ac14c096235fc5cf4429251df78a68577ee",
+        "6bbd0ea305eebb40807722819606e63724d3115e3770072dcc90f0718a318b83",
     ),
     "rows with 129 labels": (
         "bf55fbe7171afeec32bd2c5281bd66ad956e4a699e79906e3e8b6044442a5dd6",
-        "49b772431471e2c8c1fd4a0e8f9cdde713ad7886f31d41cd4cabd4dccc4d6814",
+        "58d0b3d86a3cd4734e258e02f9cc0a254784e717179ffde885ab8a36e3396135",
     ),
     "rows": (
         "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
-        "989c2ae4695bfa5381727edd551c7325283f2d2310c662a73cd81359567cc882",
+        "d0db67760b84a4f6f1ff469249adacfd4cedc84a1a762998c7647f478686b2a2",
     ),
     "rows with ids of texts": (
         "ee3156ac83871b7b19ad92c84fdac0951b37fe0de026777709e537a281171804",
-        "088292a15157dc2a8d7b98cce4a165ca741e0e5e36140a26b88922cfb46f3cb5",
+        "aafd7b724897fa1656e69419a9af083383af61b237fa56f580421c4d70acdc3b",
     ),
     "rows with ids of floats": (
         "400a0bf73a566a0d1fea9f65e692d72c74d688be4d8227b219b237216b82eac8",
-        "c3f4f18303e5a6628fbd38352b4d0e25ecf3206d2ccc125779bf34f6246cac81",
+        "038b2949b400f2eed5b7b9a4721533b97dcd33557cbb13fb2ca5d7ec297c4cd5",
     ),
     "rows with labels of floats": (
         "f6618b8105c74203d210c4ae4affbdf6fae3cd1a2b4778f7447afe21773e30b4",
-        "5f054edabe64b2e9b7a70203fc68b8276f2263929928c213408ddb4213ea79af",
+        "132ea3b5d714d578b8edaa3e2796188674b03a3f29c38dd6e984e66bfc25f5b4",
     ),
     "rows with far labels": (
         "f1e4aa4ac3474c6267a1f08ab3f67c01628894d16a6f14bcc13a97bde7a670a7",
-        "d00c574e01a2fa9d1ab80fa3a855ec17dee6f236843062960fea03f0f29116c5",
+        "bd64a65070a99fff09aedea2d47a8c2a26f77308acaaaa41660e47e89ca88da1",
     ),
     "rows by docid": (
         "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
-        "9e9f40e2f3fe5542c25440e493b85157cdcd9dfcb6bf7afe79d093d6518ae0d7",
+        "494706677ed809dab72822a41b7d0f7f8089d730e7cd76dddd97279a330c6e48",
     ),
     "rows of more than one chunk": (
         "37fd9c4f02c75fb381b90ffcd9e224b99f1078f93f36a83a0c74705c3faa05fc",
-        "98386e0f77cbe426245cc274b3fabea019151c165e6b3ece501403500a2a7ede",
+        "bce365b5dec4489f639e6f588e6442c394280d12eda7e29ec9c605da0ecbfe6b",
     ),
     "a collection": (
         "b7940e5927a3382d96f72be90cb38a30658f9b9195c51ac1b09f5ab4283add81",
-        "54b9044d548a52e922b03a1f8898e31438ccab6301187a4e39fd9553d26fffb9",
+        "5827e9d0e19e9d8fe7aa2a817a2aa9b0d62c44954f66a152aed5797f040648ea",
     ),
     "a collection by docid": (
         "b7940e5927a3382d96f72be90cb38a30658f9b9195c51ac1b09f5ab4283add81",
-        "d629d52a7c08a44b403ef985595237ee81eb3d517bf5b753e505e8701760ed38",
+        "feccfdd4ee20fb61f15e7676dbb6d9c9b86ba4ef6e85fe761ac59e6feeff4ae8",
     ),
     "a collection of numbers": (
         "66bf745d393b67b4c6d70f7f68fb2bb772b6b8416cfeefc8a4724680e5372a0c",
-        "35775db12b724ccba24624f0b420c3d6c518b9eb6992cbbeb74e84fe0e6ee575",
+        "c5f5f28c739eb1fa647a3118189175cc5c9ad9bba28c2e35f6c635c2e036cd95",
     ),
     "a collection by aspect": (
         "28df5eab27be37b0424c1dc77b260c4d941fc925b2b12269a7dc020b96236795",
-        "32465ef1813a8ce325e266722b54a6487560ce08eb60900873ee46496d47de78",
+        "bc3a8efa1722bd3bcbdea122ec4f5afc36f14fb55817161b50bbe6c005dce450",
     ),
 }
 
