@@ -107,7 +107,8 @@ def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], I
     again = np.flatnonzero(codes[1:] == codes[:-1])
     if len(again):
         raise InvalidInput(
-            f"parts: {len(again)} queries stand {fault} ({few(queries[again].tolist())}); a query must be whole in one part"
+            f"parts: {len(again)} queries stand {fault} ({few(queries[again].tolist())}); "
+            "a query must be whole in one part"
         )
     return queries, order
 

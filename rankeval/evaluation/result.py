@@ -63,7 +63,8 @@ class Evaluation(QueryScores):
         Standard errors of scores that are means over drawn orders of tied rows, 0 for exact scores. None if all scores
         are exact. They do not contain the uncertainty from the choice of queries.
     whole : Whole, optional
-        Number of queries and digest of the judgments of the evaluation that this is a subset of; None if it is no subset.
+        Number of queries and digest of the judgments of the evaluation that this is a subset of; None if it is no
+        subset.
     n_folds : int, default 0
         Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
         a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.

@@ -186,9 +186,9 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = _means_over_orders(drawn, scores.shape)
     facts = QueryFacts(rules, undefined, is_drawn, labels if joined.identity is None else joined.identity, rankings)
-    counted, kept, queries = facts.totals(), facts.part(keep), joined.queries[keep]
+    counted, kept, counting = facts.totals(), facts.part(keep), joined.queries[keep]
     return Evaluation(
-        queries=queries,
+        queries=counting,
         measure_names=names,
         measures=measures,
         scores=scores[keep],
@@ -197,8 +197,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
         undefined=dict(zip(names, undefined.sum(axis=0).tolist(), strict=True)),
-        judgments_digest=digest_of(queries, kept.judgments),
-        ranking_digest=digest_of(queries, kept.rankings),
+        judgments_digest=digest_of(counting, kept.judgments),
+        ranking_digest=digest_of(counting, kept.rankings),
         facts=kept,
         weights=None if weights is None else weights[keep],
         name=name,
