@@ -19,7 +19,6 @@ from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
 from rankeval.ledger import discovery
-from rankeval.ledger.graph import Snapshot
 from rankeval.ledger.ledger import Ledger
 from rankeval.ledger.noted import heads_in
 
@@ -71,15 +70,17 @@ def check_ledger(config: ExperimentConfig) -> None:
     if config.guard is None or unguarded(config):
         return
     url = _ledger_url(config)
-    _check_reports(config, Ledger(url), Ledger(url).read() if discovery.may_exist(url) else None)
+    _check_reports(config, Ledger(url))
     if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
         raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
 
 
-def _check_reports(config: ExperimentConfig, ledger: Ledger, kept: Snapshot | None) -> None:
-    """Hold the heads in the reports of earlier runs against what the ledger has; None if there is no ledger."""
-    for report in sorted(config.directory.glob("*.html")):
-        named = heads_in(report, ledger=ledger.where)
+def _check_reports(config: ExperimentConfig, ledger: Ledger) -> None:
+    """Hold the heads in the reports of earlier runs against what the ledger has."""
+    # The reports first: another run may add an entry and its report between the two readings.
+    heads = {one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))}
+    kept = ledger.read() if discovery.may_exist(ledger.url) else None
+    for report, named in heads.items():
         lost = [head for head in named if kept is None or not kept.holds(head)]
         if lost:
             raise LedgerError(

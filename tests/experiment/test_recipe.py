@@ -22,6 +22,7 @@ from rankeval.errors import ConfigError, GuardRefusal, LedgerError
 from rankeval.experiment import cache, check_config, recipe, run_experiment
 from rankeval.experiment.cache import candidate_digest
 from rankeval.experiment.loading import Parts, data_digest
+from rankeval.ledger.ledger import Ledger
 from rankeval.ledger.noted import heads_in
 from rankeval.report.summaries import experiment_text
 
@@ -227,6 +228,24 @@ def test_reports_of_another_ledger_or_of_none_or_in_another_folder_do_not_stop_a
     with pytest.raises(LedgerError, match="no longer holds it"):
         run_experiment(small(guard=lost))
     assert run_experiment(small(guard=lost, output={"directory": str(tmp_path / "new")})).looks_added == 1
+
+
+@pytest.mark.usefixtures("ledger")
+def test_a_report_that_another_run_writes_meanwhile_does_not_stop_a_run(tmp_path, monkeypatch):
+    """The other run adds its entry and its report after this one has read the ledger."""
+    run_experiment(small(output={"directory": str(tmp_path / "first")}))
+    read, other = Ledger.read, []
+
+    def overtaken(self):
+        found = read(self)
+        if not other:
+            other.append(self)
+            run_experiment(small(seed=1))
+        return found
+
+    monkeypatch.setattr(Ledger, "read", overtaken)
+    assert run_experiment(small()).looks_added == 0
+    assert small().directory.joinpath("report.html").exists()
 
 
 @pytest.mark.parametrize(("guard", "why"), [("off", "experiment file switches"), ({}, "RANKEVAL_LEDGER=off")])

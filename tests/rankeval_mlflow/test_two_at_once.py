@@ -8,13 +8,19 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from mlflow.store.tracking.dbmodels.models import SqlDataset
+from sqlalchemy import event
 
 import rankeval as rk
+import rankeval_mlflow as rkm
 from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.locks import held
+from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.spool import put
 
 CONFIG = """
 name: twice
@@ -37,6 +43,7 @@ with held(Path(sys.argv[1]), 1):
 
 def test_two_runs_at_once_are_both_done(tmp_path: Path):
     """MLflow makes the tables of its store once; the ledger has the looks once."""
+    (tmp_path / "mlflow.db").unlink()  # the copy that every test gets
     (tmp_path / "twice.yaml").write_text(CONFIG)
     program = [sys.executable, "-c", "from rankeval.cli import main; main()", "run", "twice.yaml"]
     settings = {**os.environ, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db"), "RANKEVAL_SPOOL": str(tmp_path / "spool")}
@@ -53,6 +60,17 @@ def test_two_runs_at_once_are_both_done(tmp_path: Path):
     with connected(f"sqlite:///{tmp_path}/mlflow.db") as client:
         experiment = client.get_experiment_by_name("twice")
         assert len(client.search_runs([experiment.experiment_id])) == 6  # two runs with two candidates each
+
+
+def test_two_that_bring_the_same_new_data_set_are_both_done(client, small):
+    """MLflow asks whether it has a data set and then adds it: whoever adds it in between takes the other's row."""
+    faster = []
+    event.listen(SqlDataset, "init", lambda *_: faster.append(rkm.log_evaluation(small(seed=1))), once=True)
+    slower = rkm.log_evaluation(small())
+    runs = {run.info.run_id: run for run in client.search_runs(["0"])}
+    assert set(runs) == {slower.run_id, faster[0].run_id}
+    assert {run.info.status for run in runs.values()} == {"FINISHED"}
+    assert len({run.inputs.dataset_inputs[0].dataset.digest for run in runs.values()}) == 1
 
 
 def test_a_lock_is_waited_for_and_goes_with_its_holder(tmp_path: Path):
@@ -84,3 +102,14 @@ def test_a_lock_is_waited_for_and_goes_with_its_holder(tmp_path: Path):
     holder.wait()
     waiter.join(timeout=30)
     assert order == ["first", "second"]
+
+
+def test_an_upload_stays_in_the_spool_although_another_process_tries_its_lock(store, spool, monkeypatch):
+    """`tidy` of another process may lock the file between its making and its locking."""
+    monkeypatch.setattr("rankeval_mlflow.delivery.spool.new_id", lambda _: "upload")
+    trying = ExitStack()
+    trying.enter_context(held(spool / ".upload.lock", 0))
+    threading.Timer(0.3, trying.close).start()
+    with ExitStack() as stack:
+        upload = put(Payload(Target(store, experiment_id="0"), Node("run", "record"), 1), stack)
+    assert upload.folder.parent == spool

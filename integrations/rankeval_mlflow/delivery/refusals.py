@@ -2,7 +2,7 @@
 
 A refusal is *permanent* if the store understood the call and says no: a value too long, a deleted run, missing rights.
 It is *passing* if the store is gone, busy or broken. A permanent one is not worth another attempt before someone has
-changed something; a passing one is.
+changed something; a passing one is. One is worth it at once: somebody else wrote the same row first (`is_overtaken`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _PLAIN = {
     504: "there was no answer in time behind its proxy",
 }
 _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
+# The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL, MySQL, SQL Server.
+_TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
 # Some messages repeat what was sent.
 _LONGEST = 500
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
@@ -41,10 +43,25 @@ def is_permanent(error: BaseException) -> bool:
     """
     status = _status(error)
     if status is not None:
-        return 400 <= status < 500 and status not in _PASSING
+        return 400 <= status < 500 and status not in _PASSING and not is_overtaken(error)
     if _of_the_network(error):
         return False
     return any(isinstance(one, OSError) and one.errno in _FOR_GOOD for one in _chain(error))
+
+
+def is_overtaken(error: BaseException) -> bool:
+    """Return whether somebody else wrote a row between MLflow's question whether it is there and its own writing.
+
+    MLflow finds the row if it is asked again.
+
+    Parameters
+    ----------
+    error : BaseException
+        What a call of MLflow raised.
+    """
+    from mlflow.exceptions import MlflowException
+
+    return isinstance(error, MlflowException) and _TAKEN.match(_own_words(error)) is not None
 
 
 def reason(error: BaseException) -> str:

@@ -10,13 +10,15 @@ import contextlib
 import warnings
 from dataclasses import replace
 
+from mlflow.exceptions import MlflowException
+
 from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import absolute, complete, hidden, masked
 from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.limits import fitted
 from rankeval_mlflow.delivery.payload import Payload
-from rankeval_mlflow.delivery.refusals import is_permanent, reason
+from rankeval_mlflow.delivery.refusals import is_overtaken, is_permanent, reason
 from rankeval_mlflow.delivery.spool import (
     MemoryUpload,
     PendingUpload,
@@ -33,6 +35,8 @@ from rankeval_mlflow.delivery.steps import Steps
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
 _PATIENCE = 600.0
+# How often others may be faster with a row: once for each kind of row that uploads have in common is plenty.
+_OVERTAKEN = 5
 
 
 def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
@@ -170,7 +174,7 @@ def _sent(upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
             steps = Steps(client, upload, payload, aggregates=aggregates)
             try:
-                tracked = steps.whole()
+                tracked = _whole(steps)
             except Exception as error:
                 if _for_good(error):
                     steps.end_failed()
@@ -186,6 +190,17 @@ def _sent(upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates:
         upload.remove()
         tidy()
     return tracked
+
+
+def _whole(steps: Steps) -> TrackedRun:
+    """Send all steps; from where they stopped if another process was faster with a row, such as that of a data set."""
+    for _ in range(_OVERTAKEN):
+        try:
+            return steps.whole()
+        except MlflowException as error:
+            if not is_overtaken(error):
+                raise
+    return steps.whole()
 
 
 def _for_good(error: Exception) -> bool:

@@ -51,6 +51,8 @@ from rankeval_mlflow.names import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
 _STALE = 3600.0
+# Seconds to wait for the lock of a new upload: `tidy` of another process may try it before its maker has it.
+_BESIDE_TIDY = 10.0
 # What a file system takes as the name of one file, less what a draft of it adds.
 _LONGEST_STEP, _LONGEST_PATH = 240, 1000
 
@@ -203,7 +205,7 @@ def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path
                 draft.write(draft.model(place, index), dict(model.files))
         _write(draft.folder / "record.json", json.dumps(_as_json(payload), indent=1).encode())
         if stack is not None:
-            stack.enter_context(held(_lock_of(upload), 0))
+            stack.enter_context(held(_lock_of(upload), _BESIDE_TIDY))
         draft.folder.rename(upload.folder)
     except BaseException:
         shutil.rmtree(draft.folder, ignore_errors=True)
