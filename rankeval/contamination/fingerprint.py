@@ -225,7 +225,7 @@ class Fingerprint:
             keys.insert(0, self.rows["labels"])
         return np.lexsort(keys)
 
-    def outputs(self, score: Any) -> dict[str, Hashes]:
+    def outputs(self, score: Any, queries: NDArray[np.bool_] | None = None) -> dict[str, Hashes]:
         """Return the ranking of each query as one hash per kind of row, ties included.
 
         Increasing transforms of the scores of a query change nothing. The order of labels is all that an evaluation
@@ -235,15 +235,19 @@ class Fingerprint:
         ----------
         score : array of shape (n_rows,)
             The scores.
+        queries : ndarray of bool of shape (n_queries,), optional
+            The queries to hash; by default all. The hashes of others are those of no row.
         """
         scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
             raise InvalidInput(
                 f"score has {count(len(scores), 'value')} for {count(len(self.codes), 'row')}: give one per row"
             )
-        level = tie_levels(self.codes, scores)
+        rows = slice(None) if queries is None or queries.all() else np.flatnonzero(queries[self.codes])
+        codes = self.codes[rows]
+        level = tie_levels(codes, scores[rows])
         return {
-            kind: _per_query(join(self.rows[kind], level), self.codes, self.n_queries)
+            kind: _per_query(join(self.rows[kind][rows], level), codes, self.n_queries)
             for kind in ("features", "documents", "labels")
             if kind in self.rows
         }

@@ -109,6 +109,28 @@ class LabelCounts:
         hashed = None if self.hashed is None else self.hashed[queries]
         return LabelCounts(self.sizes[queries], self.levels, self.counts[queries], hashed)
 
+    @classmethod
+    def together(cls, parts: Sequence[LabelCounts]) -> LabelCounts:
+        """Return the counts of the queries of several parts, as `of` counts them in the rows of all.
+
+        Parameters
+        ----------
+        parts : sequence of LabelCounts
+            At least one, of different queries.
+
+        Examples
+        --------
+        >>> one, two = (LabelCounts.of(np.array(y), np.zeros(2, dtype=int), 1) for y in ([0.0, 1], [2.0, 0]))
+        >>> LabelCounts.together([one, two]).counts.tolist()
+        [[1, 1, 0], [1, 0, 1]]
+        """
+        sizes = np.concatenate([part.sizes for part in parts])
+        levels = np.unique(np.concatenate([part.levels for part in parts]))
+        if len(levels) > _MOST_LEVELS or any(part.hashed is not None for part in parts):
+            none = np.zeros((len(sizes), 0), dtype=np.int64)
+            return cls(sizes, np.zeros(0), none, np.concatenate([part.hashes for part in parts]))
+        return cls(sizes, levels, _small(np.concatenate([part.counts_at(levels) for part in parts])))
+
     def occurring(self) -> LabelCounts:
         """Return the same counts without levels that stand nowhere."""
         some = (self.counts > 0).any(axis=0)

@@ -279,8 +279,8 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     outputs : mapping of str to ndarray of uint64
         Kind of row -> hash of the ranking of each query of the data.
     """
-    asked = found.queries if found.queries.any() else found.suspects
-    return bool(asked.any()) and any(
+    asked = np.flatnonzero(found.queries if found.queries.any() else found.suspects)
+    return bool(len(asked)) and any(
         bool(np.isin(hashes[asked], opened[kind]).all())
         for opened in found.registered.opened
         for kind, hashes in outputs.items()

@@ -18,13 +18,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rankeval._checks import count, few
 from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
+from rankeval.contamination.kept_traces import KeptTraces
 from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.memory import MEMORY, REST, is_rest
 from rankeval.contamination.nothing_found import forget_nothing, known_nothing, traces
-from rankeval.contamination.register import REGISTERS, read_register
+from rankeval.contamination.pairing import Traces
+from rankeval.contamination.register import REGISTERS, RegisteredContent, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
@@ -114,7 +118,7 @@ class ContaminationCheck:
             return
         data = fingerprint(X, y, qid, docid=docid)
         outputs = None if score is None else lambda: data.outputs(score)
-        _refuse_matches(check, data, action, outputs, only_labels=X is None and docid is None)
+        refuse_matches(check, data, action, outputs, only_labels=X is None and docid is None)
 
     def refuse_collection(self, qrels: Qrels, run: Run | None = None, *, action: str) -> None:
         """Refuse judgments that are registered test content.
@@ -137,15 +141,14 @@ class ContaminationCheck:
         if not check.ledgers:
             return
         data = fingerprint_qrels(qrels)
-        _refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
+        refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
-    @property
-    def n_registrations(self) -> int:
-        """Number of registrations in the ledgers."""
-        return sum(len(read_register(url, head).contents) for url, head in self.ledgers)
+    def contents(self) -> list[tuple[str, RegisteredContent]]:
+        """Return (ledger URL, collection) for all registered collections, retired ones too."""
+        return [(url, one) for url, head in self.ledgers for one in read_register(url, head).contents]
 
     def matches(
-        self, data: Fingerprint, *, most_rows: int | None = None, but: Collection[str] = ()
+        self, data: Traces, *, most_rows: int | None = None, but: Collection[str] = ()
     ) -> list[tuple[str, Match]]:
         """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment.
 
@@ -160,8 +163,7 @@ class ContaminationCheck:
         """
         return [
             (url, match(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
-            for url, head in self.ledgers
-            for registered in read_register(url, head).contents
+            for url, registered in self.contents()
             if registered.retired is None and registered.id not in but and not is_allowed(registered.id)
         ]
 
@@ -180,7 +182,7 @@ def forget() -> None:
     forget_nothing()
 
 
-def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> str:
+def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     """Return the message of a refusal: what was found, why that matters, what to do.
 
     Parameters
@@ -206,7 +208,7 @@ def refusal_message(url: str, found: Match, data: Fingerprint, action: str) -> s
     )
 
 
-def _found(url: str, found: Match, data: Fingerprint, action: str) -> str:
+def _found(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     """Return the part of a refusal that says what was found and why that matters."""
     return (
         f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
@@ -214,7 +216,7 @@ def _found(url: str, found: Match, data: Fingerprint, action: str) -> str:
     )
 
 
-def warning_message(url: str, found: Match, data: Fingerprint, action: str) -> str:
+def warning_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     """Return the warning for a match that is too weak to refuse the data.
 
     Parameters
@@ -255,22 +257,46 @@ def rest_message(url: str, found: Match, action: str) -> str:
     )
 
 
-def _refuse_matches(
+def refuse_matches(
     check: ContaminationCheck,
-    data: Fingerprint,
+    data: Fingerprint | KeptTraces,
     action: str,
     outputs: Callable[[], Mapping[str, Hashes]] | None,
     *,
     only_labels: bool = False,
+    but: Collection[str] = (),
 ) -> None:
-    """Refuse data that matches a registered collection, unless an opened output ranks it in the same way."""
+    """Refuse data that matches a registered collection, unless an opened output ranks it in the same way.
+
+    Parameters
+    ----------
+    check : ContaminationCheck
+        The ledgers.
+    data : Fingerprint or KeptTraces
+        The data.
+    action : str
+        The action to be refused.
+    outputs : callable, optional
+        Returns the hashes of the ranking to be scored.
+    only_labels : bool
+        Whether the data has neither features nor documents.
+    but : collection of str
+        Ids of registrations that are not looked for.
+
+    Raises
+    ------
+    GuardRefusal
+        If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+    """
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)
     # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
     is_scorer = data.X is not None and outputs is not None
     most_rows = _VALUES_OF_A_SCORER // max(1, data.X.shape[1]) if is_scorer and data.X is not None else None
-    nothing = known_nothing(data, most_rows=most_rows) if check.n_registrations >= _MANY and not REST else {}
-    known = [name for name, then in nothing.items() if then == traces(name)]
+    nothing = {}
+    if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY and not REST:
+        nothing = known_nothing(data, most_rows=most_rows)
+    known = [*but, *(name for name, then in nothing.items() if then == traces(name))]
     for url, found in check.matches(data, most_rows=most_rows, but=known):
         if not found.refused and REST and is_rest(found.registered.id, data.content):
             warn(rest_message(url, found, action))
@@ -299,13 +325,17 @@ def _collection(url: str, found: Match) -> str:
     )
 
 
-def _queries(found: Match, data: Fingerprint) -> str:
+def _queries(found: Match, data: Fingerprint | KeptTraces) -> str:
     """Say which queries of the data are meant, by their ids in the data."""
-    names = data.names[found.queries].tolist()
+    names = _names(found, data)
     said = f"In the data, {count(len(names), 'query')}: {few(names)}." if names else "No query shows it by itself."
     if found.n_before:
         said += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
     return said
+
+
+def _names(found: Match, data: Fingerprint | KeptTraces) -> list[Any]:
+    return list(data.names[np.flatnonzero(found.queries)].tolist())
 
 
 def _unseen(found: Match) -> str:
@@ -324,8 +354,10 @@ def _guard(url: str, found: Match) -> str:
     return f"guard = Guard({found.registered.project!r}{ledger})"
 
 
-def _rest(data: Fingerprint) -> str:
+def _rest(data: Fingerprint | KeptTraces) -> str:
     """Return the lines that take registered queries out of the data."""
+    if isinstance(data, KeptTraces):
+        return "filter the queries that the refusal names (.queries) out of the data set"
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
         return "mask = guard.status(qrels=qrels).rows, then qrels.to_frame()[~mask]"
     given, features = ("X, y", "X[~mask], ") if data.X is not None else ("y=y", "")
@@ -333,7 +365,7 @@ def _rest(data: Fingerprint) -> str:
     return f"mask = guard.status({given}, qid=qid{documents}).rows, then {features}y[~mask], qid[~mask]"
 
 
-def _refusal(url: str, found: Match, data: Fingerprint, action: str) -> BaseException:
+def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> BaseException:
     """Return the refusal that gets through: a BaseException would hang a pool of daemonic workers."""
     kind = GuardRefusalError if multiprocessing.current_process().daemon else GuardRefusal
     return kind(
@@ -341,6 +373,6 @@ def _refusal(url: str, found: Match, data: Fingerprint, action: str) -> BaseExce
         found=_found(url, found, data, action),
         collection=found.registered.name,
         project=found.registered.project,
-        queries=tuple(data.names[found.queries].tolist()),
+        queries=tuple(_names(found, data)),
         ledger=None if url == discovery.default_url() else Ledger(url).where,
     )

@@ -63,7 +63,7 @@ class SharedLabels:
             The data.
         """
         ours, theirs, chances = known.labels, data.label_counts, known.chances
-        by_id = _same_ids(known, data)
+        by_id = same_ids(known, data)
         if ours is None or theirs is None or chances is None:
             none = np.zeros(0, dtype=bool)
             return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none, complete=False)
@@ -78,7 +78,16 @@ class SharedLabels:
         return cls(pairs, ratios, fits, told, complete)
 
 
-def _same_ids(known: Signature, data: Traces) -> Pairs:
+def same_ids(known: Signature, data: Traces) -> Pairs:
+    """Return the pairs of queries with the same id.
+
+    Parameters
+    ----------
+    known : Signature
+        The registration.
+    data : Fingerprint or Signature
+        The data.
+    """
     order, ids = known.ids_in_order
     if not len(ids):
         return np.zeros((0, 2), dtype=np.int64)
@@ -87,31 +96,71 @@ def _same_ids(known: Signature, data: Traces) -> Pairs:
     return np.stack([same, order[place[same]]], axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class SharedDocuments:
+    """For each registered query the query of the data that has most of its documents.
+
+    Attributes
+    ----------
+    found : SharedValues
+        All pairs that have documents in common.
+    chosen : ndarray of int of shape (k,)
+        The pairs among them that count, each registered query once, ascending.
+    common : ndarray of int of shape (n_common,)
+        The common documents of these pairs, as places in ``found.pair``.
+    labels : tuple of ndarray of uint8 of shape (n_common,)
+        The label of each of them, registered and in the data.
+    """
+
+    found: SharedValues
+    chosen: NDArray[np.intp]
+    common: NDArray[np.intp]
+    labels: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces, by_id: Pairs) -> SharedDocuments | None:
+        """Choose the pairs: None if either side knows no documents with labels, or no pair counts.
+
+        Parameters
+        ----------
+        known : Signature
+            The registration.
+        data : Fingerprint or Signature
+            The data.
+        by_id : ndarray of int of shape (n, 2)
+            The pairs with the same id, which one common document is enough for.
+        """
+        kept = known.documents
+        if kept is None or kept.label is None or known.labels is None:
+            return None
+        documents = data.document_entries  # which a fingerprint makes when it is asked
+        if documents is None or documents.label is None:
+            return None
+        n = known.n_queries
+        found = SharedValues.of(kept, documents, n)
+        one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
+        # A registered query counts once: with the query that has most of its documents.
+        order = np.flatnonzero(one)
+        order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
+        order = order[np.unique(found.places[order, 1], return_index=True)[1]]
+        chosen = np.zeros(len(one), dtype=bool)
+        chosen[order] = True
+        common = np.flatnonzero(chosen[found.pair])
+        if not len(common):
+            return None
+        return cls(found, order, common, (kept.label[found.ours[common]], documents.label[found.theirs[common]]))
+
+
 def _same_documents(
     known: Signature, data: Traces, by_id: Pairs
 ) -> tuple[Pairs, NDArray[np.float64], NDArray[np.bool_]]:
     """Return pairs with the same documents, what their labels say, and if the documents tell the query."""
-    none = np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), np.zeros(0, dtype=bool)
-    kept, documents = known.documents, data.document_entries
-    if kept is None or documents is None or kept.label is None or documents.label is None or known.labels is None:
-        return none
-    found = SharedValues.of(kept, documents, known.n_queries)
-    n = known.n_queries
-    one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
-    # A registered query counts once: with the query that has most of its documents.
-    order = np.flatnonzero(one)
-    order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
-    order = order[np.unique(found.places[order, 1], return_index=True)[1]]
-    rank = np.full(len(one), -1)
-    rank[order] = np.arange(len(order))
-    common = np.flatnonzero(rank[found.pair] >= 0)
-    if not len(common):
-        return none
+    shared = SharedDocuments.of(known, data, by_id)
+    if shared is None or known.labels is None:
+        return np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), np.zeros(0, dtype=bool)
+    found = shared.found
     queries, ratios = ratios_of_documents(
-        found.places[found.pair[common], 1],
-        kept.label[found.ours[common]],
-        documents.label[found.theirs[common]],
-        known.labels.modal,
+        found.places[found.pair[shared.common], 1], *shared.labels, known.labels.modal
     )
-    pairs = found.places[order]
-    return pairs, ratios[np.searchsorted(queries, pairs[:, 1])], found.recognised[order]
+    pairs = found.places[shared.chosen]
+    return pairs, ratios[np.searchsorted(queries, pairs[:, 1])], found.recognised[shared.chosen]
