@@ -12,7 +12,7 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.scoring import DEFAULT_MEASURES
+from rankeval.evaluation.front_door import DEFAULT_MEASURES
 from rankeval.ledger import discovery
 from rankeval.measures import measures as parse_measures
 from rankeval_mlflow.names import checked_role
