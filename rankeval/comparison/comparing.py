@@ -154,7 +154,7 @@ def compare(
     compared = conclude(
         design,
         shared.scores,
-        design.differences(shared.scores),
+        design.columns(shared.scores),
         **declared._asdict(),
         evaluations=dict(zip(shared.systems, plain.values(), strict=True)),
         n_queries=len(shared.scores),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -13,7 +12,14 @@ from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Systems
 from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
-from rankeval.significance.families import adjust_by_family, family_detectable, family_notes, resolution_notes
+from rankeval.significance.families import (
+    adjust_by_family,
+    family_detectable,
+    family_notes,
+    resolution_notes,
+    with_family_level,
+)
+from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.registry import CORRECTIONS, all_tests
 from rankeval.significance.running import run
 from rankeval.significance.strata import Strata, stratified, stratified_test
@@ -22,7 +28,7 @@ from rankeval.significance.strata import Strata, stratified, stratified_test
 def conclude(
     design: Design,
     scores: Floats,
-    d: Floats,
+    d: Floats | Pairs,
     *,
     test: str,
     correction: str,
@@ -40,7 +46,7 @@ def conclude(
         The comparisons to make.
     scores : ndarray of shape (n_rows, n_systems, n_measures)
         Scores by query or by fold.
-    d : ndarray of shape (n_rows, n_comparisons)
+    d : ndarray of shape (n_rows, n_comparisons), or Pairs
         The columns to test: the differences of the scores, for folds widened by their overlap.
     test, correction : str
         Declared names.
@@ -66,14 +72,14 @@ def conclude(
         declared, corrected = stratified_test(strata), stratified(strata, corrected, n_pairs)
         weighed = scores * strata.weights[:, None]
     signs = gain_signs(design, settings)
-    again = partial(run, declared, d * signs)
-    tested = again(settings)
-    adjusted = adjust_by_family(corrected, again, tested, d * signs, scores, design.pairs, size, settings)
-    spread = d.std(axis=0, ddof=1) if strata is None else strata.error(d, n_pairs) * np.sqrt(len(d))
+    gains = as_pairs(d).turned(signs)
+    tested = run(declared, gains, with_family_level(settings, corrected, size))
+    adjusted = adjust_by_family(corrected, tested, gains, scores, design.pairs, size, settings)
+    spread = _spread(gains) if strata is None else strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
     detectable = family_detectable(declared, corrected, size, len(d), spread, settings)
     table = design.table(weighed, n_queries, turned(tested, signs), turned(adjusted, signs), detectable)
     if strata is not None:
-        table = table.assign(effect_size=strata.effect(d))
+        table = table.assign(effect_size=strata.effect(np.asarray(d)))
     said = [*tested.notes, *notes, *family_notes(declared, corrected, size)]
     compared = Comparison(
         table=table,
@@ -92,6 +98,11 @@ def conclude(
         margin=float(settings.margin),
     )
     return compared.with_notes(PARTED) if compared.parted.any() else compared
+
+
+def _spread(columns: Pairs) -> Floats:
+    (spread,) = columns.summed(lambda d: (d.std(axis=0, ddof=1),))
+    return np.asarray(spread)
 
 
 def gain_signs(design: Design, settings: Settings) -> Floats:

@@ -14,19 +14,20 @@ so that a family is always a run of neighbouring columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction
 from rankeval.significance import PairedResult
 from rankeval.significance.claims import CLAIMS
-from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats
 from rankeval.significance.effects import outcomes, standardised_effect
+from rankeval.significance.pairs import Pairs
 
 COLUMNS = (
     "measure", "baseline", "system", "n_queries", "mean_baseline", "mean_system", "difference", "ci_low", "ci_high",
@@ -88,25 +89,27 @@ class Design:
         if self.baseline is not None:
             chosen("baseline", self.baseline, self.systems)
 
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Places of the baseline and of the system, for each pair."""
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """Places of the baseline and of the system: a row for each pair."""
+        n_systems = len(self.systems)
         if self.baseline is None:
-            return list(combinations(range(len(self.systems)), 2))
+            return np.column_stack(np.triu_indices(n_systems, k=1))
         first = self.systems.index(self.baseline)
-        return [(first, j) for j in range(len(self.systems)) if j != first]
+        return np.array([(first, j) for j in range(n_systems) if j != first], dtype=np.int64)
 
     @property
     def size(self) -> int:
         """Number of comparisons in a family."""
         return len(self.pairs) * (len(self.measures) if self.family == "all" else 1)
 
+    def columns(self, scores: Floats) -> Pairs:
+        """Return a column of differences per measure and pair, the pairs of a measure beside each other."""
+        return Pairs.of_systems(scores, self.pairs)
+
     def differences(self, scores: Floats) -> Floats:
-        """Return a column per measure and pair, the pairs of a measure beside each other."""
-        low, high = np.transpose(self.pairs)
-        d = differences(scores[:, high], scores[:, low])
-        # (rows, pairs, measures) -> (rows, measures, pairs): the pairs of a measure end up beside each other.
-        return d.transpose(0, 2, 1).reshape(len(d), -1)
+        """Return the differences of `columns`, all at once."""
+        return self.columns(scores)[:]
 
     @property
     def directions(self) -> Floats:
@@ -117,7 +120,7 @@ class Design:
     @property
     def names(self) -> dict[str, list[str]]:
         """The first columns of tables: a row per measure and pair, in the order of `differences`."""
-        low, high = np.transpose(self.pairs)
+        low, high = self.pairs.T.tolist()
         return {
             "measure": [measure for measure in self.measures for _ in low],
             "baseline": [self.systems[i] for _ in self.measures for i in low],
@@ -128,9 +131,14 @@ class Design:
         self, scores: Floats, n_queries: int, tested: PairedResult, adjusted: PairedResult, detectable: Floats
     ) -> pd.DataFrame:
         """Return the table of a Comparison: a row per measure and pair, in the order of `differences`."""
-        low, high = np.transpose(self.pairs)
-        d = self.differences(scores)
-        counts = outcomes(d * self.directions)
+        low, high = self.pairs.T
+
+        def of_block(d: Floats) -> tuple[Floats, ...]:
+            counts = outcomes(d)
+            return d.mean(axis=0), standardised_effect(d), counts.wins, counts.ties, counts.losses
+
+        difference, effect, positive, ties, negative = self.columns(scores).summed(of_block)
+        higher = self.directions > 0
         means = scores.mean(axis=0).T  # (n_measures, n_systems)
         return pd.DataFrame(
             {
@@ -138,17 +146,17 @@ class Design:
                 "n_queries": n_queries,
                 "mean_baseline": means[:, low].ravel(),
                 "mean_system": means[:, high].ravel(),
-                "difference": d.mean(axis=0),
+                "difference": difference,
                 "ci_low": tested.ci_low,
                 "ci_high": tested.ci_high,
                 "p_value": tested.p_value,
                 "p_adjusted": adjusted.p_value,
                 "ci_low_adjusted": adjusted.ci_low,
                 "ci_high_adjusted": adjusted.ci_high,
-                "effect_size": standardised_effect(d),
-                "wins": counts.wins,
-                "ties": counts.ties,
-                "losses": counts.losses,
+                "effect_size": effect,
+                "wins": np.where(higher, positive, negative),
+                "ties": ties,
+                "losses": np.where(higher, negative, positive),
                 "detectable_difference": detectable,
             },
             columns=COLUMNS,

@@ -27,7 +27,13 @@ from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.join.flat import Ints
 from rankeval.significance.declarations import Floats, PairedResult, Settings
-from rankeval.significance.families import adjust_by_family, family_detectable, family_notes, resolution_notes
+from rankeval.significance.families import (
+    adjust_by_family,
+    family_detectable,
+    family_notes,
+    resolution_notes,
+    with_family_level,
+)
 from rankeval.significance.interaction import interaction
 from rankeval.significance.multiple import holm
 from rankeval.significance.registry import CORRECTIONS, all_tests
@@ -85,16 +91,13 @@ def _tested(
     parts, pairs, signs = list(places.values()), design.pairs, gain_signs(design, settings)
     gains = [design.differences(scores[rows]) * signs for rows in parts]
 
-    def again(settings: Settings) -> PairedResult:
-        """Test each part by itself; the notes are those of the smallest."""
-        results = [run(test, d, settings) for d in gains]
-        return replace(_interleaved(results, design), notes=results[int(np.argmin([len(d) for d in gains]))].notes)
-
     block, size = apart(scores, parts), design.size * len(parts)
     joint = stratified(Strata.side_by_side([len(rows) for rows in parts]), correction, len(pairs))
     columns = design.differences(block) * _across(signs, design, len(parts))
-    tested = again(settings)
-    adjusted = adjust_by_family(joint, again, tested, columns, block, pairs, size, settings)
+    results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
+    # The notes are those of the smallest part.
+    tested = replace(_interleaved(results, design), notes=results[int(np.argmin([len(d) for d in gains]))].notes)
+    adjusted = adjust_by_family(joint, tested, columns, block, pairs, size, settings)
     tables = {}
     for place, (part, rows) in enumerate(places.items()):
         raw, family = (turned(_of_part(result, place, design, len(parts)), signs) for result in (tested, adjusted))
@@ -113,10 +116,12 @@ def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
         stacked = np.reshape(values, (len(values), len(design.measures), -1))
         return stacked.transpose(1, 0, 2).ravel()
 
+    ends = [each.family for each in results if each.family is not None]
     return PairedResult(
         joined([each.p_value for each in results]),
         joined([each.ci_low for each in results]),
         joined([each.ci_high for each in results]),
+        family=(joined([low for low, _ in ends]), joined([high for _, high in ends])) if ends else None,
     )
 
 

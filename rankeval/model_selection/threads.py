@@ -18,36 +18,22 @@ HistGradientBoosting and Ridge, are limited by threadpoolctl.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from threading import Lock
 from typing import Any
 
+from rankeval._threads import is_said, limited, pools
 from rankeval.model_selection import boosters, nesting
 
 SMALL = 1_000_000
 """The greatest number of cells, rows times features, for which one thread is taken."""
 
-VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OMP_THREAD_LIMIT",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
-"""Variables by which a user says how many threads to take; joblib sets some of them in its workers."""
-
 _PARAMS = {
     "lightgbm": ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"),
     "xgboost": ("n_jobs", "nthread"),
 }
-_BLAS_AT_MOST = 64  # OpenBLAS is built for so many threads, whatever the number of cores
-
 _limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
 _lock = Lock()
 _holders: dict[int, int] = {}  # calls at work, by id of the estimator: predictions may run in several threads of Python
@@ -65,40 +51,19 @@ def few(estimator: Any, X: Any) -> Iterator[None]:
         The rows.
     """
     cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
-    if cells > SMALL or any(os.environ.get(name) for name in VARIABLES):
+    if cells > SMALL or is_said():
         yield
         return
     with ExitStack() as stack:
         if not _limited.get():
-            pools = _pools()
-            if _told(pools):
+            found = pools()
+            if limited(found):
                 yield
                 return
-            stack.enter_context(pools.limit(limits=1))
+            stack.enter_context(found.limit(limits=1))
             stack.callback(_limited.reset, _limited.set(True))
         stack.enter_context(_one_thread(nesting.last_of(estimator)))
         yield
-
-
-def _pools() -> Any:
-    """Return the pools of the loaded libraries; looked for again only if modules were loaded, as it takes 2 ms."""
-    return _pools_of(len(sys.modules))
-
-
-@lru_cache(maxsize=1)
-def _pools_of(_n_modules: int) -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def _told(pools: Any) -> bool:
-    """Say whether a pool has less threads than there are cores: an enclosing ``threadpool_limits`` wins."""
-    import joblib
-
-    cores = joblib.cpu_count()
-    most = {"openmp": cores, "blas": min(cores, _BLAS_AT_MOST)}
-    return any(pool.num_threads < most.get(pool.user_api, 0) for pool in pools.lib_controllers)
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy import special
 
+from rankeval._threads import one_blas_thread
 from rankeval.significance.columns import TIE_TOLERANCE, standard_error
-from rankeval.significance.declarations import Floats, PairedResult, Settings, most_reaching
+from rankeval.significance.declarations import Floats, PairedResult, Settings, joined, most_reaching
 from rankeval.significance.resampling import chunk_rows
 
 Statistic = Callable[[Floats, Floats], Floats]
@@ -55,8 +56,12 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
         p_value = _share_reaching(drawn, np.abs(mean) / error * (1 - TIE_TOLERANCE))
         if settings.sides == 1:
             p_value = np.where(settings.evidence(mean) > 0, p_value / 2, 1 - p_value / 2)
-        reach = _critical(drawn, 2 * settings.tail) * error
-        return PairedResult(p_value, mean - reach, mean + reach)
+
+        def ends(one: Settings) -> tuple[Floats, Floats]:
+            reach = _critical(drawn, 2 * one.tail) * error
+            return mean - reach, mean + reach
+
+        return PairedResult.with_ends(p_value, ends, settings)
 
     return _bootstrap(d, settings, _absolute_t, read)
 
@@ -80,11 +85,15 @@ def bootstrap_shift(d: Floats, settings: Settings) -> PairedResult:
         mean = d.mean(axis=0)
         moved = drawn - mean
         p_value = _share_reaching(settings.evidence(moved), settings.evidence(mean) - _slack(d))
-        if settings.sides == 1:
-            least, most = np.quantile(moved, [settings.tail, 1 - settings.tail], axis=0)
-            return PairedResult(p_value, mean - most, mean - least)
-        reach = _critical(np.abs(moved), 2 * settings.tail)
-        return PairedResult(p_value, mean - reach, mean + reach)
+
+        def ends(one: Settings) -> tuple[Floats, Floats]:
+            if one.sides == 1:
+                least, most = np.quantile(moved, [one.tail, 1 - one.tail], axis=0)
+                return mean - most, mean - least
+            reach = _critical(np.abs(moved), 2 * one.tail)
+            return mean - reach, mean + reach
+
+        return PairedResult.with_ends(p_value, ends, settings)
 
     return _bootstrap(d, settings, _mean, read)
 
@@ -106,8 +115,12 @@ def bootstrap_percentile(d: Floats, settings: Settings) -> PairedResult:
 
     def read(d: Floats, drawn: Floats) -> PairedResult:
         greater, less = _share_reaching(-drawn, -_slack(d)), _share_reaching(drawn, -_slack(d))
-        low, high = np.quantile(drawn, [settings.tail, 1 - settings.tail], axis=0)
-        return PairedResult(settings.p_of_tails(greater, less), low, high)
+
+        def ends(one: Settings) -> tuple[Floats, Floats]:
+            low, high = np.quantile(drawn, [one.tail, 1 - one.tail], axis=0)
+            return low, high
+
+        return PairedResult.with_ends(settings.p_of_tails(greater, less), ends, settings)
 
     return _bootstrap(d, settings, _mean, read)
 
@@ -142,12 +155,16 @@ def bootstrap_bca(d: Floats, settings: Settings) -> PairedResult:
             levels = special.ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
             return np.array([np.quantile(column, level) for column, level in zip(drawn.T, levels, strict=True)])
 
-        z = float(special.ndtri(settings.tail))
-        return PairedResult(settings.p_of_tails(below, 1 - below), limit(z), limit(-z))
+        def ends(one: Settings) -> tuple[Floats, Floats]:
+            z = float(special.ndtri(one.tail))
+            return limit(z), limit(-z)
+
+        return PairedResult.with_ends(settings.p_of_tails(below, 1 - below), ends, settings)
 
     return _bootstrap(d, settings, _mean, read)
 
 
+@one_blas_thread()
 def _bootstrap(d: Floats, settings: Settings, statistic: Statistic, read: Reading) -> PairedResult:
     """Draw a statistic for all columns, a block at a time, and read p-value and interval from the draws."""
     seed = int(np.random.default_rng(settings.rng).integers(2**63))
@@ -157,11 +174,7 @@ def _bootstrap(d: Floats, settings: Settings, statistic: Statistic, read: Readin
         block = d[:, start : start + width]
         chunks = weight_chunks(len(block), settings.n_resamples, seed, n_columns=block.shape[1])
         parts.append(read(block, np.concatenate([statistic(weights, block) for weights in chunks])))
-    return PairedResult(
-        np.concatenate([part.p_value for part in parts]),
-        np.concatenate([part.ci_low for part in parts]),
-        np.concatenate([part.ci_high for part in parts]),
-    )
+    return joined(parts)
 
 
 def weight_chunks(n: int, n_resamples: int, seed: int, *, n_columns: int) -> Iterator[Floats]:

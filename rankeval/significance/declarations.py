@@ -9,7 +9,7 @@ smallest p-value it can give) is read from its declaration. `registry` holds the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -54,6 +54,8 @@ class Settings:
         positive if the system is better, and set the side of the test themselves.
     margin : float
         Of the claim, in units of the measure.
+    family_confidence : float, optional
+        Level of a second interval of each column, which belongs to adjusted p-values.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class Settings:
     rng: Rng = None
     claim: ClaimName = "difference"
     margin: float = 0.0
+    family_confidence: float | None = None
 
     def __post_init__(self) -> None:
         check_alternative(self.alternative)
@@ -81,6 +84,13 @@ class Settings:
     def alpha(self) -> float:
         """Level of the test; rounded, since 1 - .95 is a little more than .05."""
         return round(1 - self.confidence_level, 12)
+
+    @property
+    def of_family(self) -> Settings | None:
+        """The settings of the second interval, if one is asked for."""
+        if self.family_confidence is None:
+            return None
+        return replace(self, confidence_level=self.family_confidence, family_confidence=None)
 
     @property
     def sides(self) -> int:
@@ -126,12 +136,45 @@ class PairedResult:
         Confidence interval of the mean difference; one-sided alternatives leave one end infinite.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
+    family : tuple of (float or ndarray), optional
+        The ends of the second interval, if the settings ask for one. A test may leave it out: it is then asked again.
     """
 
     p_value: Any
     ci_low: Any
     ci_high: Any
     notes: tuple[str, ...] = ()
+    family: tuple[Any, Any] | None = None
+
+    @classmethod
+    def with_ends(
+        cls, p_value: Floats, ends: Callable[[Settings], tuple[Floats, Floats]], settings: Settings
+    ) -> PairedResult:
+        """Return p-values with their interval, and with the second one if it is asked for.
+
+        Parameters
+        ----------
+        p_value : ndarray of shape (n_pairs,)
+            P-values.
+        ends : callable
+            Returns the ends of the intervals at the level of some settings.
+        settings : Settings
+            The settings of the test.
+        """
+        family = ends(settings.of_family) if settings.of_family else None
+        return cls(p_value, *ends(settings), family=family)
+
+
+def joined(parts: Sequence[PairedResult]) -> PairedResult:
+    """Join the results of blocks of columns; the notes are those of the first."""
+    p_value, low, high = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("p_value", "ci_low", "ci_high")
+    )
+    ends = [part.family for part in parts if part.family is not None]
+    family = (
+        None if not ends else (np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends]))
+    )
+    return PairedResult(p_value, low, high, parts[0].notes, family)
 
 
 def no_floor(n: int, settings: Settings) -> float:
@@ -165,12 +208,16 @@ class _Declaration:
         ``floor(n_queries, settings)``: the smallest p-value that any data can lead to.
     note : str
         A warning that belongs to every result; may name ``{size}``, the number of comparisons in a family.
+    takes_pairs : bool
+        Whether the function takes `pairs.Pairs` too, of which it makes differences some at a time. A test that does not
+        is called with a block of columns at a time; a correction, with all differences of the family.
     """
 
     words: str
     random_beyond: float = math.inf
     floor: Callable[[int, Settings], float] = no_floor
     note: str = ""
+    takes_pairs: bool = False
 
     @property
     def resamples(self) -> bool:
@@ -206,7 +253,7 @@ class SignificanceTest(_Declaration):
         Rates of false claims on few queries, if they are far above the level: they become a note and a warning.
     """
 
-    function: Callable[[Floats, Settings], PairedResult]
+    function: Callable[..., PairedResult]
     needs_variance: bool = False
     power_of_t: bool = False
     liberal: str = ""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rankeval.significance.claims import CLAIMS, Claim
-from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
+from rankeval.significance.pairs import PairPlaces, Pairs, as_pairs
 from rankeval.significance.power import detectable_difference
 from rankeval.significance.registry import TESTS
 from rankeval.significance.running import opened
@@ -22,11 +21,10 @@ NOTHING_POSSIBLE = "nothing can be significant here"
 
 def adjust_by_family(
     correction: Correction,
-    retest: Callable[[Settings], PairedResult],
     tested: PairedResult,
-    d: Floats,
+    d: Floats | Pairs,
     scores: Floats,
-    pairs: Sequence[tuple[int, int]],
+    pairs: PairPlaces,
     size: int,
     settings: Settings,
 ) -> PairedResult:
@@ -36,11 +34,10 @@ def adjust_by_family(
     ----------
     correction : Correction
         Its declaration.
-    retest : callable
-        Makes the test again under other settings, for intervals at another level.
     tested : PairedResult
-        What it found, for columns laid out with the pairs of a measure beside each other.
-    d : ndarray of shape (n_queries, n_measures * n_pairs)
+        What the test found under the settings of `with_family_level`, for columns laid out with the pairs of a measure
+        beside each other.
+    d : ndarray of shape (n_queries, n_measures * n_pairs), or Pairs
         Differences in the same order; gains for claims other than "difference".
     scores : ndarray of shape (n_queries, n_systems, n_measures)
         The scores that the differences were taken of.
@@ -57,11 +54,12 @@ def adjust_by_family(
         Adjusted p-values, never below the raw ones (joint corrections have a test of their own), and the intervals
         that belong to them; their ends are nan if the correction has none.
     """
+    d = as_pairs(d)
     families = [slice(start, start + size) for start in range(0, d.shape[1], size)]
     measures = [slice(each.start // len(pairs), each.stop // len(pairs)) for each in families]
     p_value = np.concatenate(
         [
-            _joint_p(correction, d[:, family], scores[:, :, part], pairs, settings)
+            _joint_p(correction, d.part(family), scores[:, :, part], pairs, settings)
             if correction.is_joint
             else correction.function(tested.p_value[family])
             for family, part in zip(families, measures, strict=True)
@@ -69,44 +67,52 @@ def adjust_by_family(
     )
     if correction.limits:
         ends = [
-            _joint_limits(correction, d[:, family], scores[:, :, part], pairs, settings)
+            _joint_limits(correction, d.part(family), scores[:, :, part], pairs, settings)
             for family, part in zip(families, measures, strict=True)
         ]
         low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
     else:
-        low, high = _limits_at(correction, retest, tested, size, settings)
+        low, high = _limits_at(correction, tested, size, settings)
     return PairedResult(np.maximum(p_value, tested.p_value), low, high)
 
 
-def _limits_at(
-    declared: Correction,
-    retest: Callable[[Settings], PairedResult],
-    tested: PairedResult,
-    size: int,
-    settings: Settings,
-) -> tuple[Floats, Floats]:
+def with_family_level(settings: Settings, correction: Correction, size: int) -> Settings:
+    """Return settings that ask a test for the intervals of single comparisons, and for those of the family.
+
+    Parameters
+    ----------
+    settings : Settings
+        The level of the family.
+    correction : Correction
+        Its declaration.
+    size : int
+        Number of comparisons in a family.
+    """
+    level = correction.interval_level and correction.interval_level(settings.alpha, size)
+    return replace(settings, family_confidence=1 - level if level and level != settings.alpha else None)
+
+
+def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: Settings) -> tuple[Floats, Floats]:
     """Return the test's intervals at the level that the correction leaves to each comparison."""
     if declared.interval_level is None:
         return np.full_like(tested.p_value, np.nan), np.full_like(tested.p_value, np.nan)
-    level = declared.interval_level(settings.alpha, size)
-    if level != settings.alpha:
-        tested = retest(replace(settings, confidence_level=1 - level))
-    return tested.ci_low, tested.ci_high
+    if with_family_level(settings, declared, size).of_family is None:
+        return tested.ci_low, tested.ci_high
+    assert tested.family is not None, "run the test under the settings of with_family_level"
+    return tested.family
 
 
-def _joint_p(
-    declared: Correction, d: Floats, scores: Floats, pairs: Sequence[tuple[int, int]], settings: Settings
-) -> Floats:
+def _joint_p(declared: Correction, d: Pairs, scores: Floats, pairs: PairPlaces, settings: Settings) -> Floats:
     """Return the p-values of a joint correction; of a claim, the largest among its hypotheses."""
     if declared.needs == "scores":
         return np.asarray(declared.function(scores, pairs, settings).T.ravel())
-    blocks = _hypotheses(d, settings)
+    blocks = _hypotheses(declared, d, settings)
     parts = [declared.function(columns, inner).reshape(-1, d.shape[1]) for columns, inner in blocks]
     return np.asarray(np.concatenate(parts).max(axis=0))
 
 
 def _joint_limits(
-    declared: Correction, d: Floats, scores: Floats, pairs: Sequence[tuple[int, int]], settings: Settings
+    declared: Correction, d: Pairs, scores: Floats, pairs: PairPlaces, settings: Settings
 ) -> tuple[Floats, Floats]:
     """Return the intervals of a joint correction; of a claim, the ends that its hypotheses lead to."""
     assert declared.limits is not None
@@ -115,8 +121,9 @@ def _joint_limits(
         return low.T.ravel(), high.T.ravel()
     claim = CLAIMS[settings.claim]
     if not claim.hypotheses:
-        return opened(*declared.limits(d, settings), settings.alternative)
-    ends = [declared.limits(columns, inner)[0].reshape(-1, d.shape[1]) for columns, inner in _hypotheses(d, settings)]
+        return opened(*declared.limits(_taken(declared, d), settings), settings.alternative)
+    blocks = _hypotheses(declared, d, settings)
+    ends = [declared.limits(columns, inner)[0].reshape(-1, d.shape[1]) for columns, inner in blocks]
     low, high = np.full(d.shape[1], -np.inf), np.full(d.shape[1], np.inf)
     for (side, factor), end in zip(claim, np.concatenate(ends), strict=True):
         if side == "greater":
@@ -126,20 +133,26 @@ def _joint_limits(
     return low, high
 
 
-def _hypotheses(gains: Floats, settings: Settings) -> list[tuple[Floats, Settings]]:
+def _hypotheses(declared: Correction, gains: Pairs, settings: Settings) -> list[tuple[Floats | Pairs, Settings]]:
     """Return the columns of all hypotheses of a claim, turned so that "greater" is to be shown, and their settings.
 
     They are one block, so that a joint correction takes them as one family. A single comparison is no family: its claim
     is shown if each hypothesis is, without a correction for their number.
     """
-    claim = CLAIMS[settings.claim]
+    claim, m = CLAIMS[settings.claim], gains.shape[1]
     if not claim.hypotheses:
-        return [(gains, settings)]
+        return [(_taken(declared, gains), settings)]
     turned = [
-        (1.0 if side == "greater" else -1.0) * differences(gains, factor * settings.margin) for side, factor in claim
+        gains.moved(factor * settings.margin).turned(np.full(m, 1.0 if side == "greater" else -1.0))
+        for side, factor in claim
     ]
     inner = settings.of_side("greater")
-    return [(block, inner) for block in (turned if gains.shape[1] == 1 else [np.hstack(turned)])]
+    return [(_taken(declared, block), inner) for block in (turned if m == 1 else [Pairs.beside(turned)])]
+
+
+def _taken(declared: Correction, columns: Pairs) -> Floats | Pairs:
+    """Return columns as a correction takes them: as pairs, or all differences at once."""
+    return columns if declared.takes_pairs else np.asarray(columns)
 
 
 def adjusted_level(alpha: float, correction: Correction, claim: Claim, size: int) -> float:

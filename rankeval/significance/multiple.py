@@ -11,7 +11,7 @@ systems' scores go together over queries. The others take a list of p-values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,8 @@ from scipy import stats
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
 from rankeval.significance.declarations import Floats, Settings, most_reaching
-from rankeval.significance.resampling import number_of_patterns, share_of_patterns, sign_chunks
+from rankeval.significance.pairs import PairPlaces, Pairs, as_pairs
+from rankeval.significance.signs import SUMS_AT_ONCE, number_of_patterns, share_of_patterns, sums_by_pattern
 
 
 def none(p: ArrayLike) -> Floats:
@@ -103,7 +104,7 @@ def by(p: ArrayLike) -> Floats:
     return np.asarray(stats.false_discovery_control(_checked(p), method="by"), dtype=np.float64)
 
 
-def max_t(d: ArrayLike, settings: Settings) -> Floats:
+def max_t(d: ArrayLike | Pairs, settings: Settings) -> Floats:
     """Adjust jointly: sign flips shared by all columns, step-down against the largest studentised difference.
 
     Westfall and Young (1993). Uses how the systems' scores go together over queries, so it is less conservative than
@@ -120,7 +121,7 @@ def max_t(d: ArrayLike, settings: Settings) -> Floats:
 
     Parameters
     ----------
-    d : array_like of shape (n_queries, n_comparisons)
+    d : array_like of shape (n_queries, n_comparisons), or Pairs
         Per-query differences of all comparisons of the family, over the same queries in the same order.
     settings : Settings
         Alternative, number of random patterns beyond 16 queries, and their source.
@@ -135,25 +136,28 @@ def max_t(d: ArrayLike, settings: Settings) -> Floats:
     InvalidInput
         Fewer than two queries, or a difference that is not finite.
     """
-    columns = as_columns(d)
-    n, m = columns.shape
-    unit = _of_unit_length(columns)
-    observed = settings.evidence(unit.sum(axis=0))
+    pairs = as_pairs(d)
+    n, m = pairs.shape
+    length, total = pairs.summed(_lengths_and_sums)
+    observed = settings.evidence(total)
     order = np.argsort(-observed, kind="stable")
-    unit, falling = unit[:, order], observed[order]
-    slack = TIE_TOLERANCE * np.sqrt(n)
+    falling, scale, ordered = observed[order], _inverse(length[order]), pairs.at(order)
+    least = falling - TIE_TOLERANCE * np.sqrt(n) - scale * ordered.noise(np.ones(n))
     count = np.zeros(m, dtype=np.int64)
-    for signs in sign_chunks(n, settings, n_columns=m):
-        drawn = settings.evidence(signs @ unit)
+    for sums in sums_by_pattern(ordered.rows_and_ones(), settings, at_once=SUMS_AT_ONCE):
         # The largest among the hypotheses not yet rejected when this one is reached.
-        largest = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
-        count += (largest >= falling - slack).sum(axis=0)
+        largest = np.full(sums.shape[1], -np.inf)
+        for columns in ordered.blocks_of_sums(sums.shape[1], backwards=True):
+            drawn = settings.evidence(ordered.sums(sums, columns) * scale[columns, None])
+            for place in reversed(range(len(drawn))):
+                np.maximum(largest, drawn[place], out=largest)
+                count[columns.start + place] += np.count_nonzero(largest >= least[columns.start + place])
     adjusted = np.empty(m)
     adjusted[order] = np.maximum.accumulate(share_of_patterns(count, n, settings))
     return adjusted
 
 
-def max_t_limits(d: ArrayLike, settings: Settings) -> tuple[Floats, Floats]:
+def max_t_limits(d: ArrayLike | Pairs, settings: Settings) -> tuple[Floats, Floats]:
     """Return the intervals that hold for all columns together: ``mean +- q * standard error``, one q for all.
 
     q is the quantile of the largest studentised mean of the *centred* differences under the sign flips of `max_t`
@@ -179,11 +183,16 @@ def max_t_limits(d: ArrayLike, settings: Settings) -> tuple[Floats, Floats]:
     InvalidInput
         As `max_t`.
     """
-    columns = as_columns(d)
-    mean = columns.mean(axis=0)
-    centred = np.where(without_variance(columns), 0.0, columns - mean)
-    q = critical_t(centred, np.full(columns.shape[1], len(columns)), settings)
-    reach = q * standard_error(columns) if q < np.inf else np.full_like(mean, np.inf)
+    pairs = as_pairs(d)
+
+    def of_block(columns: Floats) -> tuple[Floats, ...]:
+        mean = columns.mean(axis=0)
+        centred = np.where(without_variance(columns), 0.0, columns - mean)
+        return mean, standard_error(columns), np.sqrt((centred**2).sum(axis=0))
+
+    mean, error, length = pairs.summed(of_block)
+    q = _critical(pairs.centred(), length, np.full(len(mean), len(pairs)), settings)
+    reach = q * error if q < np.inf else np.full_like(mean, np.inf)
     return mean - reach, mean + reach
 
 
@@ -204,14 +213,22 @@ def critical_t(centred: Floats, sizes: NDArray[np.int64], settings: Settings) ->
     float
         Infinite if so few patterns cannot reach the level.
     """
-    n, m = centred.shape
-    unit, alike = _of_unit_length(centred), np.ptp(sizes) == 0
+    return _critical(Pairs(centred.T), np.sqrt((centred**2).sum(axis=0)), sizes, settings)
+
+
+def _critical(centred: Pairs, length: Floats, sizes: NDArray[np.int64], settings: Settings) -> float:
+    """Return the quantile of `critical_t`, given the root of each column's sum of squares; 0 for columns left out."""
+    scale, alike = _inverse(length), np.ptp(sizes) == 0
     largest = []
-    for signs in sign_chunks(n, settings, n_columns=m):
-        sums = settings.evidence(signs @ unit)
-        # Student's t rises with the sum: where all columns are equally long, the largest sum is that of the largest t.
-        largest.append((sums if alike else _t_of_sums(sums, sizes)).max(axis=1))
-    found = _exceeded(np.concatenate(largest), number_of_patterns(n, settings), settings)
+    for sums in sums_by_pattern(centred.rows_and_ones(), settings, at_once=SUMS_AT_ONCE):
+        largest.append(np.full(sums.shape[1], -np.inf))
+        for columns in centred.blocks_of_sums(sums.shape[1]):
+            drawn = settings.evidence(centred.sums(sums, columns) * scale[columns, None])
+            # Student's t rises with the sum: where all columns are equally long, the largest sum is that of the
+            # largest t.
+            t = drawn if alike else _t_of_sums(drawn.T, sizes[columns]).T
+            np.maximum(largest[-1], t.max(axis=0), out=largest[-1])
+    found = _exceeded(np.concatenate(largest), number_of_patterns(len(centred), settings), settings)
     return float(_t_of_sums(np.array(found), sizes[:1])[0]) if alike else found
 
 
@@ -224,7 +241,7 @@ def _t_of_sums(sums: Floats, sizes: NDArray[np.int64]) -> Floats:
     return np.where(rest > TIE_TOLERANCE * sizes, t, np.copysign(np.inf, sums))
 
 
-def tukey(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Settings) -> Floats:
+def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> Floats:
     """Adjust all pairs jointly by randomised Tukey HSD: systems shuffled within each query.
 
     Each pair's difference is held against the range (largest less smallest system mean) of the shuffled table.
@@ -255,16 +272,15 @@ def tukey(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Setting
     """
     blocked, _ = _blocked(scores)
     means = blocked.mean(axis=0)
-    observed = np.abs(means[[i for i, _ in pairs]] - means[[j for _, j in pairs]])
+    low, high = np.transpose(pairs)
+    observed = np.abs(means[low] - means[high])
     slack = TIE_TOLERANCE * np.abs(blocked).max()
-    count = np.zeros(observed.shape, dtype=np.int64)
-    for shuffled in _shuffled_means(blocked, settings):
-        largest = np.ptp(shuffled, axis=1).max(axis=1)
-        count += (largest[:, None, None] >= observed - slack).sum(axis=0)
-    return ((count + 1) / (settings.n_resamples + 1)).reshape(len(pairs), *np.shape(scores)[2:])
+    ranges = np.sort(_ranges(blocked, settings))
+    count = len(ranges) - np.searchsorted(ranges, observed - slack)
+    return np.asarray((count + 1) / (settings.n_resamples + 1)).reshape(len(pairs), *np.shape(scores)[2:])
 
 
-def tukey_limits(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: Settings) -> tuple[Floats, Floats]:
+def tukey_limits(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> tuple[Floats, Floats]:
     """Return the intervals that belong to `tukey`: difference +- the quantile of the range, in units of the measure.
 
     An interval excludes 0 exactly if its p-value is at most alpha.
@@ -286,9 +302,11 @@ def tukey_limits(scores: ArrayLike, pairs: Sequence[tuple[int, int]], settings: 
     """
     blocked, spread = _blocked(scores)
     means = blocked.mean(axis=0) * spread
-    difference = means[[j for _, j in pairs]] - means[[i for i, _ in pairs]]
-    ranges = [np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)]
-    reach = _exceeded(np.concatenate(ranges), settings.n_resamples + 1, settings) * np.where(spread > 0, spread, 1.0)
+    low, high = np.transpose(pairs)
+    difference = means[high] - means[low]
+    reach = _exceeded(_ranges(blocked, settings), settings.n_resamples + 1, settings) * np.where(
+        spread > 0, spread, 1.0
+    )
     shape = (len(pairs), *np.shape(scores)[2:])
     return (difference - reach).reshape(shape), (difference + reach).reshape(shape)
 
@@ -307,13 +325,18 @@ def _blocked(scores: ArrayLike) -> tuple[Floats, Floats]:
     return (blocked - blocked.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0), spread
 
 
-def _of_unit_length(columns: Floats) -> Floats:
-    """Scale columns to a sum of squares of 1; columns of zeros stay.
+def _lengths_and_sums(columns: Floats) -> tuple[Floats, Floats]:
+    """Return the root of each column's sum of squares, and the sum of the column scaled to a sum of squares of 1.
 
     Signs leave the sum of squares as it is, so sums of such columns order the patterns as Student's t does.
     """
     length = np.sqrt((columns**2).sum(axis=0))
-    return np.asarray(columns / np.where(length > 0, length, 1.0))
+    return length, (columns / np.where(length > 0, length, 1.0)).sum(axis=0)
+
+
+def _inverse(length: Floats) -> Floats:
+    """Return one over each length; 0 for columns of zeros, whose sums are 0."""
+    return np.asarray((length > 0) / np.where(length > 0, length, 1.0))
 
 
 def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
@@ -333,6 +356,11 @@ def _checked(p: ArrayLike) -> Floats:
     if values.ndim != 1 or not np.all((values >= 0) & (values <= 1)):
         raise InvalidInput(f"expected a list of p-values in [0, 1], found {values!r}")
     return values
+
+
+def _ranges(blocked: Floats, settings: Settings) -> Floats:
+    """Return the largest range of system means of each shuffled table."""
+    return np.concatenate([np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)])
 
 
 def _shuffled_means(blocked: Floats, settings: Settings) -> Iterator[Floats]:

@@ -31,13 +31,23 @@ def paired_t(d: Floats, settings: Settings) -> PairedResult:
     Equal to `scipy.stats.ttest_rel`.
     """
     result = stats.ttest_1samp(d, 0.0, axis=0, alternative=settings.alternative)
-    return PairedResult(result.pvalue, *t_interval(d, settings))
+    return _with_student(np.asarray(result.pvalue), d, settings)
 
 
 def t_interval(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
     """Return the limits of Student's interval of the mean."""
-    mean, reach = d.mean(axis=0), stats.t.isf(settings.tail, len(d) - 1) * standard_error(d)
+    return _student_ends(d.mean(axis=0), standard_error(d), len(d), settings)
+
+
+def _student_ends(mean: Floats, error: Floats, n: int, settings: Settings) -> tuple[Floats, Floats]:
+    reach = stats.t.isf(settings.tail, n - 1) * error
     return mean - reach, mean + reach
+
+
+def _with_student(p_value: Floats, d: Floats, settings: Settings) -> PairedResult:
+    """Return p-values with Student's intervals, at both levels if two are asked for."""
+    mean, error = d.mean(axis=0), standard_error(d)
+    return PairedResult.with_ends(p_value, lambda one: _student_ends(mean, error, len(d), one), settings)
 
 
 def wilcoxon(d: Floats, settings: Settings) -> PairedResult:
@@ -56,7 +66,7 @@ def wilcoxon(d: Floats, settings: Settings) -> PairedResult:
     Equal to `scipy.stats.wilcoxon` (exact without ties, else its approximation without continuity correction). The
     interval is Student's, of the mean.
     """
-    return PairedResult(_p_of_signed_ranks(d, settings), *t_interval(d, settings))
+    return _with_student(_p_of_signed_ranks(d, settings), d, settings)
 
 
 def wilcoxon_pratt(d: Floats, settings: Settings) -> PairedResult:
@@ -76,7 +86,7 @@ def wilcoxon_pratt(d: Floats, settings: Settings) -> PairedResult:
     Equal to `scipy.stats.wilcoxon` with ``zero_method="pratt"`` (exact, with zeros and ties too, up to 25 differences
     that are not 0; else its approximation without continuity correction). The interval is Student's, of the mean.
     """
-    return PairedResult(_p_of_signed_ranks(d, settings, "pratt"), *t_interval(d, settings))
+    return _with_student(_p_of_signed_ranks(d, settings, "pratt"), d, settings)
 
 
 def _p_of_signed_ranks(d: Floats, settings: Settings, zero_method: Literal["wilcox", "pratt"] = "wilcox") -> Floats:
@@ -137,4 +147,4 @@ def sign(d: Floats, settings: Settings) -> PairedResult:
     """
     wins, losses = (d > 0).sum(axis=0), (d < 0).sum(axis=0)
     greater, less = (stats.binom.cdf(fewer, wins + losses, 0.5) for fewer in (losses, wins))
-    return PairedResult(settings.p_of_tails(greater, less), *t_interval(d, settings))
+    return _with_student(settings.p_of_tails(greater, less), d, settings)

@@ -16,7 +16,8 @@ from rankeval.significance.declarations import (
 )
 from rankeval.significance.multiple import bh, bonferroni, by, holm, max_t, max_t_limits, none, tukey, tukey_limits
 from rankeval.significance.paired import paired_t, sign, wilcoxon, wilcoxon_pratt
-from rankeval.significance.resampling import EXACT_UP_TO, randomization
+from rankeval.significance.resampling import randomization
+from rankeval.significance.signs import EXACT_UP_TO
 
 
 def _one_flip(n: int, settings: Settings) -> float:
@@ -37,6 +38,7 @@ TESTS: dict[str, SignificanceTest] = {
         random_beyond=EXACT_UP_TO,
         floor=_one_flip,
         power_of_t=True,
+        takes_pairs=True,
     ),
     "bootstrap": SignificanceTest(
         function=bootstrap_t,
@@ -127,6 +129,7 @@ CORRECTIONS: dict[str, Correction] = {
         floor=_one_flip,
         own_test="randomization",
         limits=max_t_limits,
+        takes_pairs=True,
     ),
     "tukey": Correction(
         function=tukey,

@@ -15,30 +15,39 @@ All these stretches contain the mean of d. So the number of patterns that count 
 of the interval are order statistics of the ends of the stretches. One-sided, a pattern counts if mean_F is on the
 side of delta that the alternative denies.
 
-All pairs share the patterns: a chunk of 32 patterns or more is a matrix that multiplies the matrix of differences
-(BLAS). The stream of random numbers does not depend on the number of pairs, so another system in the comparison
-leaves the p-values of the rest as they are.
+All pairs share the patterns, and the patterns multiply systems, not pairs: kept less flipped differences of a pair are
+the difference of two sums, one for each system. So there is a row of sums for each system, one sum a pattern, and
+what is left for a pair is to subtract two rows and to read them::
+
+    sums of b   | 1.2  -.3   .8   ... |
+    sums of a   |  .9  -.1  1.1   ... |
+    sums of b-a |  .3  -.2  -.3   ... |     how many reach the observed sum: p;  the largest ends: the interval
+
+The trap: two sums of a thousand scores can be larger by far than the sum of their differences, and carry the rounding
+errors of large numbers. The slack by which equal sums count as equal has room for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankeval.significance.columns import TIE_TOLERANCE, without_variance
 from rankeval.significance.declarations import Floats, PairedResult, Settings, most_reaching, seed_of
-
-EXACT_UP_TO = 16
-"""Up to this many queries all 2^n sign patterns are counted."""
-
-_KEPT_AT_ONCE = 2**17
-"""Ends of stretches kept in memory, on each side (1 MB); more pairs are worked off in blocks, by the same patterns."""
-
-_LEAST_KEPT = 2**11
-"""Ends kept for a pair before those are dropped that cannot be the end of its interval."""
+from rankeval.significance.pairs import Ints, Pairs, as_pairs
+from rankeval.significance.signs import (
+    EXACT_UP_TO,
+    PATTERNS,
+    SUMS_AT_ONCE,
+    number_drawn,
+    number_of_patterns,
+    share_of_patterns,
+    sums_by_pattern,
+)
 
 
 def randomization(d: Floats, settings: Settings) -> PairedResult:
@@ -61,15 +70,15 @@ def randomization(d: Floats, settings: Settings) -> PairedResult:
     return flip_test(d, settings)
 
 
-def flip_test(d: Floats, settings: Settings, weights: Floats | None = None) -> PairedResult:
+def flip_test(d: ArrayLike | Pairs, settings: Settings, weights: Floats | None = None) -> PairedResult:
     """Test a mean or a weighted mean by flipping signs, with the interval that the same patterns lead to.
 
     Parameters
     ----------
-    d : ndarray of shape (n_queries, n_pairs)
+    d : array_like of shape (n_queries, n_pairs), or Pairs
         Differences.
     settings : Settings
-        Alternative, level and resamples.
+        Alternative, levels and resamples.
     weights : ndarray of shape (n_queries,), optional
         Positive weights of the queries, for instance one over the size of their collection. Then the test is of the
         sum of weight times difference, and the interval is of the weighted mean.
@@ -79,37 +88,54 @@ def flip_test(d: Floats, settings: Settings, weights: Floats | None = None) -> P
     PairedResult
         Arrays of shape (n_pairs,).
     """
-    weights = np.ones(len(d)) if weights is None else weights
-    settings = replace(settings, rng=seed_of(settings.rng))  # all blocks see the same patterns
-    rank = _rank_of_end(len(d), settings)
-    width = max(1, _KEPT_AT_ONCE // max(1, _room(rank, number_of_patterns(len(d), settings))))
-    parts = [_flip_block(d[:, i : i + width], weights, rank, settings) for i in range(0, d.shape[1], width)]
-    return PairedResult(
-        np.concatenate([part.p_value for part in parts]),
-        np.concatenate([part.ci_low for part in parts]),
-        np.concatenate([part.ci_high for part in parts]),
-    )
+    pairs = as_pairs(d)
+    n, m = pairs.shape
+    weights = np.ones(n) if weights is None else weights
+    settings = replace(settings, rng=seed_of(settings.rng))  # all groups see the same patterns
+    facts = _Facts(pairs, weights, settings)
+    wanted = [settings, *([settings.of_family] if settings.of_family else [])]
+    ranks = [_rank_of_end(n, one) for one in wanted]
+    count, reaches = np.zeros(m, dtype=np.int64), np.full((2, len(ranks), m), np.inf)
+    for group in _groups(pairs, max(ranks), settings):
+        _read_group(pairs, group, weights, facts, ranks, count, reaches, settings)
+    low, high = (facts.mean + side * (reach + facts.slack) for side, reach in ((-1, reaches[0]), (1, reaches[1])))
+    # Every stretch of a constant is the one value, whatever rounding makes of it.
+    low, high = (np.where(facts.flat & np.isfinite(each), facts.first, each) for each in (low, high))
+    family = (low[1], high[1]) if settings.of_family else None
+    return PairedResult(share_of_patterns(count, n, settings), low[0], high[0], family=family)
 
 
-def _flip_block(d: Floats, weights: Floats, rank: int, settings: Settings) -> PairedResult:
-    n, m = d.shape
-    weighted, whole = weights[:, None] * d, weights.sum()
-    total = weighted.sum(axis=0)
-    mean = total / whole
-    # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones count as equal.
-    least = (settings.evidence(total) - TIE_TOLERANCE * np.abs(weighted).sum(axis=0))[:, None]
-    count = np.zeros(m, dtype=np.int64)
-    ends = _Ends(weights[:, None] * (d - mean), weights, rank, settings)
-    for signs in sign_chunks(n, settings, n_columns=m):
-        sums = weighted.T @ signs.T  # of kept differences less flipped ones
-        count += np.count_nonzero(settings.evidence(sums) >= least, axis=1)
-        ends.add(signs)
-    # A pattern counts a little beyond its stretch, as far as its slack reaches: half of that, at least, is certain.
-    slack = TIE_TOLERANCE / 8 * (weights @ np.abs(d - mean)) / whole
-    down, up = (reach + slack for reach in ends.reaches())
-    flat = without_variance(d)  # every stretch is the one value, whatever rounding makes of it
-    low, high = (np.where(flat & np.isfinite(each), d[0], mean + side * each) for side, each in ((-1, down), (1, up)))
-    return PairedResult(share_of_patterns(count, n, settings), low, high)
+class _Facts:
+    """What is read of the differences themselves, column by column.
+
+    Attributes
+    ----------
+    least : ndarray of shape (n_pairs,)
+        The evidence at which a sum counts as reaching the observed one.
+    mean, first : ndarray of shape (n_pairs,)
+        Weighted mean and first value.
+    flat : ndarray of bool, of shape (n_pairs,)
+        Whether all values are the same.
+    slack : ndarray of shape (n_pairs,)
+        What is added to either end of the interval.
+    """
+
+    def __init__(self, pairs: Pairs, weights: Floats, settings: Settings) -> None:
+        whole = weights.sum()
+
+        def of_block(d: Floats) -> tuple[Any, ...]:
+            weighted = weights[:, None] * d
+            total = weighted.sum(axis=0)
+            spread = weights @ np.abs(d - total / whole)
+            return total, np.abs(weighted).sum(axis=0), spread, without_variance(d), d[0].copy()
+
+        total, size, spread, self.flat, self.first = pairs.summed(of_block)
+        noise = pairs.noise(weights)
+        self.mean = total / whole
+        # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones count as equal.
+        self.least = settings.evidence(total) - TIE_TOLERANCE * size - noise
+        # A pattern counts a little beyond its stretch, as far as its slack reaches: half of that, at least, is certain.
+        self.slack = (TIE_TOLERANCE / 8 * spread + noise / 4) / whole
 
 
 def _rank_of_end(n: int, settings: Settings) -> int:
@@ -120,105 +146,104 @@ def _rank_of_end(n: int, settings: Settings) -> int:
     return k + 1 if n <= EXACT_UP_TO else k
 
 
-def _room(rank: int, patterns: int) -> int:
-    return min(patterns, max(4 * rank, _LEAST_KEPT)) if rank else 0
+def _groups(pairs: Pairs, rank: int, settings: Settings) -> Iterator[Ints]:
+    """Yield places of columns whose systems have room for all of their sums at once."""
+    n, m = pairs.shape
+    total = PATTERNS * -(-number_drawn(n, settings) // PATTERNS)
+    room = max(2, SUMS_AT_ONCE // total - 2)
+    if total > SUMS_AT_ONCE // 8:  # then the largest ends are kept from one span of patterns to the next
+        room = max(2, min(room, SUMS_AT_ONCE // (4 * max(1, rank))))
+        yield from (np.arange(start, min(start + room, m)) for start in range(0, m, room))
+    elif len(pairs.rows) <= room:
+        yield np.arange(m)
+    elif pairs.high is None or pairs.low is None:
+        yield from np.array_split(np.arange(m), -(-m // room))
+    else:
+        tile = room // 2
+        key = (pairs.low // tile) * len(pairs.rows) + pairs.high // tile
+        order = np.argsort(key, kind="stable")
+        yield from np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 
 
-class _Ends:
-    """How far below and above the mean each pattern counts: of each pair, the largest of these distances.
+def _read_group(
+    pairs: Pairs,
+    group: Ints,
+    weights: Floats,
+    facts: _Facts,
+    ranks: Sequence[int],
+    count: NDArray[np.int64],
+    reaches: Floats,
+    settings: Settings,
+) -> None:
+    """Write counts, and the distances of the ends of intervals from the mean, of some columns."""
+    own = pairs.at(group)
+    rows = own.rows_and_ones(weights)
+    total = number_drawn(len(weights), settings)
+    kept: dict[int, Floats] = {}
+    gone = 0
+    for sums in sums_by_pattern(rows, settings, at_once=SUMS_AT_ONCE):
+        gone += sums.shape[1]
+        patterns = _Patterns(sums[-2], sums[-1], weights, settings)
+        for columns in own.blocks_of_sums(sums.shape[1]):
+            places = group[columns]
+            drawn = own.sums(sums, columns)
+            count[places] += np.count_nonzero(settings.evidence(drawn) >= facts.least[places, None], axis=1)
+            if not max(ranks):
+                continue
+            drawn -= facts.mean[places, None] * sums[-2]
+            ends = patterns.ends(drawn)
+            if sums.shape[1] < total:
+                ends = kept[columns.start] = _largest(ends, kept.get(columns.start), max(ranks))
+            if gone == total:
+                reaches[..., places] = _order_statistics(ends, ranks, settings)
 
-    Patterns come in chunks. They are written beside each other until there is no room, and then those are dropped that
-    cannot be the end of an interval. All arrays of a chunk's size are allocated once: with fresh ones, half of the time
-    would be spent on their pages.
-    """
 
-    def __init__(self, centred: Floats, weights: Floats, rank: int, settings: Settings) -> None:
-        self.centred, self.weights, self.rank, self.alternative = centred.T, weights, rank, settings.alternative
-        shape = (centred.shape[1], _room(rank, number_of_patterns(len(centred), settings)))
-        self.sides = [np.empty(shape) for side in ("less", "greater") if settings.alternative != side]
-        self.filled = 0
-        self.halves = np.empty((2, 0, 0))
+class _Patterns:
+    """How far below and above the mean of a column each pattern counts."""
 
-    def add(self, signs: Floats) -> None:
-        """Take in a chunk of patterns."""
-        if not self.rank:
-            return
-        step = self.sides[0].shape[1] - self.rank
-        for start in range(0, len(signs), step):
-            self._add(signs[start : start + step])
-
-    def _add(self, signs: Floats) -> None:
-        rows, (m, room) = len(signs), self.sides[0].shape
-        if self.filled + rows > room:
-            self._drop()
-        if self.halves.shape[2] != rows:
-            self.halves = np.empty((2, m, rows))
-        places = [side[:, self.filled : self.filled + rows] for side in self.sides]
-        self.filled += rows
-        balance, whole = signs @ self.weights, self.weights.sum()
-        total = signs.sum(axis=1)
-        of_kept, of_flipped = self.halves
+    def __init__(self, balance: Floats, total: Floats, weights: Floats, settings: Settings) -> None:
+        self.alternative, whole = settings.alternative, weights.sum()
         # Deviations from the mean add up to 0: kept less flipped ones is twice the sum of the kept ones.
-        np.matmul(self.centred, signs.T, out=of_kept)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            np.multiply(of_kept, -1 / (whole - balance), out=of_flipped)
-            of_kept *= 1 / (whole + balance)
+        with np.errstate(divide="ignore"):
+            self.of_kept, self.of_flipped = 1 / (whole + balance), -1 / (whole - balance)
+        two_sided = self.alternative == "two-sided"
+        # No query is flipped, or, two-sided, none is kept.
+        self.always = np.flatnonzero((np.abs(total) if two_sided else total) == len(weights))
+        self.of_kept[self.always] = self.of_flipped[self.always] = 0.0
+
+    def ends(self, centred: Floats) -> Floats:
+        """Return the distances of shape (n_sides, n_columns, n_patterns), from sums of deviations from the mean."""
         if self.alternative == "two-sided":
-            np.minimum(of_kept, of_flipped, out=places[0])
-            np.negative(places[0], out=places[0])
-            np.maximum(of_kept, of_flipped, out=places[1])
-            always = np.abs(total) == signs.shape[1]
+            ends = np.empty((2, *centred.shape))
+            np.multiply(centred, self.of_flipped, out=ends[0])
+            centred *= self.of_kept
+            np.maximum(ends[0], centred, out=ends[1])
+            np.minimum(ends[0], centred, out=ends[0])
+            np.negative(ends[0], out=ends[0])
         else:
-            np.multiply(of_flipped, -1.0 if self.alternative == "greater" else 1.0, out=places[0])
-            always = total == signs.shape[1]  # no query is flipped
-        for place in places if always.any() else ():
-            place[:, always] = np.inf
-
-    def _drop(self) -> None:
-        first = self.filled - self.rank
-        for side in self.sides:
-            kept = side[:, : self.filled]
-            kept.partition(first, axis=1)  # in place: the pages of a copy would take longer than the order
-            side[:, : self.rank] = kept[:, first:]
-        self.filled = self.rank
-
-    def reaches(self) -> tuple[Floats, Floats]:
-        """Return the distances of both ends of the intervals from the mean; infinite where one is open."""
-        open_end = np.full(len(self.centred), np.inf)
-        if not self.rank:
-            return open_end, open_end
-        self._drop()
-        ends = [side[:, : self.rank].min(axis=1) for side in self.sides]
-        if self.alternative == "two-sided":
-            return ends[0], ends[1]
-        return (ends[0], open_end) if self.alternative == "greater" else (open_end, ends[0])
+            ends = (centred * self.of_flipped)[None]
+            if self.alternative == "greater":
+                np.negative(ends, out=ends)
+        ends[..., self.always] = np.inf
+        return ends
 
 
-def sign_chunks(n: int, settings: Settings, *, n_columns: int = 1) -> Iterator[Floats]:
-    """Yield matrices of -1 and 1, a pattern per row: all 2^n up to `EXACT_UP_TO` queries, else random ones."""
-    rows = chunk_rows(n, n_columns)
-    if n <= EXACT_UP_TO:
-        for start in range(0, 2**n, rows):
-            # The bits of 0 ... 2^n - 1 are all patterns.
-            patterns = np.arange(start, min(start + rows, 2**n))
-            yield (((patterns[:, None] >> np.arange(n)) & 1) * 2 - 1).astype(np.float64)
-        return
-    generator, words = np.random.default_rng(settings.rng), -(-n // 64)
-    for start in range(0, settings.n_resamples, rows):
-        # One bit per sign. Whole 64-bit words per row: the stream is then the same for every chunk size.
-        size = (min(rows, settings.n_resamples - start), words)
-        drawn = generator.integers(0, 2**64 - 1, size=size, dtype=np.uint64, endpoint=True)
-        yield np.unpackbits(drawn.view(np.uint8), axis=1, count=n).astype(np.float64) * 2 - 1
+def _largest(ends: Floats, before: Floats | None, rank: int) -> Floats:
+    """Return the largest of these ends and of those kept before, so many of each column."""
+    together = ends if before is None else np.concatenate([before, ends], axis=2)
+    place = max(0, together.shape[2] - rank)
+    together.partition(place, axis=2)
+    return together[..., place:].copy()
 
 
-def number_of_patterns(n: int, settings: Settings) -> int:
-    """Return the number of patterns that p-values are shares of: all, or those drawn and the observed one."""
-    return int(2**n) if n <= EXACT_UP_TO else settings.n_resamples + 1
-
-
-def share_of_patterns(count: NDArray[np.int64], n: int, settings: Settings) -> Floats:
-    """Turn counts over `sign_chunks` into p-values: exact, or with the observed pattern added."""
-    return np.asarray(count / 2.0**n if n <= EXACT_UP_TO else (count + 1) / (settings.n_resamples + 1))
+def _order_statistics(ends: Floats, ranks: Sequence[int], settings: Settings) -> Floats:
+    """Return the ends of each rank: shape (2, n_ranks, n_columns); infinite where an interval is open."""
+    found = np.full((2, len(ranks), ends.shape[1]), np.inf)
+    sides = {"two-sided": slice(0, 2), "greater": slice(0, 1), "less": slice(1, 2)}[settings.alternative]
+    places = [ends.shape[2] - rank for rank in ranks if rank]
+    ends.partition(places, axis=2)
+    found[sides, [bool(rank) for rank in ranks]] = ends[..., places].transpose(0, 2, 1)
+    return found
 
 
 def chunk_rows(n: int, n_columns: int) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
 from rankeval.significance.claims import CLAIMS
-from rankeval.significance.columns import as_columns, differences, without_variance
+from rankeval.significance.columns import without_variance
 from rankeval.significance.declarations import (
     Alternative,
     ClaimName,
@@ -17,8 +21,11 @@ from rankeval.significance.declarations import (
     Rng,
     Settings,
     SignificanceTest,
+    joined,
     one_pattern,
+    seed_of,
 )
+from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.registry import TESTS, corrections_of_p_values
 
 FEW_QUERIES = 50
@@ -88,10 +95,10 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
     ----------
     test : SignificanceTest
         Its declaration.
-    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
+    d : array_like of shape (n_queries,) or (n_queries, n_pairs), or Pairs
         Per-query differences.
     settings : Settings
-        Alternative or claim, level and resamples.
+        Alternative or claim, levels and resamples.
 
     Returns
     -------
@@ -103,50 +110,101 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
     InvalidInput
         Fewer than two queries, or a difference that is not finite.
     """
-    columns = as_columns(d)
-    found = _run_claim(test, columns, settings) if CLAIMS[settings.claim].hypotheses else _run(test, columns, settings)
-    p_value, low, high = (
-        np.asarray(part).reshape(np.shape(d)[1:])[()] for part in (found.p_value, found.ci_low, found.ci_high)
-    )
-    return PairedResult(p_value, low, high, found.notes)
+    pairs = as_pairs(d)
+    found = _run_claim(test, pairs, settings) if CLAIMS[settings.claim].hypotheses else _run(test, pairs, settings)
+    return found if isinstance(d, Pairs) else _reshaped(found, np.shape(d)[1:])
 
 
-def _run_claim(test: SignificanceTest, gains: Floats, settings: Settings) -> PairedResult:
+def _reshaped(found: PairedResult, shape: tuple[int, ...]) -> PairedResult:
+    def shaped(values: Floats) -> Any:
+        return np.asarray(values).reshape(shape)[()]
+
+    family = found.family and (shaped(found.family[0]), shaped(found.family[1]))
+    return PairedResult(shaped(found.p_value), shaped(found.ci_low), shaped(found.ci_high), found.notes, family)
+
+
+def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> PairedResult:
     """Test each hypothesis of the claim on the gains moved by its margin: the largest p, and the ends of all."""
-    p_values, lows, highs = [], [], []
-    notes: list[str] = []
+    results = []
     for side, factor in CLAIMS[settings.claim]:
         bound = factor * settings.margin
         # A gain that is the margin but for rounding must be a tie for tests that count or rank.
-        found = _run(test, differences(gains, bound), settings.of_side(side))
-        p_values.append(found.p_value)
-        lows.append(found.ci_low + bound)
-        highs.append(found.ci_high + bound)
-        notes += found.notes
-    return PairedResult(
-        np.max(p_values, axis=0), np.max(lows, axis=0), np.min(highs, axis=0), tuple(dict.fromkeys(notes))
-    )
+        results.append((bound, _run(test, gains.moved(bound), settings.of_side(side))))
+
+    def ends(of_result: Callable[[PairedResult], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+        lows, highs = zip(*(of_result(found) for _, found in results), strict=True)
+        bounds = [bound for bound, _ in results]
+        return (
+            np.max([low + bound for low, bound in zip(lows, bounds, strict=True)], axis=0),
+            np.min([high + bound for high, bound in zip(highs, bounds, strict=True)], axis=0),
+        )
+
+    notes = tuple(dict.fromkeys(note for _, found in results for note in found.notes))
+    family = ends(lambda found: found.family or (found.ci_low, found.ci_high)) if settings.of_family else None
+    p_value = np.max([found.p_value for _, found in results], axis=0)
+    return PairedResult(p_value, *ends(lambda found: (found.ci_low, found.ci_high)), notes, family)
 
 
-def _run(test: SignificanceTest, columns: Floats, settings: Settings) -> PairedResult:
-    """Run a test on checked columns, for an alternative."""
+def _run(test: SignificanceTest, pairs: Pairs, settings: Settings) -> PairedResult:
+    """Run a test on checked columns, for an alternative, some columns at a time."""
+    n = len(pairs)
+    if test.takes_pairs and not test.needs_variance:
+        found, n_constant = _finished(test, test.function(pairs, settings), settings), 0
+    else:
+        blocks = list(pairs.blocks())
+        if len(blocks) > 1:  # all blocks see the same resamples
+            settings = replace(settings, rng=seed_of(settings.rng))
+        parts, constant = zip(*(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True)
+        found, n_constant = joined(parts), sum(constant)
+    declared = [test.note] if test.note else []
+    return replace(found, notes=(*found.notes, *declared, *_constant_notes(n_constant), *liberal_notes(test, n)))
+
+
+def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> tuple[PairedResult, int]:
+    """Run a test on some columns; return its result, and how many of them are constants other than 0."""
     n, mean, flat = len(columns), columns.mean(axis=0), without_variance(columns) & test.needs_variance
+    if not flat.any():
+        return _finished(test, _asked(test, columns, settings), settings), 0
     # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
     # of columns, and no p-value may depend on another pair's.
-    found = test.function(np.where(flat, np.arange(n)[:, None], columns), settings)
-    if not isinstance(found, PairedResult) or np.isnan(np.asarray(found.p_value)[~flat]).any():
+    found = _finished(test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat)
+
+    def ends(low: Floats, high: Floats, one: Settings) -> tuple[Floats, Floats]:
+        # No other mean is possible to the sign flips, if they can reject any.
+        reach = 0.0 if one_pattern(n, one) <= one.alpha else np.inf
+        return opened(np.where(flat, mean - reach, low), np.where(flat, mean + reach, high), one.alternative)
+
+    low, high = ends(found.ci_low, found.ci_high, settings)
+    family = ends(*found.family, settings.of_family) if found.family and settings.of_family else None
+    p_value = _as_p(np.where(flat, _p_of_constants(mean, n, settings), found.p_value))
+    return PairedResult(p_value, low, high, found.notes, family), int((flat & (mean != 0)).sum())
+
+
+def _asked(test: SignificanceTest, columns: Floats, settings: Settings) -> PairedResult:
+    """Call the function of a test; again for the second interval, if it leaves that out."""
+    found = test.function(columns, settings)
+    if settings.of_family is None or not isinstance(found, PairedResult) or found.family is not None:
+        return found
+    again = test.function(columns, settings.of_family)
+    return replace(found, family=(again.ci_low, again.ci_high))
+
+
+def _finished(
+    test: SignificanceTest, found: PairedResult, settings: Settings, unknown: NDArray[np.bool_] | None = None
+) -> PairedResult:
+    """Check what a function returned, but for columns that it does not know, and open one-sided intervals."""
+    known = slice(None) if unknown is None else ~unknown
+    if not isinstance(found, PairedResult) or np.isnan(np.asarray(found.p_value)[known]).any():
         raise InvalidInput(
             f"the {test.words} gave no p-value for some of the differences: a test returns a PairedResult without nan"
         )
-    p_value = np.where(flat, _p_of_constants(mean, n, settings), found.p_value)
-    # No other mean is possible to the sign flips, if they can reject any.
-    reach = 0.0 if one_pattern(n, settings) <= settings.alpha else np.inf
-    p_value = np.clip(p_value, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
-    low, high = (np.where(flat, mean + end, limit) for end, limit in ((-reach, found.ci_low), (reach, found.ci_high)))
-    low, high = opened(low, high, settings.alternative)
-    declared = [test.note] if test.note else []
-    constant = _constant_notes(int((flat & (mean != 0)).sum()))
-    return PairedResult(p_value, low, high, (*found.notes, *declared, *constant, *liberal_notes(test, n)))
+    low, high = opened(np.asarray(found.ci_low), np.asarray(found.ci_high), settings.alternative)
+    family = found.family and opened(*found.family, settings.alternative)
+    return PairedResult(_as_p(np.asarray(found.p_value)), low, high, found.notes, family)
+
+
+def _as_p(values: Floats) -> Floats:
+    return np.clip(values, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
 
 
 def opened(low: Floats, high: Floats, alternative: Alternative) -> tuple[Floats, Floats]:

@@ -210,6 +210,7 @@ def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correcti
             correction,
             function=lambda d, settings: correction.function(d * strata.of(d.shape[1], n_pairs), settings),
             own_test="",
+            takes_pairs=False,
             # Centring is within strata, so the ends are found here; another joint correction has none.
             limits=strata_limits(strata, n_pairs) if correction.limits is max_t_limits else None,
         )

@@ -18,7 +18,8 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 import numpy as np
 from scipy import stats
 
-from rankeval.significance import Settings, paired_test, resampling
+from rankeval.significance import Settings, paired_test
+from rankeval.significance import signs as patterns
 from rankeval.significance.columns import TIE_TOLERANCE
 from rankeval.significance.multiple import max_t, max_t_limits
 
@@ -53,9 +54,9 @@ def p_alone(d, settings: Settings):
     """Return the p-values of sign flips without their intervals: the least that a test by flips must do."""
     least = np.abs(d.sum(axis=0)) - TIE_TOLERANCE * np.abs(d).sum(axis=0)
     count = np.zeros(d.shape[1], dtype=np.int64)
-    for signs in resampling.sign_chunks(len(d), settings, n_columns=d.shape[1]):
+    for signs in patterns.sign_chunks(len(d), settings):
         count += (np.abs(signs @ d) >= least).sum(axis=0)
-    return resampling.share_of_patterns(count, len(d), settings)
+    return patterns.share_of_patterns(count, len(d), settings)
 
 
 def main() -> None:

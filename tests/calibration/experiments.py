@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from calibration.worlds import (
 
 from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, Settings, paired_test
 from rankeval.significance.claims import CLAIMS
-from rankeval.significance.families import adjust_by_family
+from rankeval.significance.families import adjust_by_family, with_family_level
 from rankeval.significance.folds import corrected_resampled_t
 from rankeval.significance.multiple import holm
 from rankeval.significance.running import run
@@ -270,13 +269,12 @@ def _in_families(tables, pairs, world, seed, effort, wanted, sides=("two-sided",
         d = (scores[:, :, system] - scores[:, :, baseline]).transpose(1, 0, 2).reshape(scores.shape[1], -1)
         for side in sides:
             settings = Settings(side, n_resamples=effort.in_families, rng=1_000_003 * seed + start)
-            tested = run(TESTS["t"], d, settings)
             for name in filter(wanted, CORRECTIONS):
                 if CORRECTIONS[name].all_pairs_only and (side != "two-sided" or not any(baseline)):
                     continue
+                tested = run(TESTS["t"], d, with_family_level(settings, CORRECTIONS[name], len(pairs)))
                 adjusted = adjust_by_family(
                     CORRECTIONS[name],
-                    partial(run, TESTS["t"], d),
                     tested,
                     d,
                     scores.transpose(1, 2, 0),

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from xgboost import XGBRanker
 
 import rankeval as rk
+from rankeval._threads import VARIABLES, limited, pools
 from rankeval.model_selection import threads
 
 needs_cores = pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: there is nothing to limit")
@@ -31,7 +32,7 @@ needs_cores = pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: there
 @pytest.fixture(autouse=True)
 def untold(monkeypatch):
     """Remove the variables that whoever runs the tests may have set, and give all pools their threads."""
-    for name in threads.VARIABLES:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(joblib.cpu_count()):
         yield
@@ -175,9 +176,9 @@ def test_pools_of_64_threads_on_128_cores_were_not_limited_by_a_user(monkeypatch
     """OpenBLAS is built for 64 threads."""
     monkeypatch.setattr(joblib, "cpu_count", lambda: 128)
     pool = {"blas": 64, "openmp": 128}
-    assert not threads._told(pools_of(pool))
-    assert threads._told(pools_of(pool | {"openmp": 64}))
-    assert threads._told(pools_of(pool | {"blas": 32}))
+    assert not limited(pools_of(pool))
+    assert limited(pools_of(pool | {"openmp": 64}))
+    assert limited(pools_of(pool | {"blas": 32}))
 
 
 def pools_of(sizes):
@@ -199,10 +200,10 @@ def test_an_estimator_has_one_thread_until_the_last_of_its_calls_has_ended():
 
 
 def test_pools_are_looked_for_again_only_if_modules_were_loaded(monkeypatch):
-    before = threads._pools()
-    assert threads._pools() is before
+    before = pools()
+    assert pools() is before
     monkeypatch.setitem(sys.modules, "a library with pools of its own", ModuleType("new"))
-    assert threads._pools() is not before
+    assert pools() is not before
 
 
 def test_the_fitted_trees_of_xgboost_get_their_threads_back(ltr):

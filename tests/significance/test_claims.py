@@ -9,7 +9,7 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CLAIMS, CORRECTIONS, TESTS, Settings, paired_test
-from rankeval.significance.families import adjust_by_family, family_detectable
+from rankeval.significance.families import adjust_by_family, family_detectable, with_family_level
 from rankeval.significance.power import detectable_difference, topics_needed
 from rankeval.significance.running import run
 
@@ -84,14 +84,8 @@ def test_a_gain_that_is_the_margin_but_for_rounding_is_no_gain_beyond_it():
 def test_every_correction_takes_every_claim(correction, claim):
     d, settings = columns(40, n_columns=5), Settings("two-sided", 0.9, 499, 3, claim, 0.06)
     pairs = [(0, j) for j in range(1, 6)]
-    tested = run(TESTS["t"], d, settings)
-
-    def again(other):
-        return run(TESTS["t"], d, other)
-
-    adjusted = adjust_by_family(
-        CORRECTIONS[correction], again, tested, d, np.zeros((40, 6, 1)), pairs, len(pairs), settings
-    )
+    tested = run(TESTS["t"], d, with_family_level(settings, CORRECTIONS[correction], len(pairs)))
+    adjusted = adjust_by_family(CORRECTIONS[correction], tested, d, np.zeros((40, 6, 1)), pairs, len(pairs), settings)
     assert (adjusted.p_value >= tested.p_value).all()
     if correction in ("bh", "by"):
         assert np.isnan([adjusted.ci_low, adjusted.ci_high]).all()
@@ -112,12 +106,10 @@ def test_max_t_takes_both_sides_of_all_pairs_for_one_family():
     stacked = function(np.hstack([d + margin, margin - d]), Settings("greater", 0.95, 999, 3))
     tested = run(TESTS["randomization"], d, settings)
     pairs = [(0, 1), (0, 2), (1, 2)]
-    found = adjust_by_family(
-        CORRECTIONS["max_t"], lambda _: tested, tested, d, np.zeros((40, 3, 1)), pairs, 3, settings
-    )
+    found = adjust_by_family(CORRECTIONS["max_t"], tested, d, np.zeros((40, 3, 1)), pairs, 3, settings)
     np.testing.assert_allclose(found.p_value, np.maximum(stacked[:3], stacked[3:]), rtol=1e-12)
     alone = adjust_by_family(
-        CORRECTIONS["max_t"], lambda _: tested, run(TESTS["randomization"], d[:, :1], settings), d[:, :1],
+        CORRECTIONS["max_t"], run(TESTS["randomization"], d[:, :1], settings), d[:, :1],
         np.zeros((40, 2, 1)), [(0, 1)], 1, settings,
     )  # fmt: skip
     assert alone.p_value[0] == pytest.approx(tested.p_value[0]), "one pair is no family"

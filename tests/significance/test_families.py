@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from rankeval.significance import CORRECTIONS, TESTS, PairedResult, Settings, adjust
-from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes
+from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust
+from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes, with_family_level
 from rankeval.significance.multiple import max_t, tukey
 from rankeval.significance.running import run
 
@@ -27,11 +29,8 @@ def columns():
 def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, families):
     """Each is adjusted by itself, in the order of the columns; never below the raw p-value."""
     p, d, scores = columns()
-    tested = PairedResult(p, np.zeros(6), np.ones(6))
-
-    def again(settings):
-        return run(TESTS["t"], d, settings)
-
+    found = run(TESTS["t"], d, with_family_level(SETTINGS, CORRECTIONS[correction], size))
+    tested = replace(found, p_value=p)
     expected = []
     for family in families:
         measures = sorted({column // 2 for column in family})
@@ -42,10 +41,10 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
             expected += [joint[pair, k] for k in range(len(measures)) for pair in range(2)]
         else:
             expected += adjust(p[family], correction).tolist()
-    found = adjust_by_family(CORRECTIONS[correction], again, tested, d, scores, PAIRS, size, SETTINGS)
+    found = adjust_by_family(CORRECTIONS[correction], tested, d, scores, PAIRS, size, SETTINGS)
     np.testing.assert_allclose(found.p_value, np.maximum(expected, p), rtol=1e-12)
-    ones = PairedResult(np.ones(6), np.zeros(6), np.ones(6))
-    raised = adjust_by_family(CORRECTIONS[correction], again, ones, d, scores, PAIRS, size, SETTINGS)
+    ones = replace(tested, p_value=np.ones(6))
+    raised = adjust_by_family(CORRECTIONS[correction], ones, d, scores, PAIRS, size, SETTINGS)
     assert raised.p_value.tolist() == [1.0] * 6
 
 

@@ -1,0 +1,269 @@
+"""Columns of differences between systems, made some at a time.
+
+A thousand systems make 499,500 pairs: their differences on a thousand queries take 4 GB, the scores 8 MB. So a
+comparison hands on the scores, and which of them each column is made of::
+
+    rows             a    b    c            scores of the systems, by one or several measures
+    high, low        b-a  c-a  c-b          a column is sign * (high - low) - bound
+
+Whoever needs differences asks for a block of columns. Sums over resamples are taken of the rows, and subtracted then:
+the sum of a column is the difference of two sums, whatever the signs or the weights of the queries are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankeval.errors import InvalidInput
+from rankeval.significance.columns import as_columns, differences
+from rankeval.significance.declarations import Floats
+
+Ints = NDArray[np.int64]
+
+BLOCK = 2**18
+"""Differences made at once (2 MB): temporaries of this size stay in the cache."""
+
+
+_ROUNDING = 16 * np.finfo(np.float64).eps
+"""A sum of signed numbers is exact up to this share of their sizes: of a million it was .3 of the last bit."""
+
+
+READ_AT_ONCE = 2**15
+"""Sums of pairs read at once (256 KB): what is made of them stays in the cache."""
+
+PairPlaces = Sequence[tuple[int, int]] | NDArray[np.int64]
+"""Places of baseline and system in each pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Differences of systems as columns: an array_like of shape ``(n_queries, n_pairs)`` that is made when asked for.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_scores, n_queries)
+        The scores of a system by a measure in each row, or columns of differences as they are.
+    high, low : ndarray of shape (n_pairs,), or None
+        The rows of the system and of the baseline in each pair. None: the rows are the columns.
+    signs : ndarray of shape (n_pairs,), or None
+        -1 for columns that are turned.
+    bounds : ndarray of shape (n_pairs,), or None
+        What is taken off each column, after it was turned.
+    """
+
+    rows: Floats
+    high: Ints | None = None
+    low: Ints | None = None
+    signs: Floats | None = None
+    bounds: Floats | None = None
+
+    @classmethod
+    def of_systems(cls, scores: Floats, pairs: ArrayLike) -> Pairs:
+        """Return the pairs of systems, those of a measure beside each other.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_queries, n_systems, n_measures)
+            Scores.
+        pairs : array_like of shape (n_pairs, 2)
+            The places of the baseline and of the system in each pair.
+
+        Raises
+        ------
+        InvalidInput
+            Fewer than two queries, or a score that is not finite.
+        """
+        n, _, n_measures = scores.shape
+        rows = np.ascontiguousarray(as_columns(scores.reshape(n, -1)).T)
+        places = np.asarray(pairs, dtype=np.int64)
+        low, high = (np.add.outer(np.arange(n_measures), place * n_measures).ravel() for place in places.T)
+        return cls(rows, high, low)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and of columns."""
+        return self.rows.shape[1], len(self.rows) if self.high is None else len(self.high)
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[1])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        """Return all differences at once, as NumPy's functions ask for them."""
+        del copy
+        return np.asarray(self[:], dtype=dtype)
+
+    def __getitem__(self, columns: slice) -> Floats:
+        """Return some of the columns; ties are exactly 0."""
+        if self.high is None or self.low is None:
+            return self.rows[columns].T
+        d = differences(self.rows[self.high[columns]], self.rows[self.low[columns]])
+        if self.signs is not None:
+            d *= self.signs[columns, None]
+        if self.bounds is not None:
+            d = differences(d, self.bounds[columns, None])
+        return d.T
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield the columns in slices of so few that a block of differences stays in the cache."""
+        n, m = self.shape
+        ends = np.linspace(0, m, -(-m // max(2, BLOCK // n)) + 1).astype(np.int64)
+        yield from map(slice, ends[:-1].tolist(), ends[1:].tolist())
+
+    def part(self, columns: slice) -> Pairs:
+        """Return some of the columns as pairs."""
+        if self.high is None or self.low is None:
+            return Pairs(self.rows[columns])
+        signs, bounds = (None if each is None else each[columns] for each in (self.signs, self.bounds))
+        return replace(self, high=self.high[columns], low=self.low[columns], signs=signs, bounds=bounds)
+
+    def turned(self, signs: Floats) -> Pairs:
+        """Return the columns times 1 or -1 each."""
+        if (signs == 1).all():
+            return self
+        if self.high is None:
+            return Pairs(self.rows * signs[:, None])
+        return replace(
+            self,
+            signs=signs if self.signs is None else self.signs * signs,
+            bounds=None if self.bounds is None else self.bounds * signs,
+        )
+
+    def moved(self, bound: float) -> Pairs:
+        """Return the columns less a number; those equal to it are exactly 0. Columns are moved once."""
+        if self.high is None:
+            return Pairs(differences(self.rows, bound))
+        if self.bounds is not None:
+            raise InvalidInput("these columns were moved already; move those that they were made of")
+        return replace(self, bounds=np.full(len(self.high), float(bound)))
+
+    def at(self, places: Ints) -> Pairs:
+        """Return the columns of some places, with the rows that they are made of and no others."""
+        if self.high is None or self.low is None:
+            return Pairs(self.rows[places])
+        used, found = np.unique(np.stack([self.high[places], self.low[places]]), return_inverse=True)
+        high, low = found.reshape(2, -1)
+        rows = self.rows if len(used) == len(self.rows) else self.rows[used]
+        signs, bounds = (None if each is None else each[places] for each in (self.signs, self.bounds))
+        return Pairs(rows, high, low, signs, bounds)
+
+    def sums(self, of_rows: Floats, columns: slice) -> Floats:
+        """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1.
+
+        Parameters
+        ----------
+        of_rows : ndarray of shape (n_scores + 2, n_sums)
+            The sums of each row, of ones, and another row.
+        columns : slice
+            The columns.
+
+        Returns
+        -------
+        ndarray of shape (width, n_sums)
+            A new array.
+        """
+        if self.high is None or self.low is None:
+            return of_rows[:-2][columns].copy()
+        places = range(*columns.indices(len(self.high)))
+        found = np.empty((len(places), of_rows.shape[1]))
+        for sums, high, low in zip(found, self.high[columns].tolist(), self.low[columns].tolist(), strict=True):
+            np.subtract(of_rows[high], of_rows[low], out=sums)
+        if self.signs is not None:
+            found *= self.signs[columns, None]
+        if self.bounds is not None:
+            found -= self.bounds[columns, None] * of_rows[-2]
+        return found
+
+    def rows_and_ones(self, weights: Floats | None = None) -> Floats:
+        """Return the rows times the weights of queries, then the weights, then ones, as `sums` needs their sums."""
+        found = np.ones((len(self.rows) + 2, len(self)))
+        if weights is None:
+            found[:-2] = self.rows
+        else:
+            np.multiply(self.rows, weights, out=found[:-2])
+            found[-2] = weights
+        return found
+
+    def blocks_of_sums(self, n_sums: int, *, backwards: bool = False) -> Iterator[slice]:
+        """Yield the columns in slices of so few that so many sums of each stay in the cache."""
+        m, width = self.shape[1], max(1, READ_AT_ONCE // n_sums)
+        starts = range(0, m, width)
+        yield from (slice(start, min(start + width, m)) for start in (reversed(starts) if backwards else starts))
+
+    def centred(self) -> Pairs:
+        """Return the columns less their means, up to rounding."""
+        return replace(self, rows=self.rows - self.rows.mean(axis=1, keepdims=True), bounds=None)
+
+    def noise(self, weights: Floats) -> Floats:
+        """Return by how much `sums` may differ from sums of the columns themselves; 0 for plain columns.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_queries,)
+            Positive weights of the queries, by which the rows were multiplied.
+        """
+        if self.high is None or self.low is None:
+            return np.zeros(len(self.rows))
+        of_rows = np.abs(self.rows) @ weights
+        size = of_rows[self.high] + of_rows[self.low]
+        size += 0.0 if self.bounds is None else np.abs(self.bounds) * weights.sum()
+        # Columns are 0 where scores are equal up to rounding, and the sums of the rows are not.
+        parts = [weights @ np.abs(self[columns] - self._untied(columns)) for columns in self.blocks()]
+        return np.asarray(np.concatenate(parts) + _ROUNDING * size)
+
+    def _untied(self, columns: slice) -> Floats:
+        assert self.high is not None
+        assert self.low is not None
+        found = self.rows[self.high[columns]] - self.rows[self.low[columns]]
+        if self.signs is not None:
+            found *= self.signs[columns, None]
+        if self.bounds is not None:
+            found -= self.bounds[columns, None]
+        return found.T
+
+    @classmethod
+    def beside(cls, parts: list[Pairs]) -> Pairs:
+        """Return the columns of parts with the same rows beside each other."""
+        first = parts[0]
+        if first.high is None:
+            return cls(np.concatenate([part.rows for part in parts]))
+
+        def joined(name: str, default: float) -> Any:
+            found = [getattr(part, name) for part in parts]
+            full = [
+                np.full(part.shape[1], default) if one is None else one for one, part in zip(found, parts, strict=True)
+            ]
+            return np.concatenate(full)
+
+        return cls(first.rows, joined("high", 0), joined("low", 0), joined("signs", 1.0), joined("bounds", 0.0))
+
+    def summed(self, of_block: Callable[[Floats], Any]) -> tuple[Any, ...]:
+        """Return numbers of each column, found a block at a time.
+
+        Parameters
+        ----------
+        of_block : callable
+            Takes differences of shape (n_queries, width); returns a tuple of arrays of shape (width,).
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_pairs,)
+            The arrays of all blocks, joined.
+        """
+        found = [of_block(self[columns]) for columns in self.blocks()]
+        return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+
+
+def as_pairs(d: ArrayLike | Pairs) -> Pairs:
+    """Check differences and return them as pairs; pairs were checked when they were made.
+
+    Raises
+    ------
+    InvalidInput
+        As `columns.as_columns`.
+    """
+    return d if isinstance(d, Pairs) else Pairs(as_columns(d).T)
