@@ -11,7 +11,8 @@ import json
 import pickletools
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from inspect import signature
 from typing import Any
@@ -58,7 +59,7 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
 
 
 def pinned(packages: Iterable[str]) -> list[str]:
-    """Return pip requirements with the installed versions; a module of no package is left out.
+    """Return pip requirements with the installed versions; a module of no package or of Python's own is left out.
 
     Parameters
     ----------
@@ -66,14 +67,20 @@ def pinned(packages: Iterable[str]) -> list[str]:
         Import names of packages.
     """
     found = {}
-    for name in packages:
+    for name in set(packages) - sys.stdlib_module_names:
         package = _PACKAGES.get(name, name)
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            for other in packages_distributions().get(name, [])[:1]:
+            for other in _distributions().get(name, [])[:1]:
                 found[other] = version(other)
     return [f"{package}=={number.partition('+')[0]}" for package, number in sorted(found.items())]
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Map top-level modules to packages; cached, since the file lists of all installed packages are read."""
+    return packages_distributions()
 
 
 def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:

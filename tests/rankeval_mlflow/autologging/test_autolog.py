@@ -39,6 +39,12 @@ def _off():
     assert "fit" not in vars(GridSearchCV)
 
 
+@pytest.fixture(autouse=True)
+def _requirements(monkeypatch):
+    """Tell MLflow the packages of its own models: to find them it starts a process, 5 to 10 seconds each."""
+    monkeypatch.setattr("mlflow.utils.environment._infer_requirements", lambda *_, **__: ["scikit-learn"])
+
+
 @pytest.fixture(scope="module")
 def data():
     """Return 40 queries of 8 rows, their ids in the index."""

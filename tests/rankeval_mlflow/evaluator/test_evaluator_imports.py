@@ -63,6 +63,7 @@ def run(code: str, folder: Path, database: Path, path: tuple[Path, ...] = ()) ->
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, places)),
         "RANKEVAL_SPOOL": str(folder / "spool"),
+        "NUMBA_DISABLE_JIT": "1",  # MLflow explains a regressor by shap, whose functions take eight seconds to compile
     }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
