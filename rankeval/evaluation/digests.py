@@ -8,8 +8,12 @@ A hash is that of its query alone: it does not depend on the queries beside it, 
 on the worker that computed it. So a subset, and the union of parts, have the digests that their queries have when they
 are evaluated together.
 
-The hash of a ranking adds up, modulo 2^64, a random number of each rank times one of the label there; a label of 0 adds
-nothing, since all that it says is in the number of rows. Numbers of open groups of tied rows are added too.
+The hash of a ranking adds up products, modulo 2^64. Whole labels from 0 to 255 are bytes, and eight ranks are a word:
+
+    labels      2 0 1 0 0 3 1 0 | 4 0 1              words     mixed(word 0) * number(0) + mixed(word 1) * number(1)
+
+Any other label is a zero byte there, and adds a number of its own times one of its rank. Zeros add nothing, since all
+that they say is in the number of rows, which is mixed in. Numbers of open groups of tied rows are added too.
 """
 
 from __future__ import annotations
@@ -20,10 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.join.flat import offsets_of
 from rankeval.join.joined import digest_of_queries
 from rankeval.join.judged import BELOW_ALL, Judged
 from rankeval.join.matching import Hashes, mixed
 
+_BYTES = 256
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -77,14 +83,14 @@ def ranking_hashes(judged: Judged) -> Hashes:
     ndarray of uint64 of shape (n_queries,)
     """
     levels = np.asarray(judged.levels, dtype=np.float64)
-    speaks = (levels != 0) & (levels > BELOW_ALL)  # a row without a judgment says no more than one judged 0
-    row, query, rank = judged.rows_of(speaks)
-    of_rank = _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
-    of_label = mixed(levels.view(np.uint64) + _STEP)
-    sums = np.zeros(len(row) + 1, dtype=np.uint64)
-    np.cumsum(of_rank[rank] * of_label[judged.code[row]], out=sums[1:])  # wraps, as a hash may
-    upto = np.searchsorted(query, np.arange(judged.n_queries + 1))
-    found: Hashes = mixed(judged.n_retrieved.view(np.uint64)) + sums[upto[1:]] - sums[upto[:-1]]
+    fits = (levels >= 0) & (levels < _BYTES) & (levels == np.floor(levels))
+    found: Hashes = mixed(judged.n_retrieved.view(np.uint64))
+    found += _sums_of_words(judged, np.where(fits, levels, 0).astype(np.uint8))
+    others = ~fits & (levels > BELOW_ALL)  # a row without a judgment says no more than one judged 0
+    if others.any():
+        row, query, rank = judged.rows_of(others)
+        of_label = mixed(levels.view(np.uint64) + _STEP)
+        np.add.at(found, query, _numbers_to(judged)[rank] * of_label[judged.code[row]])  # wraps, as a hash may
     start, end, of_group = judged.groups
     if len(start):
         begin = judged.offsets[of_group]
@@ -93,9 +99,44 @@ def ranking_hashes(judged: Judged) -> Hashes:
     return found
 
 
+def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
+    """Return the sum over each query's words of eight labels, given the byte of each label."""
+    code, lengths = judged.code, judged.n_retrieved
+    if code.dtype != np.uint8 or (byte_of != np.arange(len(byte_of), dtype=np.uint8)).any():
+        code = byte_of.take(code)
+    longest = int(lengths.max(initial=0))
+    n_words = -(-lengths // 8)
+    number = _numbers_to(judged)
+    if longest * judged.n_queries == len(code):  # lists of one length (bench_arrays D)
+        table = np.zeros((judged.n_queries, -(-longest // 8) * 8), dtype=np.uint8)
+        table[:, :longest] = code.reshape(judged.n_queries, longest)
+        words = mixed(table.view("<u8"))
+        sums: Hashes = words @ number[: words.shape[1]]
+        return sums
+    padded = np.zeros(len(code) + 8, dtype=np.uint8)
+    padded[: len(code)] = code
+    at_each_row = np.ndarray(len(code), dtype="<u8", buffer=padded, strides=(1,))
+    first = offsets_of(n_words)
+    place = np.arange(first[-1]) - np.repeat(first[:-1], n_words)
+    words = at_each_row[np.repeat(judged.offsets[:-1], n_words) + 8 * place]
+    some = n_words > 0
+    last = first[1:][some] - 1
+    beyond = (8 * n_words - lengths)[some].astype(np.uint64)  # bytes of the next query's rows
+    words[last] &= np.uint64(2**64 - 1) >> np.uint64(8) * beyond
+    sums = np.zeros(judged.n_queries, dtype=np.uint64)
+    if len(words):
+        sums[some] = np.add.reduceat(mixed(words) * number[place], first[:-1][some])
+    return sums
+
+
+def _numbers_to(judged: Judged) -> Hashes:
+    """Return a number for each rank down to the longest list."""
+    return _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
+
+
 @lru_cache(maxsize=32)
 def _numbers(bits: int) -> Hashes:
-    """Return an odd random number for each of the first 2^bits ranks. Chunks differ in length, so these are cached."""
+    """Return an odd random number for each of the first 2^bits places. Chunks differ in length, so these are cached."""
     numbers = mixed(np.arange(1, 2**bits + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
     numbers.flags.writeable = False
     return numbers

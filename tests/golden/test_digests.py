@@ -46,47 +46,47 @@ CASES = {
 DIGESTS = {
     "rows with 100 labels": (
         "7da610e0beab77f628fc1491ef2563fa1807a5fe30d6e4bc92e5a2985e122cfc",
-        "6bbd0ea305eebb40807722819606e63724d3115e3770072dcc90f0718a318b83",
+        "9439cb31ee1a220e9f0b9ec3182fdbaec7901c80f6842d907f7384def54b1bd6",
     ),
     "rows with 129 labels": (
         "bf55fbe7171afeec32bd2c5281bd66ad956e4a699e79906e3e8b6044442a5dd6",
-        "58d0b3d86a3cd4734e258e02f9cc0a254784e717179ffde885ab8a36e3396135",
+        "7d0ba045511b668c48f011e59b2169223252042152621ec549ba988e6a03e8ea",
     ),
     "rows": (
         "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
-        "d0db67760b84a4f6f1ff469249adacfd4cedc84a1a762998c7647f478686b2a2",
+        "d981d693b587ec8f83f84e6b6be715949f52f9607954310d3884ba0197d67931",
     ),
     "rows with ids of texts": (
         "ee3156ac83871b7b19ad92c84fdac0951b37fe0de026777709e537a281171804",
-        "aafd7b724897fa1656e69419a9af083383af61b237fa56f580421c4d70acdc3b",
+        "c75f5af78962f0ecb13313b02b23409cf15f3aad97aa579f3d46ae68dd79254c",
     ),
     "rows with ids of floats": (
         "400a0bf73a566a0d1fea9f65e692d72c74d688be4d8227b219b237216b82eac8",
-        "038b2949b400f2eed5b7b9a4721533b97dcd33557cbb13fb2ca5d7ec297c4cd5",
+        "12934afe58d1604233f9b33a5df1972535abf01277009cc2574dd3de75ddfd32",
     ),
     "rows with labels of floats": (
         "f6618b8105c74203d210c4ae4affbdf6fae3cd1a2b4778f7447afe21773e30b4",
-        "132ea3b5d714d578b8edaa3e2796188674b03a3f29c38dd6e984e66bfc25f5b4",
+        "0f3b6730fc79baff3e846c15094c56f233257c889a9daa920610d00f9f95bc78",
     ),
     "rows with far labels": (
         "f1e4aa4ac3474c6267a1f08ab3f67c01628894d16a6f14bcc13a97bde7a670a7",
-        "bd64a65070a99fff09aedea2d47a8c2a26f77308acaaaa41660e47e89ca88da1",
+        "d33fbd7d58de84a8584634fc0e134598d787a52ffc904722f2b6dfcc5d47b407",
     ),
     "rows by docid": (
         "f65d371e8800d75d51283efb91546ecffa7a4195588190f6a99dd4882e00d106",
-        "494706677ed809dab72822a41b7d0f7f8089d730e7cd76dddd97279a330c6e48",
+        "2c77b381f660857b61b7a7b72c01b6f9470763f82f3dafcc23db84f2e23f5f08",
     ),
     "rows of more than one chunk": (
         "37fd9c4f02c75fb381b90ffcd9e224b99f1078f93f36a83a0c74705c3faa05fc",
-        "bce365b5dec4489f639e6f588e6442c394280d12eda7e29ec9c605da0ecbfe6b",
+        "515c57b844cb8cb3e2b4d9eb20e6902862642ed05d9ffe5f4bcaf306ca878de4",
     ),
     "a collection": (
         "b7940e5927a3382d96f72be90cb38a30658f9b9195c51ac1b09f5ab4283add81",
-        "5827e9d0e19e9d8fe7aa2a817a2aa9b0d62c44954f66a152aed5797f040648ea",
+        "7e3117d0dc2aba78c0dd4fe564fcc1cd60a5409f1472752b7a0b758ad309c9d3",
     ),
     "a collection by docid": (
         "b7940e5927a3382d96f72be90cb38a30658f9b9195c51ac1b09f5ab4283add81",
-        "feccfdd4ee20fb61f15e7676dbb6d9c9b86ba4ef6e85fe761ac59e6feeff4ae8",
+        "c8af45c0881df29befc1bd14298502d9979e74eb97d567f118ad15347b6bc043",
     ),
     "a collection of numbers": (
         "66bf745d393b67b4c6d70f7f68fb2bb772b6b8416cfeefc8a4724680e5372a0c",
@@ -94,7 +94,7 @@ DIGESTS = {
     ),
     "a collection by aspect": (
         "28df5eab27be37b0424c1dc77b260c4d941fc925b2b12269a7dc020b96236795",
-        "bc3a8efa1722bd3bcbdea122ec4f5afc36f14fb55817161b50bbe6c005dce450",
+        "8294a32eaf7d377d1cd99ff87ed30c83417871430bad5b9dfd1bf41b0458db82",
     ),
 }
 
