@@ -11,7 +11,6 @@ recognised if the query ids are new too.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from rankeval.contamination.matching import Match, match, was_opened
 from rankeval.contamination.memory import MEMORY, REST, is_rest
 from rankeval.contamination.nothing_found import forget_nothing, known_nothing, traces
 from rankeval.contamination.pairing import Traces
+from rankeval.contamination.pools import hangs_on_refusals
 from rankeval.contamination.register import REGISTERS, RegisteredContent, read_register
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
@@ -111,7 +111,7 @@ class ContaminationCheck:
         Raises
         ------
         GuardRefusal
-            If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+            If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
         """
         check = self.up_to_date()
         if not check.ledgers or qid is None or (X is None and y is None and docid is None):
@@ -135,7 +135,7 @@ class ContaminationCheck:
         Raises
         ------
         GuardRefusal
-            If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+            If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
         """
         check = self.up_to_date()
         if not check.ledgers:
@@ -366,8 +366,8 @@ def _rest(data: Fingerprint | KeptTraces) -> str:
 
 
 def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> BaseException:
-    """Return the refusal that gets through: a BaseException would hang a pool of daemonic workers."""
-    kind = GuardRefusalError if multiprocessing.current_process().daemon else GuardRefusal
+    """Return the refusal that gets through: a BaseException would hang some callers."""
+    kind = GuardRefusalError if hangs_on_refusals() else GuardRefusal
     return kind(
         refusal_message(url, found, data, action),
         found=_found(url, found, data, action),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import current_process
 from typing import NoReturn
 
+from rankeval.contamination.pools import hangs_on_refusals
 from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, QueryIdError, UnusableWeights
 from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.query_ids import UnusableQueryIdsError
@@ -25,9 +25,9 @@ def stop(message: str, cause: Exception | None = None) -> NoReturn:
     Raises
     ------
     MissingQueryIds
-        Always, except in a daemonic worker: a BaseException would hang its pool, so an Exception is raised there.
+        Always, except in a worker whose caller would hang, as that of a `multiprocessing.Pool`.
     """
-    if current_process().daemon:
+    if hangs_on_refusals():
         raise UnusableQueryIdsError(message) from cause
     conflict = isinstance(cause, QueryIdError) and not isinstance(cause, UnusableQueryIdsError)
     raise (ConflictingQueryIds if conflict else MissingQueryIds)(message) from cause
@@ -52,4 +52,4 @@ def of_weights(message: str) -> UnusableWeights | InvalidInput:
     message : str
         One line.
     """
-    return UnusableWeights(message) if in_search() and not current_process().daemon else InvalidInput(message)
+    return UnusableWeights(message) if in_search() and not hangs_on_refusals() else InvalidInput(message)

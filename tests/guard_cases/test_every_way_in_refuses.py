@@ -261,25 +261,50 @@ def test_an_objective_that_is_older_than_the_registration_fails_its_trial_and_st
     forget()
 
 
-@pytest.mark.usefixtures("guard")
-def test_a_daemonic_worker_gets_an_exception_so_that_its_pool_does_not_hang(tmp_path):
-    program = """
-import multiprocessing, sys
+POOLS = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.pool import ThreadPool
+import joblib
 import rankeval as rk
-from rankeval.errors import GuardRefusalError
+
 def work(_):
     data = rk.datasets.make_ranking(40, 12, 5, rng=11)
     return rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
+
+def in_threads(_):
+    with joblib.parallel_config("threading", n_jobs=2):
+        return joblib.Parallel()(joblib.delayed(work)(number) for number in range(2))
+
+def in_an_executor(_):
+    with ThreadPoolExecutor(2) as executor:
+        return list(executor.map(work, range(2)))
+
+def said(call):
+    try:
+        call()
+    except BaseException as error:
+        print(type(error).__name__)
+
 if __name__ == "__main__":
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        try:
-            pool.map(work, range(2))
-        except GuardRefusalError as refusal:
-            print("refused:", refusal)
+    said(lambda: in_threads(0))
+    said(lambda: in_an_executor(0))
+    with ThreadPool(2) as pool:
+        said(lambda: pool.map(work, range(2)))
+    with get_context("fork").Pool(2) as pool:
+        said(lambda: pool.apply_async(work, (0,)).get())
+        said(lambda: pool.map(in_threads, range(2)))
+        said(lambda: pool.map(in_an_executor, range(2)))
 """
-    (tmp_path / "pool.py").write_text(program)
+
+
+@pytest.mark.usefixtures("guard")
+def test_a_pool_of_multiprocessing_gets_an_exception_and_joblib_and_executors_the_refusal(tmp_path):
+    """In a program of its own, because it would hang otherwise; also if a call in a pool starts threads."""
+    (tmp_path / "pools.py").write_text(POOLS)
     done = subprocess.run(
-        [sys.executable, "pool.py"],
+        [sys.executable, "pools.py"],
         cwd=tmp_path,
         env=os.environ,
         capture_output=True,
@@ -287,7 +312,7 @@ if __name__ == "__main__":
         timeout=60,
         check=True,
     )
-    assert done.stdout.startswith("refused: evaluate was refused")
+    assert done.stdout.split() == ["GuardRefusal"] * 2 + ["GuardRefusalError"] * 4
 
 
 class TestCollections:
