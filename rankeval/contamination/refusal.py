@@ -286,7 +286,7 @@ def refuse_matches(
     Raises
     ------
     GuardRefusal
-        If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+        If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
     """
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)

@@ -14,12 +14,16 @@ thread takes at most 2.4 seconds for a million cells there, so little is lost wh
 
 LightGBM and XGBoost read their own parameter, which is set for the time of a call. OpenMP and BLAS, as in
 HistGradientBoosting and Ridge, are limited by threadpoolctl.
+
+joblib and Dask divide the cores among their workers by OMP_NUM_THREADS. LightGBM's classes do not read it and take all
+cores in each worker, so they are told its number.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any
@@ -51,8 +55,10 @@ def few(estimator: Any, X: Any) -> Iterator[None]:
         The rows.
     """
     cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
+    last = nesting.last_of(estimator)
     if cells > SMALL or is_said():
-        yield
+        with _threads(last, _of_variable()) if boosters.library(last) == "lightgbm" else nullcontext():
+            yield
         return
     with ExitStack() as stack:
         if not _limited.get():
@@ -62,22 +68,28 @@ def few(estimator: Any, X: Any) -> Iterator[None]:
                 return
             stack.enter_context(found.limit(limits=1))
             stack.callback(_limited.reset, _limited.set(True))
-        stack.enter_context(_one_thread(nesting.last_of(estimator)))
+        stack.enter_context(_threads(last, 1))
         yield
 
 
+def _of_variable() -> int | None:
+    """Return the number of threads in OMP_NUM_THREADS, which may be a list by depth of nesting."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else None
+
+
 @contextmanager
-def _one_thread(estimator: Any) -> Iterator[None]:
-    """Give LightGBM or XGBoost one thread, if its parameters do not say how many."""
+def _threads(estimator: Any, number: int | None) -> Iterator[None]:
+    """Give LightGBM or XGBoost so many threads, if its parameters do not say how many."""
     library = boosters.library(estimator)
-    names = _PARAMS.get(library, ())
+    names = _PARAMS.get(library, ()) if number is not None else ()
     with _lock:
         params = estimator.get_params() if names and id(estimator) not in _holders else {}
         if not names or any(params.get(name) is not None for name in names):
             names = ()
         else:
             _holders[id(estimator)] = _holders.get(id(estimator), 0) + 1
-            _set(estimator, library, 1)
+            _set(estimator, library, number)
     try:
         yield
     finally:

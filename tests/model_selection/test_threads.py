@@ -135,6 +135,19 @@ def test_whoever_says_otherwise_is_obeyed(name, way, ltr, monkeypatch):
         assert in_predict != 1
 
 
+@needs_cores
+@pytest.mark.parametrize(
+    ("variable", "number"), [("1", 1), (" 3,1", 3), ("0", joblib.cpu_count(only_physical_cores=True))]
+)
+def test_lightgbm_takes_the_number_of_the_variable_which_it_does_not_read(variable, number, ltr, monkeypatch):
+    """Workers of joblib and Dask have it set, and LightGBM would take all cores in each of them; data of any size."""
+    monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    assert used(SPIES["lightgbm"], ltr) == (number, number)
+    monkeypatch.setattr(threads, "SMALL", 0)
+    assert used(SPIES["lightgbm"], ltr) == (number, number)
+    assert used(clone(SPIES["lightgbm"]).set_params(n_jobs=2), ltr) == (2, 2)
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -190,7 +203,7 @@ def pools_of(sizes):
 def test_an_estimator_has_one_thread_until_the_last_of_its_calls_has_ended():
     """Calls in several threads of Python end in any order."""
     model = LGBMRanker()
-    first, second = threads._one_thread(model), threads._one_thread(model)
+    first, second = threads._threads(model, 1), threads._threads(model, 1)
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
