@@ -132,6 +132,7 @@ experiment_files
 cross_validation
 tuning
 early_stopping
+cluster
 guard
 guard_rules
 comparing

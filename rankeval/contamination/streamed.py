@@ -152,7 +152,7 @@ class StreamedCheck:
         Raises
         ------
         GuardRefusal
-            If the content is registered; its twin `GuardRefusalError` in a daemonic worker.
+            If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
         """
         if not self._parts:
             return

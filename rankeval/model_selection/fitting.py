@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
@@ -117,6 +117,31 @@ class Task:
         """Whether weights differ within a query, so that they weigh rows in fitting, and queries nowhere."""
         return self.weight is not None and len(differing(self.weight, encode(self.data.qid)[0])) > 0
 
+    def columns(self) -> dict[str, Any]:
+        """Return what fits and predictions need, each column by itself, for `of_columns` in a worker.
+
+        A backend of joblib recognises an array that it has sent before only if it is an argument. Dask would send a
+        Task, with all rows inside, for each fold.
+        """
+        columns = {"X": self.data.X, "y": self.data.y, "qid": self.data.qid, "groups": self.groups}
+        if self.validation is not None:
+            columns |= {f"validation_{name}": getattr(self.validation, name) for name in ("X", "y", "qid")}
+        return {**columns, "weight": self.weight}
+
+    @classmethod
+    def of_columns(
+        cls,
+        X: Any,
+        y: NDArray[Any],
+        qid: NDArray[Any],
+        groups: NDArray[Any] | None,
+        weight: NDArray[np.float64] | None,
+        **validation: Any,
+    ) -> Task:
+        """Put the columns of a task together; they were checked before they were sent."""
+        part = {name.removeprefix("validation_"): column for name, column in validation.items()}
+        return cls(RankingData(X, y, qid), groups, weight, RankingData(**part) if part else None)
+
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows, with weights if it takes them."""
         part = self.data.take(rows)
@@ -216,18 +241,25 @@ def run_folds(
     keep : bool
         Keep the fitted estimators.
     """
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    parallel, columns = _parallel(n_jobs), task.columns()
     done = []
     with _Bar(progress, len(jobs)) as bar:
-        for fold in parallel(
-            joblib.delayed(_fit_fold)(ranker, task, train, test, keep) for ranker, train, test in jobs
-        ):
+        for fold in parallel(delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs):
             done.append(fold)
             bar.show(len(done))
     return done
 
 
-def _fit_fold(ranker: QueryRanker, task: Task, train: Rows, test: Rows, keep: bool) -> FittedFold:
+def _parallel(n_jobs: int | None) -> Parallel:
+    """Return what runs folds; it sends scikit-learn's configuration along, such as the output of transformers."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
+        return Parallel(n_jobs=n_jobs)
+
+
+def _fit_fold(ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any) -> FittedFold:
+    task = Task.of_columns(**columns)
     started = time.perf_counter()
     fitted = task.fit(ranker, train)
     between = time.perf_counter()

@@ -144,7 +144,8 @@ def cross_validate(
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention, as in `evaluate`.
     n_jobs : int, optional
-        Number of folds fitted at once, as for joblib.
+        Number of folds fitted at once, as for joblib. An enclosing ``joblib.parallel_config`` chooses the backend, such
+        as a cluster of Dask.
     name : str, optional
         Name of the system. A mapping has names already.
     progress : callable or bool, optional
