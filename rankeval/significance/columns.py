@@ -41,8 +41,14 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     """
     high, low = np.asarray(system, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     difference = high - low
-    difference[np.abs(difference) <= TIE_TOLERANCE * np.maximum(np.abs(high), np.abs(low))] = 0.0
+    difference[are_ties(difference, high, low)] = 0.0
     return difference
+
+
+def are_ties(difference: Floats, one: Floats, other: Floats) -> NDArray[np.bool_]:
+    """Tell which differences of two lists of numbers are ties, within `TIE_TOLERANCE` of the larger number."""
+    reach = np.maximum(np.abs(one), np.abs(other))
+    return np.asarray(np.abs(difference) <= TIE_TOLERANCE * reach)
 
 
 def as_columns(d: ArrayLike) -> Floats:

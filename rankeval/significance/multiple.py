@@ -138,11 +138,11 @@ def max_t(d: ArrayLike | Pairs, settings: Settings) -> Floats:
     """
     pairs = as_pairs(d)
     n, m = pairs.shape
-    length, total = pairs.summed(_lengths_and_sums)
+    length, total, lost = pairs.summed(_lengths_and_sums, np.ones(n))
     observed = settings.evidence(total)
     order = np.argsort(-observed, kind="stable")
     falling, scale, ordered = observed[order], _inverse(length[order]), pairs.at(order)
-    least = falling - TIE_TOLERANCE * np.sqrt(n) - scale * ordered.noise(np.ones(n))
+    least = falling - TIE_TOLERANCE * np.sqrt(n) - scale * ordered.noise(lost[order], np.ones(n))
     count = np.zeros(m, dtype=np.int64)
     for sums in sums_by_pattern(ordered.rows_and_ones(), settings, at_once=SUMS_AT_ONCE):
         # The largest among the hypotheses not yet rejected when this one is reached.

@@ -20,13 +20,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import as_columns, differences
+from rankeval.significance.columns import are_ties, as_columns, differences
 from rankeval.significance.declarations import Floats
 
 Ints = NDArray[np.int64]
 
 BLOCK = 2**18
-"""Differences made at once (2 MB): temporaries of this size stay in the cache."""
+"""Differences handed out at once (2 MB)."""
+
+_IN_CACHE = 2**14
+"""Differences made at once (128 KB): the numbers that they are made of stay in the cache."""
 
 
 _ROUNDING = 16 * np.finfo(np.float64).eps
@@ -99,14 +102,36 @@ class Pairs:
 
     def __getitem__(self, columns: slice) -> Floats:
         """Return some of the columns; ties are exactly 0."""
+        return self.with_noise(columns)[0]
+
+    def with_noise(self, columns: slice, weights: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return some of the columns, and the weighted sum of what was taken for a tie in each.
+
+        Parameters
+        ----------
+        columns : slice
+            The columns.
+        weights : ndarray of shape (n_queries,), optional
+            Weights of the queries. Without them the sums are 0.
+        """
         if self.high is None or self.low is None:
-            return self.rows[columns].T
-        d = differences(self.rows[self.high[columns]], self.rows[self.low[columns]])
-        if self.signs is not None:
-            d *= self.signs[columns, None]
-        if self.bounds is not None:
-            d = differences(d, self.bounds[columns, None])
-        return d.T
+            d = self.rows[columns].T
+            return d, np.zeros(d.shape[1])
+        high, low = self.high[columns], self.low[columns]
+        found, lost = np.empty((len(high), len(self))), np.zeros(len(high))
+        step = max(1, _IN_CACHE // len(self))
+        for start in range(0, len(high), step):
+            own = slice(start, start + step)
+            d, one, other = found[own], self.rows[high[own]], self.rows[low[own]]
+            np.subtract(one, other, out=d)
+            lost[own] = _settle(d, one, other, weights)
+            if self.signs is not None:
+                d *= self.signs[columns][own, None]
+            if self.bounds is not None:
+                bounds, moved = self.bounds[columns][own, None], d.copy()
+                d -= bounds
+                lost[own] += _settle(d, moved, bounds, weights)
+        return found.T, lost
 
     def blocks(self) -> Iterator[slice]:
         """Yield the columns in slices of so few that a block of differences stays in the cache."""
@@ -198,32 +223,23 @@ class Pairs:
         """Return the columns less their means, up to rounding."""
         return replace(self, rows=self.rows - self.rows.mean(axis=1, keepdims=True), bounds=None)
 
-    def noise(self, weights: Floats) -> Floats:
+    def noise(self, lost: Floats, weights: Floats) -> Floats:
         """Return by how much `sums` may differ from sums of the columns themselves; 0 for plain columns.
 
         Parameters
         ----------
+        lost : ndarray of shape (n_pairs,)
+            What was taken for a tie, as `with_noise` returns it.
         weights : ndarray of shape (n_queries,)
             Positive weights of the queries, by which the rows were multiplied.
         """
         if self.high is None or self.low is None:
             return np.zeros(len(self.rows))
-        of_rows = np.abs(self.rows) @ weights
+        of_rows = np.array([np.abs(row) @ weights for row in self.rows])
         size = of_rows[self.high] + of_rows[self.low]
         size += 0.0 if self.bounds is None else np.abs(self.bounds) * weights.sum()
         # Columns are 0 where scores are equal up to rounding, and the sums of the rows are not.
-        parts = [weights @ np.abs(self[columns] - self._untied(columns)) for columns in self.blocks()]
-        return np.asarray(np.concatenate(parts) + _ROUNDING * size)
-
-    def _untied(self, columns: slice) -> Floats:
-        assert self.high is not None
-        assert self.low is not None
-        found = self.rows[self.high[columns]] - self.rows[self.low[columns]]
-        if self.signs is not None:
-            found *= self.signs[columns, None]
-        if self.bounds is not None:
-            found -= self.bounds[columns, None]
-        return found.T
+        return np.asarray(lost + _ROUNDING * size)
 
     @classmethod
     def beside(cls, parts: list[Pairs]) -> Pairs:
@@ -241,21 +257,34 @@ class Pairs:
 
         return cls(first.rows, joined("high", 0), joined("low", 0), joined("signs", 1.0), joined("bounds", 0.0))
 
-    def summed(self, of_block: Callable[[Floats], Any]) -> tuple[Any, ...]:
+    def summed(self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None) -> tuple[Any, ...]:
         """Return numbers of each column, found a block at a time.
 
         Parameters
         ----------
         of_block : callable
             Takes differences of shape (n_queries, width); returns a tuple of arrays of shape (width,).
+        weights : ndarray of shape (n_queries,), optional
+            Asks for the sums of `with_noise` too.
 
         Returns
         -------
         tuple of ndarray of shape (n_pairs,)
-            The arrays of all blocks, joined.
+            The arrays of all blocks, joined; the sums of `with_noise` last.
         """
-        found = [of_block(self[columns]) for columns in self.blocks()]
+        found = []
+        for columns in self.blocks():
+            d, lost = self.with_noise(columns, weights)
+            found.append((*of_block(d), *([] if weights is None else [lost])))
         return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+
+
+def _settle(d: Floats, one: Floats, other: Floats, weights: Floats | None) -> Floats | float:
+    """Make ties exactly 0, and return the weighted sum of their sizes in each row; 0 without weights."""
+    ties = are_ties(d, one, other)
+    lost = 0.0 if weights is None else np.abs(np.where(ties, d, 0.0)) @ weights
+    np.copyto(d, 0.0, where=ties)
+    return lost
 
 
 def as_pairs(d: ArrayLike | Pairs) -> Pairs:

@@ -129,8 +129,8 @@ class _Facts:
             spread = weights @ np.abs(d - total / whole)
             return total, np.abs(weighted).sum(axis=0), spread, without_variance(d), d[0].copy()
 
-        total, size, spread, self.flat, self.first = pairs.summed(of_block)
-        noise = pairs.noise(weights)
+        total, size, spread, self.flat, self.first, lost = pairs.summed(of_block, weights)
+        noise = pairs.noise(lost, weights)
         self.mean = total / whole
         # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones count as equal.
         self.least = settings.evidence(total) - TIE_TOLERANCE * size - noise
