@@ -48,6 +48,9 @@ _UNUSUAL_VALUE_BITS = 6.0
 _ROWS_LEFT = 0.65
 """Share of the rows that must identify a query."""
 
+_TINY, _NEGLIGIBLE = 1e-280, 1e-17
+"""Below the first, a share loses digits; a term of less than the second adds nothing to a sum."""
+
 _LOG_Z = np.linspace(-8.0, 40.0, 241)
 
 
@@ -87,12 +90,26 @@ def chance_of_being_contained(times: NDArray[np.int64], n_drawn: int) -> float:
 
 
 def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(sum_{k <= terms} x^k / k!)."""
-    total = np.zeros_like(log_x)
-    term = np.zeros_like(log_x)
-    for k in range(1, terms + 1):
-        term = term + log_x - math.log(k)
-        total = np.logaddexp(total, term)
+    """Return log(sum_{k <= terms} x^k / k!).
+
+    That is x + log Q(terms + 1, x) with the regularised incomplete gamma function Q. Where Q is too small for a float,
+    x is far above ``terms``, and the sum is read from its last term, the largest: x^m / m! (1 + m / x + ...).
+    """
+    from scipy.special import gammaincc, gammaln
+
+    x = np.exp(log_x)
+    share = gammaincc(terms + 1, x)
+    tiny = share < _TINY
+    with np.errstate(divide="ignore"):
+        total: NDArray[np.float64] = x + np.log(share)
+    if tiny.any():
+        ratio, rest = np.ones(int(tiny.sum())), np.zeros(int(tiny.sum()))
+        for k in range(terms, -1, -1):
+            rest += ratio
+            ratio = ratio * k / x[tiny]
+            if (ratio < _NEGLIGIBLE * rest).all():
+                break
+        total[tiny] = terms * log_x[tiny] - gammaln(terms + 1) + np.log(rest)
     return total
 
 

@@ -1,4 +1,4 @@
-"""64-bit hashes of values, rows and ids, vectorised.
+"""64-bit hashes of values and rows, vectorised.
 
 A row is hashed as a weighted sum over its columns, modulo 2^64::
 
@@ -24,18 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.contamination.id_hashes import keys, text_hashes
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_column, labels, refuse_masked
 from rankeval.join.matching import Hashes, mixed
 
 _BLOCK = 1 << 18
 """Values per block: the temporaries of one block stay in the processor's cache."""
-
-
-def keys(n: int, salt: int = 0) -> Hashes:
-    """Return the keys of the first n columns: odd, so that multiplying by them loses no bit."""
-    steps = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
-    return mixed(steps) | np.uint64(1)
 
 
 def join(left: Hashes, right: Hashes) -> Hashes:
@@ -65,23 +60,6 @@ def as_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
     """
     refuse_masked(values, name)
     return labels(as_column(values), name).astype(np.float64, copy=False)
-
-
-def text_hashes(values: Any) -> Hashes:
-    """Return a hash per id or text; 12, 12.0 and "12" are the same id."""
-    column = values.to_numpy(zero_copy_only=False) if hasattr(values, "combine_chunks") else np.asarray(values)
-    if column.dtype.kind == "S":
-        column = np.char.decode(column, "utf-8")
-    if column.dtype.kind == "f" and np.isfinite(column).all() and (column == np.floor(column)).all():
-        column = column.astype(np.int64)  # 12.0 is the same id too
-    hashes = np.empty(len(column), dtype=np.uint64)
-    # A block of ids becomes a matrix of letters as wide as its longest id: one long id must not widen all others.
-    for start in range(0, len(column), 1 << 14):
-        words = np.ascontiguousarray(column[start : start + (1 << 14)].astype(np.str_))
-        width = words.dtype.itemsize // 4
-        letters = words.view(np.uint32).reshape(len(words), width).astype(np.uint64)
-        hashes[start : start + len(words)] = mixed(mixed(letters) @ keys(width, salt=1))
-    return hashes
 
 
 def row_hashes(X: Any) -> Hashes:

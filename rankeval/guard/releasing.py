@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count, few
-from rankeval.contamination.hashing import text_hashes
+from rankeval.contamination.id_hashes import text_hashes
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.records import Journal, Records

@@ -5,7 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_being_contained, chance_of_labels
+from rankeval.contamination.evidence import (
+    REFUSAL_CHANCE,
+    _log_partial_exponential,
+    chance_of_being_contained,
+    chance_of_labels,
+)
 
 
 def hashes(*values):
@@ -51,3 +56,21 @@ def test_the_bound_is_never_under_the_true_chance():
         draws = rng.multinomial(drawn, times / times.sum(), size=4000)
         share = (draws <= times).all(axis=1).mean()
         assert chance_of_being_contained(times, drawn) >= share - 4 * math.sqrt(max(share * (1 - share), 1e-3) / 4000)
+
+
+@pytest.mark.parametrize("terms", [1, 2, 7, 300, 5000])
+def test_the_partial_exponential_is_the_sum_of_its_terms(terms):
+    """Against the sum itself, at arguments far below, at and far above the last term."""
+    log_x = np.array([-9.0, -1.0, 0.0, math.log(terms), math.log(terms) + 0.5, 9.0, 48.0])
+    k = np.arange(terms + 1)
+    logs = k * log_x[:, None] - np.array([math.lgamma(each + 1) for each in k.tolist()])
+    top = logs.max(axis=1)
+    direct = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+    assert _log_partial_exponential(terms, log_x) == pytest.approx(direct, rel=1e-9, abs=1e-12)
+
+
+def test_a_large_collection_of_alike_queries_is_weighed_at_once():
+    """A million queries of a few patterns: a sum over the terms of each multiplicity would take minutes."""
+    times = np.arange(1, 1400)
+    assert chance_of_being_contained(times, 1000) == pytest.approx(1)
+    assert chance_of_being_contained(times, int(times.sum())) < 1e-300

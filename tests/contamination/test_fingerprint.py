@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,8 @@ from rankeval.contamination.fingerprint import (
     run_outputs,
     tie_levels,
 )
-from rankeval.contamination.hashing import blocks, rounded_hashes, row_hashes, text_hashes
+from rankeval.contamination.hashing import blocks, rounded_hashes, row_hashes
+from rankeval.contamination.id_hashes import _letter_hashes, text_hashes
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput
 
@@ -148,6 +150,34 @@ def test_many_ids_have_the_hashes_of_few():
     ids = np.array([f"{'x' * (row % 7)}{row}" for row in range(2**14 + 100)], dtype=object)
     assert (text_hashes(ids)[2**14 - 50 :] == text_hashes(ids[2**14 - 50 :])).all()
     assert len(np.unique(text_hashes(ids))) == len(ids)
+
+
+WHOLE = [0, 7, 9, 10, 99, 100, 999, 1000, 123456, 10**9, 10**17 - 1, 10**17, 10**18 - 1, 10**18, 2**63 - 1, -1, -10]
+
+
+@pytest.mark.parametrize("numbers", [WHOLE, WHOLE[:5], WHOLE[:11], list(range(3000)), [0], []])
+def test_numbers_have_the_hashes_of_their_digits(numbers):
+    """Digits are looked up in tables, three at a time; text has its letters."""
+    expected = _letter_hashes(np.array(numbers, dtype=np.str_))
+    assert (text_hashes(np.array(numbers, dtype=np.int64)) == expected).all()
+    assert (text_hashes(pa.array(numbers, pa.int64())) == expected).all()
+    for width in (np.uint8, np.int16, np.uint32, np.uint64):
+        held = [number for number in numbers if 0 <= number <= np.iinfo(width).max]
+        expected = _letter_hashes(np.array(held, dtype=np.str_))
+        assert (text_hashes(np.array(held, dtype=width)) == expected).all()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize(
+    "texts", [["d1", "", "d22", "a long one", "d1"], ["é", "d1"], ["", ""], [], ["d"] * 20_000], ids=len
+)
+def test_arrow_columns_have_the_hashes_of_their_texts(kind, texts):
+    """Read as bytes where they are ASCII, whole, cut and in chunks."""
+    expected = _letter_hashes(np.array(texts, dtype=np.str_))
+    column = pa.array(texts, kind)
+    assert (text_hashes(column) == expected).all()
+    assert (text_hashes(column[1:]) == expected[1:]).all()
+    assert (text_hashes(pa.chunked_array([column, column[1:]])) == np.append(expected, expected[1:])).all()
 
 
 def test_document_ids_are_the_same_as_strings_numbers_and_bytes():
