@@ -48,6 +48,8 @@ def _absent() -> dict[str, str]:
         why["browser"] = "needs Chromium on the PATH"
     if not _has_postgres():
         why["postgres"] = "needs PostgreSQL (Debian's package postgresql) and psycopg"
+    if not (which("java") and find_spec("pyspark")):
+        why["spark"] = "needs Java (Debian's package default-jre-headless) and PySpark"
     return why
 
 

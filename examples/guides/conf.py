@@ -61,7 +61,14 @@ nitpick_ignore_regex = [
 ]
 
 # Modules whose public names are named by their module.
-MODULES = ("rankeval.analysis.curves", "rankeval.datasets", "rankeval.errors", "rankeval.testing", "rankeval_mlflow")
+MODULES = (
+    "rankeval.analysis.curves",
+    "rankeval.datasets",
+    "rankeval.errors",
+    "rankeval.testing",
+    "rankeval_mlflow",
+    "rankeval_spark",
+)
 
 # The sections of the reference beside those of `import rankeval`: a title and the modules' names in it.
 EXTENDING = {

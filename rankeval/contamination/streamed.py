@@ -44,6 +44,51 @@ class Evidence:
     is_ranked: bool
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """The registered content that a `StreamedCheck` looks for. It needs no ledger, and can be pickled.
+
+    Attributes
+    ----------
+    key : str
+        The `StreamedCheck.key`.
+    registered : tuple of RegisteredContent
+        The content.
+    """
+
+    key: str
+    registered: tuple[RegisteredContent, ...]
+
+    def evidence(self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None) -> Evidence | None:
+        """Return what one part shows: changes nothing.
+
+        Parameters
+        ----------
+        y : array of shape (n_rows,)
+            The labels.
+        qid : array of shape (n_rows,)
+            The query of each row. All rows of a query are in this part.
+        docid : array of shape (n_rows,), optional
+            The document of each row.
+        score : array of shape (n_rows,), optional
+            The ranking to be scored; one that was already opened is accepted.
+
+        Returns
+        -------
+        Evidence or None
+            None if there is nothing to look for, or no row.
+
+        Raises
+        ------
+        InvalidInput
+            If the columns differ in length or hold wrong values.
+        """
+        if not self.registered or not len(y):
+            return None
+        data = fingerprint(None, y, qid, docid=docid)
+        return Evidence(self.key, KeptTraces.of(data, self.registered, score=score), is_ranked=score is not None)
+
+
 @dataclass
 class StreamedCheck:
     """The check of data that comes in parts, each of whole queries.
@@ -113,10 +158,11 @@ class StreamedCheck:
         InvalidInput
             If the columns differ in length or hold wrong values.
         """
-        if not self.is_needed or not len(y):
-            return None
-        data = fingerprint(None, y, qid, docid=docid)
-        return Evidence(self.key, KeptTraces.of(data, self._registered, score=score), is_ranked=score is not None)
+        return self.snapshot().evidence(y, qid, docid=docid, score=score)
+
+    def snapshot(self) -> Snapshot:
+        """Return the registered content that is looked for, to be sent to machines that see no ledger."""
+        return Snapshot(self.key, tuple(self._registered))
 
     def add(self, evidence: Evidence | None) -> None:
         """Add what a part showed. Parts may come in any order.

@@ -57,9 +57,49 @@ def query_weights(
                 "weights: this Series may be by row or by query, and the two differ; give weights.to_numpy() for one "
                 "weight per row, weights.to_dict() for one per query"
             )
-    if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
-        raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
+    refuse_unusable(values)
     return values
+
+
+def part_weights(weights: Any, joined: Joined) -> Floats:
+    """Return one weight a query for rows of some of all queries: these may all weigh 0.
+
+    Parameters
+    ----------
+    weights : array of shape (n_rows,)
+        Row-wise weights, constant within a query.
+    joined : Joined
+        The weighted queries and their rows.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+
+    Raises
+    ------
+    InvalidInput
+        If a query has several weights, or one is negative or not finite.
+    """
+    values = _weights_of_rows(weights, joined)
+    refuse_unusable(np.append(values, 1.0))  # as if another part had a query that counts
+    return values
+
+
+def refuse_unusable(weights: Floats) -> None:
+    """Refuse weights of queries that are negative or not finite, or all 0.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_queries,)
+        The weights of all queries.
+
+    Raises
+    ------
+    InvalidInput
+        If they cannot weigh a mean.
+    """
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
+        raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:

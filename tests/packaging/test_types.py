@@ -13,6 +13,7 @@ import pytest
 
 import rankeval
 import rankeval_mlflow
+import rankeval_spark
 
 HERE = Path(__file__).parent / "typed"
 WRONG = {
@@ -46,7 +47,7 @@ def test_a_users_program_is_accepted_and_each_mistake_reported(checker, tmp_path
     assert checker(folder) == WRONG
 
 
-@pytest.mark.parametrize("package", [rankeval, rankeval_mlflow], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [rankeval, rankeval_mlflow, rankeval_spark], ids=lambda package: package.__name__)
 def test_the_stub_names_what_the_package_offers(package):
     """A public name is in the stub, from the module that the lazy table names."""
     stub = Path(package.__file__).with_suffix(".pyi").read_text()
@@ -56,7 +57,7 @@ def test_the_stub_names_what_the_package_offers(package):
         assert getattr(__import__(home, fromlist=[name]), name) is getattr(package, name)
 
 
-@pytest.mark.parametrize("package", [rankeval, rankeval_mlflow], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [rankeval, rankeval_mlflow, rankeval_spark], ids=lambda package: package.__name__)
 def test_every_public_symbol_has_a_type(package, tmp_path):
     """Pyright knows all types, but for those that name scikit-learn's BaseEstimator, which has none."""
     program = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]

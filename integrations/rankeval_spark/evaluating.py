@@ -1,0 +1,166 @@
+"""evaluate on Spark: choose the columns, cut the rows by query, score each partition, decide, wrap.
+
+    df -> columns -> repartition by query -> one part a partition, cached -> notes and evidence at the driver -> result
+
+The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by the query's column sends
+all rows of a query to one partition, and adaptive execution may put such partitions together but never cuts them: it
+splits skewed partitions of joins and of the hint REBALANCE only. `merged` refuses a query that stands in two parts.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankeval import __version__
+from rankeval._checks import check_count
+from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.contamination.streamed import StreamedCheck
+from rankeval.errors import InvalidInput
+from rankeval.evaluation import DEFAULT_MEASURES
+from rankeval.evaluation.scoring import bound_measures
+from rankeval.evaluation.weights import refuse_unusable
+from rankeval.measures import Measure
+from rankeval.measures import measures as parse_measures
+from rankeval_spark.parts import PART, Note, PartScoring, as_raised, score_columns
+from rankeval_spark.result import SparkEvaluation
+from rankeval_spark.rows import chosen_columns, refuse_gaps
+from rankeval_spark.sessions import explained, refuse_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+
+def evaluate(
+    df: DataFrame,
+    *,
+    qid: str,
+    relevance: str,
+    score: str,
+    docid: str | None = None,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
+    convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
+    weights: str | None = None,
+    name: str | None = None,
+    partitions: int | None = None,
+) -> SparkEvaluation:
+    """Score the rows of a Spark DataFrame, query by query, where they lie.
+
+    The rows are shuffled by query, and the executors score whole queries with the kernel of `rankeval.evaluate`. The
+    job runs in this call; errors of the data and refusals of the guard are raised here. The executors need this
+    package, with NumPy, pandas and PyArrow: install ``rankeval-mlflow`` there. If they have the dependencies only, send
+    them the wheel under a name that ends in ``.zip``: ``spark.sparkContext.addPyFile("rankeval_mlflow.zip")``.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row for each ranked document, rows in any order. It is read once.
+    qid, relevance, score : str
+        The columns with the query of each row (text or whole numbers), its relevance and its score (numbers).
+    docid : str, optional
+        The column with the document of each row; ``ties="docid"`` reads it, and no document may stand twice in a query.
+    measures : str, Measure or iterable of them
+        The measures to compute.
+    convention : str or Convention
+        As in `rankeval.evaluate`.
+    ties, missing, no_relevant, judgments : str, optional
+        As in `rankeval.evaluate`. ``ties="stable"`` is refused, because the rows of a DataFrame have no order.
+    weights : str, optional
+        The column with the weight of the row's query, the same on all its rows.
+    name : str, optional
+        Name of the system.
+    partitions : int, optional
+        Number of partitions for the shuffle; one to two million rows each are good. By default Spark chooses: with
+        adaptive execution, which is its default, from the size of the data.
+
+    Returns
+    -------
+    SparkEvaluation
+        ``scores``, a DataFrame, and ``evaluation``, equal bit for bit to that of `rankeval.evaluate` on the same rows.
+
+    Raises
+    ------
+    InvalidInput
+        If the data cannot be evaluated, or the session is of Spark Connect or too old.
+    UnknownName
+        If a column, measure, convention or rule does not exist.
+    GuardRefusal
+        If the content is registered with a guard and this ranking was not opened.
+
+    Examples
+    --------
+    >>> result = rankeval_spark.evaluate(df, qid="query", relevance="grade", score="bm25")  # doctest: +SKIP
+    >>> result.scores.orderBy("nDCG@10").show(3)  # doctest: +SKIP
+    >>> rankeval_mlflow.log_evaluation(result.evaluation, role="dev")  # doctest: +SKIP
+    """
+    refuse_session(df)
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    rules = rules_of_call(convention, True, **single)
+    asked = tuple(parse_measures(measures, rules))
+    bound = bound_measures([one for _, one in asked], rules)
+    _refuse_order_of_rows(rules)
+    if partitions is not None:
+        check_count("partitions", partitions)
+    names = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "weights": weights}
+    rows = chosen_columns(df, names)
+    check = StreamedCheck.current()
+    watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
+    mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
+    scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
+    whole = rows.repartition("qid") if partitions is None else rows.repartition(partitions, "qid")
+    parts = whole.mapInArrow(scoring.parts, PART).persist()
+    columns = score_columns([label for label, _ in asked], weights is not None)
+    text_ids = rows.schema["qid"].dataType.typeName() == "string"
+    result = SparkEvaluation(parts, columns, text_ids=text_ids, forget=None if watch is None else watch.destroy)
+    try:
+        with explained():
+            found = parts.select("note", "evidence").toArrow()
+        notes: list[Note] = [json.loads(note) for note in found["note"].to_pylist()]
+        _refuse(notes, names, rules, bound)
+        for evidence in found["evidence"].to_pylist():
+            check.add(None if evidence is None else pickle.loads(evidence))  # noqa: S301 - our own workers wrote it
+        check.refuse(action="evaluate")
+    except BaseException:
+        result.release()
+        raise
+    return result
+
+
+def _refuse_order_of_rows(rules: Convention) -> None:
+    if rules.ties == "stable":
+        raise InvalidInput(
+            f"ties='stable' ({rules.name!r}): the rows of a DataFrame have no order that tied rows could keep; choose "
+            "ties='docid' with docid=, or another rule"
+        )
+
+
+def _refuse(
+    notes: Sequence[Note], names: Mapping[str, str | None], rules: Convention, bound: Sequence[Measure]
+) -> None:
+    """Raise the error that the rows of all parts together call for."""
+    if not notes:
+        raise InvalidInput("the DataFrame is empty: give a row for each ranked document")
+    if other := {note["version"] for note in notes} - {__version__}:
+        raise InvalidInput(
+            f"rankeval is version {__version__} at the driver and {', '.join(sorted(other))} at executors; install the "
+            "same one"
+        )
+    refuse_gaps([note["gaps"] for note in notes if "gaps" in note], names)
+    for note in notes:
+        if "error" in note:
+            raise as_raised(note)
+    if not any(note["weighs"] for note in notes):
+        refuse_unusable(np.zeros(1))
+    grades = np.unique([grade for note in notes for grade in note.get("grades", ())])
+    for one in bound:
+        one.refuse_falling_gains(rules.ties, grades)

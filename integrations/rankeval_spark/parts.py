@@ -1,0 +1,174 @@
+"""The work of an executor: the rows of one partition, which holds whole queries, become one part of an evaluation.
+
+    partition                      part: one row
+    qid relevance score            note                     evidence    part
+     7      1      .5       ->     {"grades": ..., ...}     for guard   an Evaluation as Parquet
+     3      0      .2
+     ...
+
+A part is one value of one row, so a task that fails and runs again replaces its part and adds nothing. An error of the
+data is a note and not an exception: Spark would run the task three times more, and bury the message in its own trace.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankeval import __version__, errors
+from rankeval.collection.convention import Convention
+from rankeval.errors import RankevalError
+from rankeval.evaluation.scoring import score_part
+from rankeval.evaluation.weights import part_weights
+from rankeval.join.joined import join_arrays
+from rankeval.measures import Measure
+from rankeval_spark.rows import Gap, gaps_of
+
+PART = "note string, evidence binary, part binary"
+"""The columns of a part, as Spark declares them."""
+
+_SCHEMA = pa.schema([("note", pa.string()), ("evidence", pa.binary()), ("part", pa.binary())])
+_ARGUMENTS = {"y_true": "relevance", "y_score": "score"}  # those of the kernel, and ours
+_BATCH = 1 << 16
+
+
+class Note(TypedDict, total=False):
+    """What the driver must know of a part, in JSON."""
+
+    gaps: dict[str, Gap]
+    error: tuple[str, str]
+    grades: list[float]
+    weighs: bool
+    version: str
+
+
+@dataclass(frozen=True)
+class PartScoring:
+    """Scores partitions of whole queries, in the worker processes of Spark.
+
+    Attributes
+    ----------
+    convention : Convention
+        The rules.
+    asked : tuple of (str, Measure)
+        The measures, under the names asked for.
+    name : str, optional
+        The name of the system.
+    needs_grades : bool
+        Whether the driver must see the distinct grades of all rows.
+    watch : broadcast of a picklable object, optional
+        The registered content to look for; None if nothing is registered.
+    """
+
+    convention: Convention
+    asked: tuple[tuple[str, Measure], ...]
+    name: str | None = None
+    needs_grades: bool = False
+    watch: Any | None = None
+
+    def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the part of one partition; nothing if it has no rows.
+
+        Parameters
+        ----------
+        batches : iterable of RecordBatch
+            Rows of whole queries, with the columns of `rows.chosen_columns`.
+        """
+        filled = [batch for batch in batches if batch.num_rows]
+        if not filled:
+            return
+        note, evidence, part = self._noted(pa.Table.from_batches(filled))
+        note["version"] = __version__
+        row = [json.dumps(note, default=str)], [evidence], [part]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(value, field.type) for value, field in zip(row, _SCHEMA, strict=True)], schema=_SCHEMA
+        )
+
+    def _noted(self, table: pa.Table) -> tuple[Note, bytes | None, bytes | None]:
+        if gaps := gaps_of(table):
+            return {"gaps": gaps}, None, None
+        try:
+            return self._scored(table)
+        except RankevalError as error:
+            said = re.sub("^(y_true|y_score)", lambda found: _ARGUMENTS[found[0]], str(error))
+            return {"error": (type(error).__name__, said)}, None, None
+
+    def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
+        columns = {name: table[name] for name in table.column_names}
+        y, score, qid, docid = columns["relevance"], columns["score"], columns["qid"], columns.get("docid")
+        joined = join_arrays(y, score, qid, docid=docid, convention=self.convention)
+        weights = part_weights(columns["weights"], joined) if "weights" in columns else None
+        evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
+        note: Note = {"weighs": weights is None or bool((weights > 0).any())}
+        if self.needs_grades:
+            note["grades"] = np.unique(joined.relevance).astype(np.float64).tolist()
+        evidence = None if self.watch is None else self.watch.value.evidence(y, qid, docid=docid, score=score)
+        return note, None if evidence is None else pickle.dumps(evidence), evaluation.to_bytes()
+
+
+def as_raised(note: Note) -> RankevalError:
+    """Return the error of a note as the driver raises it.
+
+    Parameters
+    ----------
+    note : Note
+        A note with an error.
+    """
+    kind, message = note["error"]
+    counted = " (rows are counted within one partition of Spark)" if re.search(r"\brows? \d", message) else ""
+    error: RankevalError = getattr(errors, kind)(f"{message}{counted}")
+    return error
+
+
+def score_columns(names: Iterable[str], weighted: bool) -> dict[str, str]:
+    """Return the columns of an evaluation's table that `scores_of` yields, and their names there.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names of the measures.
+    weighted : bool
+        Whether queries have weights.
+    """
+    from rankeval.evaluation.storage import QUERY_COUNTS
+
+    columns = {"qid": "qid"} | {f"measure:{name}": name for name in names}
+    columns |= {f"count:{name}": name for name in QUERY_COUNTS}
+    return columns | ({"weight": "weight"} if weighted else {})
+
+
+@dataclass(frozen=True)
+class PartScores:
+    """Turns parts into rows of scores, one a query, in the worker processes of Spark.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        As `score_columns` gives them.
+    schema : Schema
+        Of the rows.
+    """
+
+    columns: dict[str, str]
+    schema: pa.Schema
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the scores of the queries of each part.
+
+        Parameters
+        ----------
+        batches : iterable of RecordBatch
+            Rows with a column ``part``.
+        """
+        for batch in batches:
+            for part in batch.column("part").to_pylist():
+                table = pq.read_table(pa.BufferReader(part), columns=list(self.columns))
+                yield from table.rename_columns(list(self.columns.values())).cast(self.schema).to_batches(_BATCH)

@@ -1,0 +1,127 @@
+"""The columns of a DataFrame that an evaluation reads: found by name, of types that the kernel takes, without gaps.
+
+Names and types are checked at the driver before Spark starts a job. Gaps (null, nan, infinite) show in the rows only:
+each executor counts those of its rows, and the driver adds the counts up and names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval._checks import count
+from rankeval._registry import chosen
+from rankeval.errors import InvalidInput, QueryIdError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_WHOLE = ("byte", "short", "integer", "long")
+_IDS = ("string", *_WHOLE)
+_NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean")
+
+
+class Gap(TypedDict):
+    """Rows of one column without a usable value."""
+
+    kinds: dict[str, int]
+    query: Any
+
+
+def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
+    """Return the columns of a DataFrame that an evaluation reads, each under the name of its argument.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The rows.
+    names : mapping of str to str or None
+        Argument -> the name of its column, None if it was not given.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such column.
+    InvalidInput
+        If a column is there twice, or of a type that cannot be read.
+    """
+    from pyspark.sql import functions
+
+    given = {role: name for role, name in names.items() if name is not None}
+    for role, name in given.items():
+        _check(df, role, name)
+    quoted = {role: f"`{name.replace('`', '``')}`" for role, name in given.items()}
+    return df.select(*(functions.col(name).alias(role) for role, name in quoted.items()))
+
+
+def _check(df: DataFrame, role: str, name: str) -> None:
+    chosen(f"column {role}=", name, df.columns)
+    if df.columns.count(name) > 1:
+        raise InvalidInput(f"{role}: the DataFrame has the column {name!r} twice; rename one of them")
+    kind = df.schema[name].dataType.typeName()
+    known, words = (_IDS, "text or whole numbers") if role in ("qid", "docid") else (_NUMBERS, "numbers")
+    if kind not in known:
+        wrong = QueryIdError if role == "qid" else InvalidInput
+        raise wrong(f"{role}: the column {name!r} is of type {kind}; expected {words}, so cast it first")
+
+
+def gaps_of(table: pa.Table) -> dict[str, Gap]:
+    """Return the columns of some rows that have gaps: how many by kind, and a query in which one stands.
+
+    Parameters
+    ----------
+    table : Table
+        Rows, under the names of `chosen_columns`.
+    """
+    found = {role: _gap(table, role) for role in table.column_names}
+    return {role: gap for role, gap in found.items() if gap["kinds"]}
+
+
+def _gap(table: pa.Table, role: str) -> Gap:
+    column = table[role]
+    masks = {"null": pc.is_null(column)} if column.null_count else {}
+    if pa.types.is_floating(column.type):
+        total = pc.sum(column).as_py()  # finite only if all are: clean columns need no mask
+        if total is not None and not -float("inf") < total < float("inf"):
+            masks |= {"nan": pc.is_nan(column), "infinite": pc.is_inf(column)}
+    masks = {kind: pc.fill_null(mask, False) for kind, mask in masks.items()}
+    kinds = {kind: pc.sum(mask).as_py() for kind, mask in masks.items()}
+    kinds = {kind: number for kind, number in kinds.items() if number}
+    query = table["qid"][pc.index(masks[next(iter(kinds))], True).as_py()].as_py() if kinds else None
+    return {"kinds": kinds, "query": query}
+
+
+def refuse_gaps(gaps: Iterable[Mapping[str, Gap]], names: Mapping[str, str | None]) -> None:
+    """Raise for the first column with gaps.
+
+    Parameters
+    ----------
+    gaps : iterable of mapping
+        What `gaps_of` found in each part of the rows.
+    names : mapping of str to str or None
+        Argument -> the name of its column.
+
+    Raises
+    ------
+    InvalidInput
+        With the column, how many of its rows have no value, and a query of them; a `QueryIdError` for ids of queries.
+    """
+    parts = list(gaps)
+    for role, name in names.items():
+        found = [part[role] for part in parts if role in part]
+        if not found:
+            continue
+        kinds: dict[str, int] = {}
+        for gap in found:
+            for kind, number in gap["kinds"].items():
+                kinds[kind] = kinds.get(kind, 0) + number
+        listed = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+        of = "" if role == "qid" else f", for example in query {found[0]['query']!r}"
+        wrong = QueryIdError if role == "qid" else InvalidInput
+        raise wrong(
+            f"{role}: the column {name!r} has {count(sum(kinds.values()), 'row')} without a value ({listed}{of}); mend "
+            f"these rows, or drop them by df.na.drop(subset=[{name!r}])"
+        )
