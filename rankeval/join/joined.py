@@ -33,6 +33,7 @@ from rankeval.io import columns
 from rankeval.io.columns import places_of
 from rankeval.io.ids import comparable
 from rankeval.join.aspects import JoinedAspects
+from rankeval.join.by_rank import ByRank
 from rankeval.join.flat import Ints, offsets_of, query_blocks
 from rankeval.join.grouping import Grouping, group_rows, refuse_repeats
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
@@ -43,6 +44,9 @@ CHUNK = 2**18
 
 _FEW_LABELS = 64
 """Whole labels over so short a range are counted off from the lowest, and not sorted."""
+
+_FEW_LEVELS, _LONG = 16, 1024
+"""So few labels of lists so long are counted by comparing a whole list with each."""
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -122,10 +126,17 @@ class Joined:
         rows = slice(begin, end) if self.order is None else self.order[begin:end]
         offsets = self.offsets[queries.start : queries.stop + 1] - begin
         judged = None if self.judged is None else self.judged[rows]
-        levels, code, counts = self._labels(queries, rows, offsets, judged)
+        levels, code, rest = self._labels(queries, rows, offsets, judged)
         ranked, row, ties = self._ranked(rows, code, offsets, len(levels))
         if judged is not None:
             judged = judged[row]
+        by_rank = ByRank.of(ranked, offsets)
+        if by_rank is not None and judged is None:
+            counts = by_rank.counts(len(levels), np.diff(offsets))
+        else:
+            counts = _count_labels(ranked, offsets, len(levels), judged)
+        if rest is not None:
+            counts += rest
         unlike = with_unlike_labels(ties, ranked)
         self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
         keep = self._kept(queries, offsets, judged)
@@ -140,13 +151,14 @@ class Joined:
             ties=ties if open_ties else NO_GROUPS,
             aspects=None if self.aspects is None else self.aspects.block(rows, row, keep, offsets, queries),
             queries=self.queries[queries],
+            by_rank=by_rank if keep is None else None,
         )
         return chunk, ties
 
     def _labels(
         self, queries: slice, rows: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[Any], Ints, Ints]:
-        """Return the distinct labels, each row's label as an index into them, and their counts by query."""
+    ) -> tuple[NDArray[Any], Ints, Ints | None]:
+        """Return the distinct labels, each row's as an index into them, and counts of the documents not retrieved."""
         labels, rest, rest_query = self.relevance[rows], _NONE, _NONE
         if self.unretrieved_offsets is not None:
             upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
@@ -162,11 +174,11 @@ class Joined:
             levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
             # A label below zero without a judgment marks a pooled document, which some measures count.
             code = np.where(judged | (labels < 0), code + 1, 0)
-        counts = _count_labels(code, offsets, len(levels), judged)
-        if len(rest):
-            cells = rest_query * len(levels) + rest_code
-            counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        return levels, code, counts
+        if not len(rest):
+            return levels, code, None
+        shape = len(offsets) - 1, len(levels)
+        cells = rest_query * len(levels) + rest_code
+        return levels, code, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         """Return the distinct labels, zero among them, and each label as an index into them."""
@@ -249,9 +261,14 @@ def digest_of_queries(ids: NDArray[Any]) -> Any:
     return hashlib.sha256(ids.astype(ids.dtype.newbyteorder("<")).tobytes())
 
 
-def _count_labels(code: Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None) -> Ints:
+def _count_labels(
+    code: NDArray[np.uint8] | Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None
+) -> Ints:
     """Return how many rows of each query have each label."""
     lengths = np.diff(offsets)
+    if judged is None and n_levels <= _FEW_LEVELS and len(lengths) * _LONG <= len(code):  # (bench_arrays C)
+        lists = [code[begin:end] for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+        return np.array([[np.count_nonzero(each == level) for level in range(n_levels)] for each in lists])
     bits = int(lengths.max(initial=0)).bit_length()
     if judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
         # One sum counts all labels, each in bits of its own: half the time of counting cells (bench_arrays A).

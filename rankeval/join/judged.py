@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.join.by_rank import ByRank, Table, discounted_gains
 from rankeval.join.flat import Floats, Ints, offsets_of, spread
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class Judged:
         The judgments by aspect, if there are any.
     queries : ndarray of shape (n_queries,), optional
         The ids of the queries, which seed the drawing of orders.
+    by_rank : ByRank, optional
+        The codes once more, by rank, if the lists are many and of similar length.
     drawn : dict of int to float
         Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
     """
@@ -137,6 +140,7 @@ class Judged:
     ties: Groups = NO_GROUPS
     aspects: AspectBlock | None = None
     queries: NDArray[Any] | None = field(default=None, repr=False)
+    by_rank: ByRank | None = field(default=None, repr=False)
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -223,7 +227,42 @@ class Judged:
         ndarray of shape (n_queries,)
             Counts, fractional where the cut-off falls inside a group of tied rows.
         """
-        return self.mean_within(self.groups, self.prefix(rel), cutoff)
+        above = self.hits_by_rank(rel)
+        if above is None:
+            return self.mean_within(self.groups, self.prefix(rel), cutoff)
+        deepest = len(above) - 1
+        if cutoff is None or isinstance(cutoff, int):
+            row = above[deepest if cutoff is None else min(cutoff, deepest)]
+        else:
+            row = above[np.minimum(cutoff, deepest), np.arange(self.n_queries)]
+        found: Floats = row.astype(np.float64)
+        if cutoff is not None and len(self.groups.start):
+            stop = self.offsets[:-1] + self.depth(cutoff)
+            start, end, query = self.groups.of(self.groups.divided(stop))
+            before, within = self.hits_above(rel, start, query), self.hits_above(rel, end, query)
+            found[query] = before + (stop[query] - start) / (end - start) * (within - before)
+        return found
+
+    def hits_by_rank(self, rel: float) -> Table | None:
+        """Return the number of relevant rows above each rank, by rank and query; None if the chunk has no such table.
+
+        The table has a row more than there are ranks: the last row counts the relevant rows of whole lists.
+        """
+        first, table = self.threshold(rel), self.by_rank
+        if table is None or first == 0:  # beyond the end of a list stands the lowest code
+            return None
+        hits: Table = self.once(("hits by rank", first), lambda: table.hits(first))
+        return hits
+
+    def hits_above(self, rel: float, row: Ints, query: Ints) -> Ints:
+        """Return how many relevant rows of its query stand above each row, given the row's query."""
+        begin, above = self.offsets[query], self.hits_by_rank(rel)
+        if above is None:
+            prefix = self.prefix(rel)
+            number: Ints = (prefix[row] - prefix[begin]).astype(np.int64)
+        else:
+            number = above[row - begin, query].astype(np.int64)
+        return number
 
     def mean_within(self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None) -> Floats:
         """Return the number of counted rows within the cut-off, its mean over orders if rows are tied.
@@ -288,7 +327,9 @@ class Judged:
         deepest = int(self.n_retrieved.max(initial=0))
         if cutoff is not None:
             cutoff = min(cutoff, len(discount))  # no list is longer
-        if cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
+        if self.by_rank is not None and gain[0] == 0:
+            total = discounted_gains(self.by_rank.code[:cutoff], gain, discount)
+        elif cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
             total = self._discounted_head(gain, discount, cutoff)
         else:
             row, query, rank = self.rows_of(gain != 0)

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
+from rankeval.join.by_rank import before_first_hit, sum_of_precisions
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Groups, Judged
 from rankeval.measures.chances import hypergeometric
@@ -22,6 +23,16 @@ LEAST_AP = 1e-5
 
 def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     """Return the sum of the precisions at the relevant rows outside of groups of tied rows."""
+    hits = judged.hits_by_rank(rel)
+    if hits is not None and judged.by_rank is not None:
+        counting = judged.by_rank.at_least(judged.threshold(rel))[:cutoff]
+        if len(judged.groups.start):
+            tied, group = judged.tied_rows()
+            query = judged.groups.query[group]
+            rank = tied - judged.offsets[query]
+            within = rank < len(counting)
+            counting[rank[within], query[within]] = 0
+        return sum_of_precisions(hits, counting)
     relevant = judged.relevant(rel)
     precision = relevant.hits / relevant.rank
     if cutoff is not None:
@@ -81,10 +92,10 @@ def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) ->
     """
     row, group = judged.tied_rows()
     start, end, query = judged.groups
-    prefix, begin = judged.prefix(rel), judged.offsets[:-1]
+    begin, above = judged.offsets[:-1], judged.hits_above(rel, start, query)
     size = (end - start).astype(np.float64)
-    relevant = (prefix[end] - prefix[start]).astype(np.float64)
-    before = (prefix[start] - prefix[begin[query]]).astype(np.float64)
+    relevant = (judged.hits_above(rel, end, query) - above).astype(np.float64)
+    before = above.astype(np.float64)
     place = row - start[group]
     rank = row - begin[query[group]] + 1
     hits = before[group] + 1 + place * ((relevant - 1) / (size - 1))[group]
@@ -166,13 +177,12 @@ def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
 def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Return the mean of RR over the orders of tied rows: a sum over the places that may hold the first hit."""
     value = reciprocal_rank(judged, rel=rel, cutoff=cutoff)
-    prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     start, end, query = judged.groups
     # The group with the first hit of its query: no hit above it, and one in it.
-    first = (prefix[start] == prefix[begin[query]]) & (prefix[end] > prefix[start])
-    start, end, query = start[first], end[first], query[first]
-    size, relevant = end - start, prefix[end] - prefix[start]
-    ahead = start - begin[query]
+    relevant = judged.hits_above(rel, end, query)
+    first = (judged.hits_above(rel, start, query) == 0) & (relevant > 0)
+    start, end, query, relevant = start[first], end[first], query[first], relevant[first]
+    size, ahead = end - start, start - judged.offsets[query]
     total, none_yet = np.zeros(len(size)), np.ones(len(size))
     for place in range(int((size - relevant).max(initial=-1)) + 1):
         here = none_yet * ratio(relevant, size - place, otherwise=0.0)
@@ -206,6 +216,11 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     equal steps of the value are not equal steps of the rank (Fuhr 2017; Sakai 2020).
     """
     value = np.zeros(judged.n_queries)
+    hits = judged.hits_by_rank(rel)
+    if hits is not None:
+        above = before_first_hit(hits).astype(np.float64)
+        np.divide(1, above + 1, out=value, where=above < min(len(hits) - 1, cutoff or len(hits)))
+        return value
     before = judged.prefix(rel)[judged.offsets]
     query = np.flatnonzero(before[1:] > before[:-1])
     rank = judged.relevant(rel).rank[before[query]]  # of the first relevant row
