@@ -131,7 +131,7 @@ class GuardRefusal(_OfCollection, Refusal):
 class GuardRefusalError(_OfCollection, RankevalError):
     """`GuardRefusal` as an Exception, for workers whose caller would wait for ever at a `BaseException`.
 
-    These are workers of `multiprocessing.Pool` and `ThreadPool`, and of Dask without joblib. Under joblib it is a
+    These are workers of ``multiprocessing.Pool`` and ``ThreadPool``, and of Dask without joblib. Under joblib it is a
     `GuardRefusal` on all backends.
     """
 

@@ -25,7 +25,7 @@ def stop(message: str, cause: Exception | None = None) -> NoReturn:
     Raises
     ------
     MissingQueryIds
-        Always, except in a worker whose caller would hang, as that of a `multiprocessing.Pool`.
+        Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``.
     """
     if hangs_on_refusals():
         raise UnusableQueryIdsError(message) from cause
