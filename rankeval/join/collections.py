@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
 
-_UNKNOWN = places_of(np.array([-1]))[0]  # an Arrow scalar: given a plain -1, Arrow makes one and imports pandas
+Numbers = NDArray[np.int32]
+_UNKNOWN = places_of(np.array([-1])).cast(pa.int32())[0]  # given a plain -1, Arrow makes a scalar and imports pandas
 
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
@@ -77,8 +78,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if convention.unjudged == "highest":
         label[~judged] = qrels.relevance.max(initial=0)
     rows = ranked.rows
-    unjudged = run_query[~judged]
-    rule_counts["unjudged"] = np.bincount(unjudged[unjudged >= 0], minlength=len(queries))
+    has_label = truth_row if judged is known else truth_row[judged[run_row]]
+    rule_counts["unjudged"] = np.diff(ranked.offsets) - np.bincount(truth_query[has_label], minlength=len(queries))
     if convention.unjudged == "skip" and convention.depth is None:  # with a depth they take up ranks until the cut
         rows = rows[judged[rows]]
 
@@ -121,7 +122,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     )
 
 
-def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, Ints, Ints]:
+def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, Numbers, Numbers]:
     """Return the judged queries, ascending, and the number of each row's query: -1, and excluded, if not judged."""
     queries = _ascending(pc.unique(qrels.qid))
     truth_query = _codes(qrels.qid, queries)
@@ -172,16 +173,31 @@ def _ascending(values: pa.Array) -> pa.Array:
     return values.take(pc.sort_indices(values))
 
 
-def _ascend(values: Ints) -> bool:
+def _ascend(values: NDArray[np.integer]) -> bool:
     return bool((values[1:] >= values[:-1]).all())
 
 
-def _codes(values: pa.Array, known: pa.Array) -> Ints:
+def _codes(values: pa.Array, known: pa.Array) -> Numbers:
     """Return the place of each value among the known ones, -1 for others."""
-    return numbers_of(pc.coalesce(pc.index_in(values, value_set=known), _UNKNOWN))
+    starts = _starts(values)
+    if len(starts) * 8 > len(values):
+        return _places(values, known)
+    # Files have the rows of a query together: each stretch of equal ids is looked up once (bench_files).
+    places = _places(values.take(places_of(starts)), known)
+    return np.repeat(places, np.diff(starts, append=len(values)))
 
 
-def _side(table: Qrels | Run, query: Ints, n_queries: int, name: str) -> Side:
+def _places(values: pa.Array, known: pa.Array) -> Numbers:
+    return numbers_of(pc.fill_null(pc.index_in(values, value_set=known), _UNKNOWN))
+
+
+def _starts(values: pa.Array) -> Ints:
+    """Return where each stretch of equal ids begins."""
+    changes = numbers_of(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)))
+    return np.append(0, np.flatnonzero(changes) + 1)[: len(values)]
+
+
+def _side(table: Qrels | Run, query: Numbers, n_queries: int, name: str) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
     rows = np.flatnonzero(query >= 0)
     if len(rows) < len(query):
@@ -192,7 +208,7 @@ def _side(table: Qrels | Run, query: Ints, n_queries: int, name: str) -> Side:
     return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
 
 
-def _offsets(query: Ints, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
+def _offsets(query: Numbers, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
     """Return where the rows of each query begin, or of some queries."""
     return offsets_of(np.bincount(query, minlength=n_queries)[some])
 
@@ -208,7 +224,7 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
     return numbers_of(values) if pa.types.is_integer(values.type) else np.array(values.to_pylist(), dtype=object)
 
 
-def _identity(qrels: Qrels, hashes: Hashes, query: Ints, n_queries: int) -> Hashes:
+def _identity(qrels: Qrels, hashes: Hashes, query: Numbers, n_queries: int) -> Hashes:
     """Return a sum over hashes of each query's judged documents and labels: the same in every order of rows."""
     label = np.asarray(qrels.relevance, dtype=np.float64).view(np.uint64)
     # A sum does not depend on the order of its terms; modulo 2**64 it cannot overflow.

@@ -37,9 +37,14 @@ def spread(start: Ints, size: Ints) -> tuple[Ints, Ints]:
 
     ``spread([4, 9], [2, 3])`` gives the rows ``4 5 9 10 11`` of the runs ``0 0 1 1 1``.
     """
-    run = np.repeat(np.arange(len(size)), size)
-    shift = start - offsets_of(size)[:-1]
-    return np.arange(len(run)) + shift[run], run
+    return rows_of(start, size), np.repeat(np.arange(len(size)), size)
+
+
+def rows_of(start: Ints, size: Ints) -> Ints:
+    """Return the rows of several runs one after another."""
+    rows = np.repeat(start - offsets_of(size)[:-1], size)
+    rows += np.arange(len(rows))
+    return rows
 
 
 def query_blocks(offsets: Ints, n_rows: int) -> Iterator[slice]:

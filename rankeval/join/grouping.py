@@ -21,7 +21,7 @@ from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import refuse_masked
 from rankeval.io.ids import as_typed, comparable
-from rankeval.join.flat import Ints, spread
+from rankeval.join.flat import Ints, rows_of
 
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
@@ -154,7 +154,7 @@ def order_of(ids: NDArray[Any]) -> Ints:
     starts = _starts(ids)
     if len(starts) * 8 < len(ids):  # whole blocks change places (bench_files: topics in order of number, not of text)
         blocks = order_of(ids[starts])
-        return spread(starts[blocks], np.diff(starts, append=len(ids))[blocks])[0]
+        return rows_of(starts[blocks], np.diff(starts, append=len(ids))[blocks])
     bits = len(ids).bit_length()
     if ids.dtype.kind not in "iu" or not len(ids) or (int(ids.max()) - int(ids.min())).bit_length() + bits > 63:
         return np.argsort(ids, kind="stable")
