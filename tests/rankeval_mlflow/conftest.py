@@ -48,6 +48,15 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lay out the figures of reports, but do not paint them, which is half of the time of `log_evaluation`.
+
+    They are painted in the tests of `views`, in those of other processes, and in tests/report and tests/browser.
+    """
+    monkeypatch.setattr("rankeval.report.html._image", lambda _: "data:,")
+
+
+@pytest.fixture(autouse=True)
 def store(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Give the test a store of its own, and set MLflow to it."""
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"):

@@ -236,9 +236,9 @@ def test_names_of_10_000_characters_are_shortened_visibly_and_fast(small, baseli
     """Two that agree in all but the last letter stay apart; the files have them whole."""
     systems = {"old": small("old", seed=1), LONG: small(LONG, seed=2), f"{LONG}y": small("z", seed=3)}
     compared = rk.compare(systems, baseline=baseline)
-    began = time.perf_counter()
+    began = time.process_time()
     node = comparison_node(compared)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert len(node.metrics) == len(compared.table) * len(SIGNS)
     assert {name.rsplit(" ", 1)[1] for name in node.metrics} == set(SIGNS)
     assert max(map(len, node.metrics)) <= 250

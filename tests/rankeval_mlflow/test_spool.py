@@ -94,7 +94,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     small, client, monkeypatch, answer_lost, empty_database, tmp_path
 ):
     """The connection is cut at every writing call in turn, in a store of its own each time."""
-    node = record_node(tree(small))  # packed once: the reports are drawn, and that takes a while
+    node = record_node(tree(small))
     monkeypatch.setattr("rankeval_mlflow.recording.tracker.record_node", lambda _: node)
     log = host("mlflow").tracker().log
     whole = Cut(monkeypatch, at=0, answer_lost=False)

@@ -124,22 +124,26 @@ def jobs():
 
 @pytest.mark.parametrize("file", ["promote.yml", "gitlab-ci.yml"])
 def test_the_jobs_of_the_guide_run(ranker, store, file, tmp_path):
-    """Their commands are run by a shell: 0 for the better version, 1 for one that is not, 2 for one that is none."""
+    """Their commands are run by a shell: 0 for the better version, 1 for one that is not, 2 for one that is none.
+
+    The first file shows all three; the second one has the same command.
+    """
     install, *commands = jobs()[file]
     assert install == "pip install rankeval-mlflow"
     better, worse = ranker.add(0.1), ranker.add(-0.1)
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": search, "MLFLOW_TRACKING_URI": store}
+    expected = [
+        (0, "ranker@champion: moved from version 1 to version 2"),
+        (1, "ranker@champion: stays with version 2; version 3 is rejected"),
+        (2, "error: ranker has no version 9"),
+    ][: 3 if file == "promote.yml" else 1]
     codes = []
-    for version in (better, worse, "9"):
+    for version in (better, worse, "9")[: len(expected)]:
         done = subprocess.run(
             ["bash", "-e", "-c", "\n".join(commands)], env={**environment, "VERSION": version}, cwd=tmp_path,
             capture_output=True, text=True, check=False, timeout=200,
         )  # fmt: skip
         codes.append((done.returncode, done.stdout.partition(".")[0] or done.stderr.partition(",")[0]))
-    assert codes == [
-        (0, "ranker@champion: moved from version 1 to version 2"),
-        (1, "ranker@champion: stays with version 2; version 3 is rejected"),
-        (2, "error: ranker has no version 9"),
-    ]
+    assert codes == expected
     assert ranker.holder() == better

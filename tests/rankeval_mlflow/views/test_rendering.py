@@ -96,9 +96,9 @@ def test_a_name_of_10_000_characters_draws_fast_and_short(small, baseline):
     systems = {"old": small("old", seed=1), LONG: small(LONG, seed=2), f"{LONG}y": small("z", seed=3)}
     compared = rk.compare(systems, baseline=baseline)
     content = compared.to_json().encode()
-    began = time.perf_counter()
+    began = time.process_time()
     written = render("comparison", content, {})["report.html"].decode()
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert "x" * MAX_SHOWN not in re.sub(r"<svg.*</svg>", "", written, flags=re.DOTALL)
     assert "x" * 48 + "..." in written
     assert len(written) < 400_000
