@@ -36,11 +36,12 @@ from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit
 from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.text import BLOCK, BOM, NUMBER, TextCheck, number_of
+from rankeval.io.text import BOM, NUMBER, TextCheck, number_of
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
+_BLOCK = 1 << 18  # of regular text: it stays in the cache while it is checked and cut into cells (bench_files)
 _IDS = ("qid", "docid", "aspect", "subgroup")
 
 
@@ -109,7 +110,7 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
     try:
         table = pacsv.read_csv(
             source,
-            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=BLOCK),
+            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=_BLOCK),
             parse_options=pacsv.ParseOptions(
                 delimiter="\t" if b"\t" in first_line else " ", quote_char=False, escape_char=False
             ),
@@ -140,7 +141,7 @@ def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int
     """Return the first line and the number of blanks, tabs and line ends; None if two of them stand together."""
     is_regular = True
     # For benchmark B: a block at a time in the same memory, behind the last byte of the block before.
-    block = bytearray(BLOCK + 1)
+    block = bytearray(_BLOCK + 1)
     block[0] = ord("\n")
     text, into = np.frombuffer(block, np.uint8), memoryview(block)[1:]
     first_line, n_separators = b"", 0
