@@ -75,6 +75,8 @@ def pack(fields: Mapping[str, Any]) -> bytes:
 
 def _ids(queries: NDArray[Any]) -> pa.Array:
     """Return query ids as Arrow holds them."""
+    if queries.dtype.kind == "i":
+        return pa.array(queries.astype(np.int64, copy=False))
     try:
         return pa.array(queries.tolist(), pa.uint64() if queries.dtype.kind == "u" else None)
     except (OverflowError, pa.ArrowException) as error:
@@ -127,7 +129,7 @@ def _fields(content: bytes) -> dict[str, Any]:
     )
     return {
         **{field: card[field] for field in _PLAIN_FIELDS},
-        "queries": np.array(table["qid"].to_pylist(), dtype=card["qid_dtype"]),
+        "queries": _queries(table["qid"], np.dtype(card["qid_dtype"])),
         "measure_names": tuple(names),
         "measures": tuple(measure(name) for name in card["measures"]),
         "scores": scores,
@@ -139,6 +141,14 @@ def _fields(content: bytes) -> dict[str, Any]:
         "facts": facts,
         "whole": None if card["whole"] is None else Whole(**card["whole"]),
     }
+
+
+def _queries(ids: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the ids with the type that they had."""
+    if dtype.kind in "iu":
+        whole: NDArray[Any] = ids.to_numpy().astype(dtype)
+        return whole
+    return np.array(ids.to_pylist(), dtype=dtype)
 
 
 def _columns(table: pa.Table, kind: str, names: list[str]) -> NDArray[Any]:

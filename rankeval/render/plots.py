@@ -17,6 +17,7 @@ from rankeval.render.drawing import BAND, BETTER, INK, SOFT, WORSE, bare, shown_
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from rankeval.render.figure import Figure
 
@@ -25,6 +26,9 @@ N_EXTREME = 5
 
 MOST_BARS = 400
 """For more queries a filled outline is drawn: thousands of bars are slow and run into each other."""
+
+MOST_POINTS = 4_000
+"""Points of a sorted curve that are drawn: more than a page has pixels, and a million take seconds."""
 
 
 def query_differences(differences: pd.Series[float], *, system: str, baseline: str, measure: str) -> Figure:
@@ -55,8 +59,9 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     if len(values) <= MOST_BARS:
         axes.bar(places, values, width=0.8, color=np.where(values >= 0, BETTER, WORSE))
     else:
+        some = _some(len(values))
         for color, part in ((BETTER, np.maximum(values, 0)), (WORSE, np.minimum(values, 0))):
-            axes.fill_between(places, part, step="mid", color=color, linewidth=0)
+            axes.fill_between(some, part[some], step="mid", color=color, linewidth=0)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
     axes.annotate(
@@ -112,14 +117,15 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
     rows = -(-per_query.shape[1] // columns)
     figure = Figure(figsize=(7.5, 2.5 * rows + 0.4), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
-    share = np.linspace(0, 100, len(per_query)) if len(per_query) > 1 else np.array([50.0])
+    some = _some(len(per_query))
+    share = np.linspace(0, 100, len(per_query))[some] if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
         bare(axes)
         worst_first = per_query[name].sort_values(ascending=greater_is_better(str(name)), kind="stable")
         values = worst_first.to_numpy(dtype=np.float64)[::-1]
         mean = float(values.mean())
-        axes.fill_between(share, values, color=BAND, linewidth=0)
-        axes.plot(share, values, color=BETTER, linewidth=1.5, marker="o" if len(values) == 1 else None)
+        axes.fill_between(share, values[some], color=BAND, linewidth=0)
+        axes.plot(share, values[some], color=BETTER, linewidth=1.5, marker="o" if len(values) == 1 else None)
         axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
         axes.set_xlim(0, 100)
         axes.set_xticks([0, 50, 100])  # few ticks: the time of a figure is that of laying out its texts
@@ -132,6 +138,13 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
         axes.remove()
     figure.supxlabel(f"% of {count(len(per_query), 'query')}, best first", fontsize=9, color=INK)
     return figure
+
+
+def _some(n: int) -> NDArray[np.int64]:
+    """Return the places of a sorted curve to draw: all, or as many as a page can show, both ends among them."""
+    if n <= MOST_POINTS:
+        return np.arange(n)
+    return np.linspace(0, n - 1, MOST_POINTS).round().astype(np.int64)
 
 
 def _worst(queries: pd.Index[Any]) -> str:

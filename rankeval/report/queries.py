@@ -14,7 +14,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -78,12 +78,12 @@ class Column:
     values: NDArray[Any]
 
 
-def query_table(queries: Iterable[Any], columns: Sequence[Column], *, by: int, falls: bool, order: str) -> QueryTable:
+def query_table(queries: Any, columns: Sequence[Column], *, by: int, falls: bool, order: str) -> QueryTable:
     """Lay out the queries, those that are first by a column first.
 
     Parameters
     ----------
-    queries : iterable of ids
+    queries : sequence or array of ids
         The queries, ascending.
     columns : sequence of Column
         The columns behind that of the ids.
@@ -94,19 +94,21 @@ def query_table(queries: Iterable[Any], columns: Sequence[Column], *, by: int, f
     order : str
         The order in words, such as "worst by AP first".
     """
-    ids, values = list(map(str, queries)), [[_plain(value) for value in column.values.tolist()] for column in columns]
-    key = np.array(values[by], dtype=np.float64)  # None becomes nan, and stands last
-    places = np.argsort(-key if falls else key, kind="stable").tolist()
+    key = _rounded(columns[by].values)
+    places = np.argsort(-key if falls else key, kind="stable")[:MOST_QUERIES].tolist()
     first = [
-        [ids[place], *(_WRITTEN[column.kind](column.values[place]) for column in columns)] for place in places[:N_FIRST]
+        [str(queries[place]), *(_WRITTEN[column.kind](column.values[place]) for column in columns)]
+        for place in places[:N_FIRST]
     ]
-    lines = [_dumped(row) for row in zip(ids, *values, strict=True)]
-    sizes = accumulate(len(lines[place]) for place in places[:MOST_QUERIES])
-    held = sorted(place for place, size in zip(places, sizes, strict=False) if size <= MOST_BYTES)
+    values = [[_plain(value) for value in np.asarray(column.values)[places].tolist()] for column in columns]
+    rows_of = zip([str(queries[place]) for place in places], *values, strict=True)
+    lines = {place: _dumped(row) for place, row in zip(places, rows_of, strict=True)}
+    sizes = accumulate(len(line) for line in lines.values())
+    held = sorted(place for place, size in zip(places, sizes, strict=True) if size <= MOST_BYTES)
     about = _dumped({"columns": ["id", *(column.kind for column in columns)], "order": [by + 1, falls]})
     rows = ",\n".join(lines[place] for place in held)
     return QueryTable(
-        _said(len(ids), len(held), order),
+        _said(len(queries), len(held), order),
         TextTable(["Query", *(column.header for column in columns)], first),
         f'{about[:-1]},"rows":[\n{rows}]}}',
     )
@@ -116,6 +118,12 @@ def _said(n: int, held: int, order: str) -> str:
     if held == n:
         return f"All {n:,} queries, {order}." if n > 1 else "The only query."
     return f"{held:,} of {n:,} queries, {order}. The other {n - held:,} are left out of this page."
+
+
+def _rounded(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers as `_plain` rounds them, each that occurs once; None becomes nan, and stands last."""
+    found, place = np.unique(values, return_inverse=True)
+    return np.array([_plain(value) for value in found.tolist()], dtype=np.float64)[place]
 
 
 def _plain(value: Any) -> Any:

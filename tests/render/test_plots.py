@@ -105,3 +105,18 @@ def test_a_notebook_shows_a_figure_as_the_value_of_a_cell(figure):
     made = figure()
     assert made._repr_png_().startswith(b"\x89PNG\r\n")
     assert pickle.loads(pickle.dumps(made))._repr_png_() == made._repr_png_()
+
+
+def test_a_curve_of_many_queries_is_drawn_by_few_points_with_both_ends():
+    """The page has fewer pixels; means and counts in words are those of all queries."""
+    values = np.random.default_rng(1).random(100_000)
+    frame = pd.DataFrame({"AP": values})
+    line = plots.sorted_scores(frame).axes[0].lines[0]
+    x, y = line.get_data()
+    assert len(x) == plots.MOST_POINTS
+    assert (x[0], x[-1], y[0], y[-1]) == (0, 100, values.max(), values.min())
+    assert np.interp(x, np.linspace(0, 100, len(values)), np.sort(values)[::-1]) == pytest.approx(y)
+    differences = frame["AP"] - 0.25
+    figure = plots.query_differences(differences, system="a", baseline="b", measure="AP")
+    assert f"{(differences > 0).sum():,} won" in figure.axes[0].get_title(loc="left")
+    assert all(len(part.get_paths()[0].vertices) < 5 * plots.MOST_POINTS for part in figure.axes[0].collections)
