@@ -62,14 +62,14 @@ def query_weights(
 
 
 def part_weights(weights: Any, joined: Joined) -> Floats:
-    """Return one weight a query for rows of some of all queries: these may all weigh 0.
+    """Return one weight a query of a part of the data, in which all may be 0.
 
     Parameters
     ----------
-    weights : array of shape (n_rows,)
-        Row-wise weights, constant within a query.
+    weights : mapping or Series by query id, or array-like of shape (n_rows,)
+        Weights of at least the queries of the part, or of its rows.
     joined : Joined
-        The weighted queries and their rows.
+        The part.
 
     Returns
     -------
@@ -78,27 +78,29 @@ def part_weights(weights: Any, joined: Joined) -> Floats:
     Raises
     ------
     InvalidInput
-        If a query has several weights, or one is negative or not finite.
+        If a query has no weight or several, or a weight is negative or not finite.
     """
-    values = _weights_of_rows(weights, joined)
-    refuse_unusable(np.append(values, 1.0))  # as if another part had a query that counts
+    values = (_weights_of_queries if hasattr(weights, "items") else _weights_of_rows)(weights, joined)
+    refuse_unusable(values, all_queries=False)
     return values
 
 
-def refuse_unusable(weights: Floats) -> None:
-    """Refuse weights of queries that are negative or not finite, or all 0.
+def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
+    """Refuse weights with which no mean can be computed.
 
     Parameters
     ----------
-    weights : ndarray of shape (n_queries,)
-        The weights of all queries.
+    values : ndarray of shape (n_queries,)
+        Weights of queries.
+    all_queries : bool
+        Whether there are no other queries, so that all of these must not be 0.
 
     Raises
     ------
     InvalidInput
-        If they cannot weigh a mean.
+        If a weight is negative or not finite, or all are 0.
     """
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
+    if not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0):
         raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
 
 

@@ -1,0 +1,197 @@
+"""Rows in any order, put together by query on disk: rows whose query has the same hash go into the same bucket.
+
+    part of the data   ->  one Arrow file: its rows by bucket, and where each bucket begins
+                           [ 0 0 0 | 1 1 | 2 2 2 2 | ...    (several such runs, if the part is large)
+    bucket             ->  the slices of all files together: whole queries
+
+Rows keep their order, so that it decides among equal scores if the convention says so (``ties="stable"``). The number
+of buckets follows from the number of rows alone. If one does not fit into memory, it is divided by other bits of the
+hash; a query that does not fit is an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rankeval.evaluation.streaming.faults import located, refuse_bad_values
+from rankeval.evaluation.streaming.plan import Part
+from rankeval.evaluation.streaming.queries import Block, refuse_great
+from rankeval.evaluation.streaming.rows import BATCH, batches
+from rankeval.evaluation.streaming.source import Columns, is_text
+from rankeval.io.columns import numbers_of, places_of
+from rankeval.join.flat import Ints, offsets_of
+from rankeval.join.matching import Hashes, hash_ids, mixed
+
+RUN = 1 << 20
+"""Rows that are put in order of their buckets at a time."""
+
+_MOST_BUCKETS = 1 << 16  # so that a number of a bucket has 16 bits, which NumPy sorts quickest
+_STARTS = b"rankeval.starts"
+_LOW = np.uint64(0xFFFF_FFFF)
+
+
+def n_buckets(n_rows: int) -> int:
+    """Return the number of buckets for a number of rows: about a batch of rows each."""
+    return min(-(-n_rows // BATCH), _MOST_BUCKETS)
+
+
+def write_buckets(part: Part, columns: Columns, number: int, path: Path, run: int) -> None:
+    """Write the rows of a part by bucket to one file, which is whole or not there.
+
+    Parameters
+    ----------
+    part : Part
+        Row groups.
+    columns : Columns
+        The columns.
+    number : int
+        The number of buckets.
+    path : Path
+        The file.
+    run : int
+        Rows to put in order at a time.
+
+    Raises
+    ------
+    InvalidInput
+        If rows are at fault; the message names file and row group.
+    """
+    schema = pa.schema([(role, columns.types[role]) for role in columns.names])
+    half = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with pa.OSFile(str(half), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for rows in _runs(part, columns, run):
+                ordered, starts = _by_bucket(rows, number)
+                writer.write_batch(ordered, custom_metadata={_STARTS: starts.tobytes()})
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part in runs, checked, with texts as texts."""
+    held: list[pa.RecordBatch] = []
+    for rows, place in batches(part.files, columns):
+        with located([place], columns):
+            refuse_bad_values(rows)
+        held.append(rows)
+        if sum(one.num_rows for one in held) >= run:
+            yield _together(held)
+            held = []
+    if held:
+        yield _together(held)
+
+
+def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(held) if len(held) > 1 else held[0]
+
+
+def _by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
+    """Return rows in order of their buckets, and where each bucket begins."""
+    bucket = _buckets_of(hashes_of(rows["qid"]), number)
+    order = np.argsort(bucket, kind="stable")
+    ordered = rows.take(places_of(order))
+    if pa.types.is_dictionary(ordered["qid"].type):
+        ordered = ordered.set_column(0, "qid", ordered["qid"].cast(ordered["qid"].type.value_type))
+    return ordered, offsets_of(np.bincount(bucket, minlength=number))
+
+
+def _buckets_of(hashes: Hashes, number: int) -> NDArray[np.uint16]:
+    """Return the bucket of each row, by the upper half of its hash."""
+    found: NDArray[np.uint16] = ((hashes >> np.uint64(32)) * np.uint64(number) >> np.uint64(32)).astype(np.uint16)
+    return found
+
+
+def hashes_of(ids: pa.Array) -> Hashes:
+    """Return a hash of each id; equal ids have equal hashes.
+
+    Parameters
+    ----------
+    ids : Arrow array
+        Ids of any type, without nulls.
+    """
+    kind = ids.type
+    if pa.types.is_integer(kind) or is_text(kind):
+        return hash_ids(ids)
+    if pa.types.is_floating(kind):
+        return mixed((numbers_of(ids).astype(np.float64) + 0.0).view(np.uint64))  # 0.0 and -0.0 are one id
+    coded = ids if pa.types.is_dictionary(kind) else ids.dictionary_encode()
+    names = coded.dictionary
+    names = names if is_text(names.type) else pc.cast(names, pa.string())
+    found: Hashes = hash_ids(names)[numbers_of(coded.indices)]
+    return found
+
+
+def blocks_of(paths: Sequence[Path], buckets: range, most: int) -> Iterator[Block]:
+    """Yield the rows of some buckets as blocks of whole queries.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files of all parts of the data, in its order.
+    buckets : range
+        The buckets.
+    most : int
+        Rows that fit into memory.
+
+    Raises
+    ------
+    InvalidInput
+        If a query has more rows.
+    """
+    runs = [run for path in paths for run in _read(path, buckets)]
+    for place in range(len(buckets)):
+        slices = [rows.slice(starts[place], starts[place + 1] - starts[place]) for rows, starts in runs]
+        filled = [one for one in slices if one.num_rows]
+        if not filled:
+            continue
+        if sum(one.num_rows for one in filled) <= most:
+            yield Block(pa.Table.from_batches(filled), [])
+        else:
+            yield from _divided(filled, most)
+
+
+def _read(path: Path, buckets: range) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+    """Yield each run of a file, mapped and not read, and where the buckets begin in it."""
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+        for number in range(reader.num_record_batches):
+            rows, metadata = reader.get_batch_with_custom_metadata(number)
+            starts = np.frombuffer(metadata[_STARTS], dtype=np.int64)
+            yield rows, starts[buckets.start : buckets.stop + 1].tolist()
+
+
+def _divided(slices: list[pa.RecordBatch], most: int) -> Iterator[Block]:
+    """Yield the rows of a bucket that is too large, in several blocks, by the lower half of the hash."""
+    lower = [hashes_of(one["qid"]) & _LOW for one in slices]
+    ranges = [(0, 1 << 32)]
+    while ranges:
+        begin, end = ranges.pop()
+        masks = [(one >= np.uint64(begin)) & (one < np.uint64(end)) for one in lower]
+        n_rows = sum(int(mask.sum()) for mask in masks)
+        found = [(one, mask) for one, mask in zip(lower, masks, strict=True) if mask.any()]
+        if n_rows and n_rows <= most:
+            rows = [one.filter(_mask(mask)) for one, mask in zip(slices, masks, strict=True) if mask.any()]
+            yield Block(pa.Table.from_batches(rows), [])
+        elif n_rows:
+            least = min(int(one[mask].min()) for one, mask in found)
+            greatest = max(int(one[mask].max()) for one, mask in found)
+            if least == greatest:
+                first = next(
+                    one["qid"][int(mask.argmax())] for one, mask in zip(slices, masks, strict=True) if mask.any()
+                )
+                refuse_great(first.as_py(), n_rows, most)
+            middle = (least + greatest) // 2 + 1
+            ranges += [(least, middle), (middle, greatest + 1)]
+
+
+def _mask(mask: NDArray[np.bool_]) -> pa.Array:
+    packed = np.packbits(mask, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(packed)])

@@ -1,0 +1,179 @@
+"""The folder of a call: its parts as they come, and what says which call they belong to.
+
+    scores/_rankeval.json       the call: data set, columns, measures, rules; and whether it is complete
+    scores/part-00000.parquet   the evaluation of a part, one row a query
+    scores/_buckets/            rows by bucket, while a data set that is not sorted is evaluated
+    scores/_grades-00000.json   the grades of a part, for measures that need those of all
+
+Each file is written under another name and renamed, so that a call that was ended at any moment leaves whole files,
+and the next one goes on. Readers of Parquet pass over names that begin with an underscore.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankeval._checks import few
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.streaming.scored import Scored
+from rankeval.io.opening import write_atomically
+
+_MANIFEST = "_rankeval.json"
+_FORMAT = 1
+
+
+@dataclass
+class Folder:
+    """The folder of one call.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is.
+    keeps : bool
+        Whether parts are kept in it; otherwise it is temporary, and holds buckets only.
+    card : mapping
+        What is asked, for the manifest.
+    """
+
+    path: Path
+    keeps: bool
+    card: Mapping[str, Any]
+
+    @property
+    def buckets(self) -> Path:
+        """The folder of the buckets."""
+        return self.path / "_buckets"
+
+    def make_buckets(self, n_bytes: int) -> None:
+        """Make the folder of the buckets, if the disk has room for them."""
+        self.buckets.mkdir(exist_ok=True)
+        free = shutil.disk_usage(self.buckets).free + sum(one.stat().st_size for one in self.buckets.iterdir())
+        if free < n_bytes:
+            raise InvalidInput(
+                f"the rows are not sorted by query, so they are put together in {str(self.buckets)!r}: that takes "
+                f"{n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free there; name a folder on another disk by "
+                "scores= or by the environment variable TMPDIR"
+            )
+
+    def part(self, number: int) -> Path:
+        """Return the file of a part."""
+        return self.path / f"part-{number:05}.parquet"
+
+    def _grades(self, number: int) -> Path:
+        return self.path / f"_grades-{number:05}.json"
+
+    def write(self, number: int, scored: Scored) -> None:
+        """Keep what a part has given, the evaluation last: a part is there if that is."""
+        if not self.keeps or scored.evaluation is None:
+            return
+        if scored.grades:
+            write_atomically(self._grades(number), [json.dumps(scored.grades).encode()])
+        scored.evaluation.save(self.part(number))
+
+    def read(self, number: int) -> Scored | None:
+        """Return what is kept of a part, or None if it is not there or not whole."""
+        if not self.part(number).exists():
+            return None
+        try:
+            evaluation = Evaluation.load(self.part(number))
+        except InvalidInput:
+            self.part(number).unlink()
+            return None
+        grades = self._grades(number)
+        return Scored(evaluation, tuple(json.loads(grades.read_text())) if grades.exists() else ())
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the manifest says, empty if there is none."""
+        path = self.path / _MANIFEST
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+
+    def begin(self, order: str) -> None:
+        """Write down how the data set is read; parts that were made in another way are removed first."""
+        if self.keeps and self.state.get("order") != order:
+            self.clear()
+            self._write({"order": order, "complete": False})
+
+    def end(self) -> None:
+        """Remove the buckets, and write down that all is there."""
+        shutil.rmtree(self.buckets, ignore_errors=True)
+        if self.keeps:
+            for path in self.path.glob(".*.part"):  # of a call that was ended
+                path.unlink(missing_ok=True)
+            for path in self.path.glob("_grades-*.json"):
+                path.unlink()
+            self._write({"order": self.state["order"], "complete": True})
+
+    def clear(self) -> None:
+        """Remove all parts, and the manifest."""
+        shutil.rmtree(self.buckets, ignore_errors=True)
+        for pattern in ("part-*.parquet", "_grades-*.json", _MANIFEST):
+            for path in self.path.glob(pattern):
+                path.unlink()
+
+    def _write(self, state: Mapping[str, Any]) -> None:
+        text = json.dumps({"format": _FORMAT, "call": self.card, **state}, indent=1)
+        write_atomically(self.path / _MANIFEST, [text.encode()])
+
+
+@contextmanager
+def opened(scores: Any | None, card: Mapping[str, Any]) -> Iterator[Folder]:
+    """Open the folder of a call, or a temporary one.
+
+    Parameters
+    ----------
+    scores : path, optional
+        The folder; made if it does not exist.
+    card : mapping
+        What is asked, as JSON.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else, or the parts of another call.
+    """
+    if scores is None:
+        with tempfile.TemporaryDirectory(prefix="rankeval-") as path:
+            yield Folder(Path(path), keeps=False, card=card)
+        return
+    folder = Folder(Path(scores), keeps=True, card=json.loads(json.dumps(card)))
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({error.strerror})") from error
+    _refuse_other(folder)
+    yield folder
+
+
+def _refuse_other(folder: Folder) -> None:
+    where = f"scores={str(folder.path)!r}"
+    try:
+        state = folder.state
+    except ValueError as error:
+        raise InvalidInput(
+            f"{where}: its {_MANIFEST} is damaged ({error}); remove the folder, or give another"
+        ) from error
+    if not state:
+        others = sorted(path.name for path in folder.path.iterdir() if not path.name.endswith(".part"))
+        if others:
+            raise InvalidInput(f"{where} holds other files ({few(others)}); give an empty folder, or a new one")
+        return
+    known, asked = state.get("call", {}), folder.card
+    differ = [
+        f"{key} is {json.dumps(known.get(key))} there and {json.dumps(asked.get(key))} here"
+        for key in dict.fromkeys([*known, *asked])
+        if known.get(key) != asked.get(key)
+    ]
+    if state.get("format") != _FORMAT:
+        differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
+    if differ:
+        raise InvalidInput(f"{where} holds the parts of another call: {'; '.join(differ)}; give another folder")

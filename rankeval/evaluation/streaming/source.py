@@ -1,0 +1,251 @@
+"""A Parquet data set as a list of files, with the row groups of each and the range of queries in them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from rankeval._checks import few, shown
+from rankeval.errors import FileFormatError, InvalidInput
+
+_FOOTERS = 16
+"""Footers that are read at a time: on a remote file system each is a wait."""
+
+_TEXT = 20
+"""Bytes of a text id, about, with its length."""
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group: its number in the file, its rows, and the least and the greatest query if the file says so."""
+
+    number: int
+    n_rows: int
+    ends: tuple[Any, Any] | None
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the data set, or some of its row groups.
+
+    Attributes
+    ----------
+    path : str
+        Its path on the file system.
+    filesystem : pyarrow FileSystem
+        Where it lies.
+    keys : mapping of str to object
+        The columns that stand in the names of its folders.
+    row_groups : tuple of RowGroup
+        The row groups to be read.
+    """
+
+    path: str
+    filesystem: Any
+    keys: Mapping[str, Any]
+    row_groups: tuple[RowGroup, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to be read."""
+        return sum(one.n_rows for one in self.row_groups)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the data set that an evaluation reads, by what they are, and their types.
+
+    Attributes
+    ----------
+    names : mapping of str to str
+        ``qid``, ``relevance``, ``score``, and ``docid`` and ``weights`` if they are read -> the name of the column.
+    types : mapping of str to pyarrow DataType
+        The same -> its type.
+    """
+
+    names: Mapping[str, str]
+    types: Mapping[str, Any]
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes a row has."""
+        return sum(_TEXT if is_text(kind) else -(-kind.bit_width // 8) for kind in self.types.values())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Parquet data set that can be read in parts.
+
+    Attributes
+    ----------
+    files : tuple of File
+        In the order of the data set.
+    columns : Columns
+        What is read of them.
+    """
+
+    files: tuple[File, ...]
+    columns: Columns
+
+    @classmethod
+    def of(cls, data: Any, names: Mapping[str, str]) -> Source:
+        """Open a data set and read the footers of its files.
+
+        Parameters
+        ----------
+        data : path, URL, list of paths, or pyarrow Dataset
+            As in `rankeval.evaluate`.
+        names : mapping of str to str
+            As in `Columns`.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such data set, or it lacks a column.
+        FileFormatError
+            If a file is no Parquet file.
+        """
+        datasets = _leaves(_opened(data))
+        schema = datasets[0].schema
+        columns = Columns(names, {role: _type(schema, role, name) for role, name in names.items()})
+        fragments = [fragment for dataset in datasets for fragment in dataset.get_fragments()]
+        with ThreadPoolExecutor(_FOOTERS) as pool:
+            files = tuple(pool.map(lambda one: _file(one, columns), fragments))
+        source = cls(files, columns)
+        if not source.n_rows:
+            raise InvalidInput(f"the data set has no rows ({len(files)} files); give a row for each ranked document")
+        return source
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(file.n_rows for file in self.files)
+
+    def card(self) -> dict[str, Any]:
+        """Return what says that another data set is the same: its files, with sizes, times and numbers of rows."""
+        digest, n_bytes = hashlib.sha256(), 0
+        for file in self.files:
+            info = file.filesystem.get_file_info(file.path)
+            n_bytes += info.size or 0
+            groups = [(one.number, one.n_rows) for one in file.row_groups]
+            digest.update(repr((file.path, info.size, info.mtime_ns, groups)).encode())
+        return {"files": len(self.files), "rows": self.n_rows, "bytes": n_bytes, "sha256": digest.hexdigest()}
+
+
+def _opened(data: Any) -> ds.Dataset:
+    """Return a pyarrow data set."""
+    if isinstance(data, ds.Dataset):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        data = os.fspath(data)
+    elif isinstance(data, Iterable) and not hasattr(data, "columns"):
+        data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
+        if not data or not all(isinstance(one, str) for one in data):
+            raise InvalidInput(f"a data set as a list has paths of Parquet files, found {few(data)}")
+    else:
+        raise InvalidInput(
+            f"relevance= and score= name columns of a Parquet data set (a path, a URL, a list of files, or a "
+            f"pyarrow.dataset), found a {type(data).__name__}; give the columns of a frame themselves: "
+            "evaluate(frame['relevance'], frame['score'], qid=frame['qid'])"
+        )
+    try:
+        if isinstance(data, list) and any("://" in one for one in data):
+            return _from_urls(data)
+        return ds.dataset(data, format="parquet", partitioning="hive")
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no such data set: {' '.join(str(error).split())}") from error
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        raise InvalidInput(f"cannot open the data set {shown(data)}: {' '.join(str(error).split())}") from error
+
+
+def _from_urls(urls: list[str]) -> ds.Dataset:
+    """Return the data set of several URLs, which pyarrow takes one at a time only."""
+    found = [pafs.FileSystem.from_uri(one) for one in urls]
+    if any(filesystem != found[0][0] for filesystem, _ in found):
+        raise InvalidInput(f"the URLs of one data set must be on one file system, found {few(urls)}")
+    return ds.dataset([path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive")
+
+
+def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
+    """Return the data sets of files that a data set consists of."""
+    if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
+        raise InvalidInput(
+            "the data set has a filter, which is not applied row by row here; give the files of these rows alone, or "
+            "write what the filter leaves: pyarrow.dataset.write_dataset"
+        )
+    if isinstance(dataset, ds.UnionDataset):
+        return [leaf for child in dataset.children for leaf in _leaves(child)]
+    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(dataset.format, ds.ParquetFileFormat):
+        raise InvalidInput(
+            f"expected a data set of Parquet files, found a {type(dataset).__name__}; write it as Parquet first, or "
+            "give its columns as arrays"
+        )
+    return [dataset]
+
+
+def _type(schema: pa.Schema, role: str, name: str) -> pa.DataType:
+    """Return the type in which a column is read; refuse one that is not there, or is there twice."""
+    places = schema.get_all_field_indices(name)
+    if len(places) != 1:
+        found = f"stands {len(places)} times in" if places else "is not in"
+        raise InvalidInput(f"{role}={name!r} {found} the data set; its columns are: {', '.join(schema.names)}")
+    kind = schema.field(places[0]).type
+    if pa.types.is_nested(kind):
+        raise InvalidInput(f"{role}={name!r} is of type {kind}: give one value a row")
+    if not pa.types.is_dictionary(kind):
+        return kind
+    return kind.value_type
+
+
+def _file(fragment: Any, columns: Columns) -> File:
+    """Return a file with its row groups, and the queries at their ends."""
+    try:
+        metadata, numbers = fragment.metadata, [one.id for one in fragment.row_groups]
+    except (pa.ArrowException, OSError) as error:
+        raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+    keys = ds.get_partition_keys(fragment.partition_expression)
+    schema = metadata.schema.to_arrow_schema()
+    lacking = [name for name in columns.names.values() if name not in keys and name not in schema.names]
+    if lacking:
+        raise InvalidInput(
+            f"{fragment.path} has no column {lacking[0]!r}, which other files of the data set have; its columns are: "
+            f"{', '.join(schema.names)}"
+        )
+    groups = tuple(_row_group(metadata, number, columns, keys, schema) for number in numbers)
+    filled = tuple(one for one in groups if one.n_rows)
+    return File(fragment.path, fragment.filesystem, {name: keys[name] for name in keys}, filled)
+
+
+def _row_group(
+    metadata: pq.FileMetaData, number: int, columns: Columns, keys: Mapping[str, Any], schema: pa.Schema
+) -> RowGroup:
+    name, kind = columns.names["qid"], columns.types["qid"]
+    group = metadata.row_group(number)
+    if name in keys:
+        return RowGroup(number, group.num_rows, (keys[name], keys[name]))
+    place = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name)
+    known = group.column(place).statistics
+    own = schema.field(name).type
+    own = own.value_type if pa.types.is_dictionary(own) else own
+    if own != kind or known is None or not known.has_min_max or not is_ordered(kind) or known.min != known.min:
+        return RowGroup(number, group.num_rows, None)
+    return RowGroup(number, group.num_rows, (known.min, known.max))
+
+
+def is_ordered(kind: pa.DataType) -> bool:
+    """Say whether ids of a type are in the same order for Parquet, NumPy and Python."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_float64(kind) or is_text(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether a type is that of texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,0 +1,54 @@
+"""A progress bar, a caller's function, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+Progress = Callable[[int, int], None]
+"""Is called with how much is done, and how much there is."""
+
+
+class Bar:
+    """Shows how much is done, as a context.
+
+    Parameters
+    ----------
+    progress : callable, bool or None
+        A function of how much is done and of the total; True for a bar, which shows only on a terminal.
+    total : int
+        How much there is to do.
+    title : str
+        The bar's title.
+    """
+
+    def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
+        self.total, self.n_done = total, 0
+        self._call = progress if callable(progress) else None
+        self._rich: Any = None
+        if progress is True:
+            from rich.progress import Progress as Rich
+
+            self._rich = Rich(transient=True)
+            self._task = self._rich.add_task(title, total=total)
+
+    def __enter__(self) -> Self:
+        if self._rich is not None:
+            self._rich.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+
+    def add(self, n_done: int) -> None:
+        """Show that so much more is done."""
+        self.n_done += n_done
+        self.show(self.n_done)
+
+    def show(self, n_done: int) -> None:
+        """Show how much is done."""
+        if self._call is not None:
+            self._call(n_done, self.total)
+        if self._rich is not None:
+            self._rich.update(self._task, completed=n_done, total=self.total)
