@@ -29,12 +29,14 @@ from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.flat import Ints, offsets_of
 from rankeval.join.matching import Hashes, hash_ids, mixed
 
-RUN = 1 << 20
+RUN = 1 << 19
 """Rows that are put in order of their buckets at a time."""
 
 _MOST_BUCKETS = 1 << 16  # so that a number of a bucket has 16 bits, which NumPy sorts quickest
 _STARTS = b"rankeval.starts"
 _LOW = np.uint64(0xFFFF_FFFF)
+_HALF = np.uint64(32)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 
 def n_buckets(n_rows: int) -> int:
@@ -96,7 +98,7 @@ def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
     """Return rows in order of their buckets, and where each bucket begins."""
-    bucket = _buckets_of(hashes_of(rows["qid"]), number)
+    bucket = _buckets_of(rows["qid"], number)
     order = np.argsort(bucket, kind="stable")
     ordered = rows.take(places_of(order))
     if pa.types.is_dictionary(ordered["qid"].type):
@@ -104,10 +106,13 @@ def _by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]
     return ordered, offsets_of(np.bincount(bucket, minlength=number))
 
 
-def _buckets_of(hashes: Hashes, number: int) -> NDArray[np.uint16]:
-    """Return the bucket of each row, by the upper half of its hash."""
-    found: NDArray[np.uint16] = ((hashes >> np.uint64(32)) * np.uint64(number) >> np.uint64(32)).astype(np.uint16)
-    return found
+def _buckets_of(ids: pa.Array, number: int) -> NDArray[np.uint16]:
+    """Return the bucket of each row, by the upper half of a hash; of numbers a product is hash enough."""
+    hashes = numbers_of(ids).astype(np.uint64) * _GOLDEN if pa.types.is_integer(ids.type) else hashes_of(ids)
+    hashes >>= _HALF
+    hashes *= np.uint64(number)
+    hashes >>= _HALF
+    return hashes.astype(np.uint16)
 
 
 def hashes_of(ids: pa.Array) -> Hashes:

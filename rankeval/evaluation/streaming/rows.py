@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     place: Place
 
 
-def batches(files: Sequence[File], columns: Columns, n_rows: int = BATCH) -> Iterator[Batch]:
+def batches(files: Sequence[File], columns: Columns) -> Iterator[Batch]:
     """Yield the rows of files, under the names ``qid``, ``relevance`` and so on.
 
     Parameters
@@ -52,8 +52,6 @@ def batches(files: Sequence[File], columns: Columns, n_rows: int = BATCH) -> Ite
         Files, or some of their row groups.
     columns : Columns
         The columns to read.
-    n_rows : int
-        Rows of a batch, at most.
 
     Raises
     ------
@@ -66,7 +64,7 @@ def batches(files: Sequence[File], columns: Columns, n_rows: int = BATCH) -> Ite
             with _opened(file, columns) as parquet:
                 for group in file.row_groups:
                     place = Place(file, group)
-                    yield from _of_group(parquet, place, columns, n_rows)
+                    yield from _of_group(parquet, place, columns)
         except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"{place}: cannot be read ({' '.join(str(error).split())})") from error
 
@@ -81,12 +79,12 @@ def _opened(file: File, columns: Columns) -> pq.ParquetFile:
     )
 
 
-def _of_group(parquet: pq.ParquetFile, place: Place, columns: Columns, n_rows: int) -> Iterator[Batch]:
+def _of_group(parquet: pq.ParquetFile, place: Place, columns: Columns) -> Iterator[Batch]:
     keys = place.file.keys
     # If all columns stand in the names of folders, another one is read to count the rows.
     wanted = [name for name in dict.fromkeys(columns.names.values()) if name not in keys]
     wanted = wanted or parquet.schema_arrow.names[:1]
-    for batch in parquet.iter_batches(n_rows, [place.group.number], wanted, use_threads=False):
+    for batch in parquet.iter_batches(BATCH, [place.group.number], wanted, use_threads=False):
         found = []
         for role, name in columns.names.items():
             kind = columns.types[role]

@@ -1,0 +1,171 @@
+"""A data set that is streamed has the evaluation of its rows in memory, bit for bit, however it is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from streaming.logs import MEASURES, NAMES, Log, evaluate
+
+import rankeval as rk
+from rankeval.evaluation.streaming import plan, running
+from rankeval.evaluation.streaming.memory import Share
+from rankeval.evaluation.streaming.source import Source
+
+IDS = {
+    "integers": lambda numbers: numbers,
+    "wide integers": lambda numbers: numbers * 10**15 - 2**62,
+    "unsigned": lambda numbers: numbers.astype(np.uint64) + np.uint64(2**63),
+    "texts": lambda numbers: np.array([f"q{one}" for one in numbers], dtype=object),
+    "floats": lambda numbers: numbers / 4 - 20,
+    "small floats": lambda numbers: (numbers / 4).astype(np.float32),
+    "days": lambda numbers: numbers.astype("datetime64[D]"),
+}
+pytestmark = pytest.mark.usefixtures("small")
+
+
+def is_by_interval(data):
+    return plan.sorted_parts(Source.of(data, NAMES), keep_order=False) is not None
+
+
+@pytest.mark.parametrize("ids", IDS)
+@pytest.mark.parametrize("row_group_size", [7, 40, 1000])
+def test_sorted_and_shuffled_files_give_the_whole(tmp_path, ids, row_group_size):
+    log = Log.made(ids=IDS[ids])
+    for name, rows in (("sorted", log), ("shuffled", log.shuffled())):
+        data = rows.write(tmp_path / name, cuts=(100, 333), row_group_size=row_group_size)
+        expected = rk.evaluate(rows.table["label"], rows.table["value"], qid=rows.table["query"], measures=MEASURES)
+        by_interval = name == "sorted" and ids not in ("small floats", "days")
+        assert is_by_interval(data) == by_interval
+        found = evaluate(data)
+        assert found.aggregates() == expected.aggregates() == log.evaluation().aggregates()
+        if ids != "days":  # ids that a file of an evaluation cannot hold
+            assert found.to_bytes() == expected.to_bytes()
+        assert found.queries.tolist() == expected.queries.tolist()
+        assert found.ranking_digest == expected.ranking_digest
+
+
+@hypothesis_settings(max_examples=12)
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 60), n_cuts=st.integers(0, 5), shuffled=st.booleans())
+def test_cuts_do_not_matter(tmp_path_factory, seed, size, n_cuts, shuffled):
+    log = Log.made(seed, n_queries=25)
+    log = log.shuffled(seed) if shuffled else log
+    cuts = np.sort(np.random.default_rng(seed).integers(0, len(log.qid), n_cuts)).tolist()
+    data = log.write(tmp_path_factory.mktemp("log"), cuts=cuts, row_group_size=size)
+    assert evaluate(data).to_bytes() == log.evaluation().to_bytes()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_workers_do_not_matter(tmp_path, n_jobs):
+    log = Log.made(n_queries=100)
+    for rows in (log, log.shuffled()):
+        assert evaluate(rows.write(tmp_path / "log"), n_jobs=n_jobs).to_bytes() == log.evaluation().to_bytes()
+
+
+def test_a_query_over_five_row_groups_and_two_files_is_whole(tmp_path):
+    log = Log(np.repeat([1, 2, 3], [5, 50, 5]), np.arange(60) % 3, np.sin(np.arange(60)))
+    data = log.write(tmp_path / "log", cuts=(33,), row_group_size=10)
+    assert is_by_interval(data)
+    assert evaluate(data).to_bytes() == log.evaluation().to_bytes()
+
+
+@pytest.mark.parametrize("ties", ["stable", "worst", "best", "expected"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_order_of_rows_decides_as_in_memory(tmp_path, ties, shuffled):
+    """Files that are named in another order than that of their queries, cut in the middle of one."""
+    log = Log.made(most=60)
+    log.score = np.round(log.score)
+    log = log.shuffled() if shuffled else log.ordered(np.roll(np.arange(len(log.qid)), len(log.qid) // 2))
+    how = {"ties": ties, "measures": ["nDCG@10", "AP"]}
+    data = log.write(tmp_path / "log", cuts=(len(log.qid) - len(log.qid) // 2,))
+    assert evaluate(data, **how).to_bytes() == log.evaluation(**how).to_bytes()
+
+
+@pytest.mark.parametrize("convention", ["trec_eval-9.0.8", "trec_eval-10", "sklearn", "gdeval"])
+def test_conventions_are_those_of_arrays(tmp_path, convention):
+    log = Log.made()
+    if convention != "trec_eval-10":
+        log.y = np.maximum(log.y, 0)
+    ids = np.array([f"d{one}" for one in range(len(log.qid))])
+    table = log.table.append_column("doc", pa.array(ids))
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=30)
+    how = {"convention": convention, "measures": ["nDCG@10", "AP"]}
+    found = evaluate(tmp_path / "log.parquet", docid="doc", **how)
+    assert found.to_bytes() == log.evaluation(docid=ids, **how).to_bytes()
+
+
+def test_statistics_that_lie_are_not_believed(tmp_path):
+    """A row group out of order inside, and statistics that leave rows out, are found while reading."""
+    log = Log.made(n_queries=30)
+    inside = np.concatenate(
+        [np.random.default_rng(0).permutation(part) for part in np.split(np.arange(len(log.qid)), [40, 80])]
+    )
+    mixed = log.ordered(inside)
+    data = mixed.write(tmp_path / "mixed", row_group_size=40)
+    assert evaluate(data).to_bytes() == log.evaluation().to_bytes()
+
+
+def test_without_statistics_rows_go_through_buckets(tmp_path):
+    log = Log.made()
+    data = log.write(tmp_path / "log", write_statistics=False)
+    assert not is_by_interval(data)
+    assert evaluate(data).to_bytes() == log.evaluation().to_bytes()
+
+
+def test_hive_partitions_are_columns(tmp_path):
+    log = Log.made(n_queries=9)
+    table = log.table.append_column("day", pa.array(log.qid % 3))
+    ds.write_dataset(
+        table,
+        tmp_path / "log",
+        format="parquet",
+        partitioning=ds.partitioning(pa.schema([("day", pa.int64())]), flavor="hive"),
+    )
+    assert evaluate(tmp_path / "log").to_bytes() == log.evaluation().to_bytes()
+    by_day = evaluate(tmp_path / "log", qid="day")
+    assert by_day.aggregates() == rk.evaluate(log.y, log.score, qid=log.qid % 3, measures=MEASURES).aggregates()
+
+
+def test_a_dictionary_and_other_types_are_read(tmp_path):
+    log = Log.made(ids=IDS["texts"])
+    table = log.table
+    for name, column in (
+        ("query", table["query"].dictionary_encode()),
+        ("label", table["label"].cast(pa.int8())),
+        ("value", table["value"].cast(pa.decimal128(10, 3))),
+    ):
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=33)
+    assert evaluate(tmp_path / "log.parquet").to_bytes() == log.evaluation().to_bytes()
+
+
+def test_a_data_set_is_given_in_many_ways(tmp_path):
+    log = Log.made()
+    data = log.write(tmp_path / "log", cuts=(150,))
+    files = sorted(data.iterdir())
+    both = ds.dataset([ds.dataset(str(one)) for one in files])
+    ways = (str(data), files, [str(one) for one in files], data.as_uri(), [one.as_uri() for one in files])
+    for way in (*ways, ds.dataset(data), both):
+        assert evaluate(way).to_bytes() == log.evaluation().to_bytes()
+
+
+def test_weights_stand_in_a_column_or_by_query(tmp_path):
+    log = Log.made()
+    weights = {query: float(query % 3) for query in log.qid.tolist()}
+    table = log.table.append_column("weight", pa.array([weights[query] for query in log.qid.tolist()]))
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=33)
+    for way in (weights, "weight"):
+        found = evaluate(tmp_path / "log.parquet", weights=way)
+        assert found.to_bytes() == log.evaluation(weights=weights).to_bytes()
+
+
+def test_a_bucket_that_is_too_large_is_divided(tmp_path, monkeypatch):
+    log = Log.made(n_queries=80).shuffled()
+    monkeypatch.setattr(running.buckets, "n_buckets", lambda _: 2)
+    monkeypatch.setattr(running, "share_of", lambda *_: Share(40 * 160))
+    assert evaluate(log.write(tmp_path / "log")).to_bytes() == log.evaluation().to_bytes()
