@@ -201,4 +201,5 @@ class ComparisonRecord:
     @property
     def directions(self) -> Floats:
         """Return 1 or -1 for each row: -1 if less is better by its measure."""
-        return np.array([direction(measure) for measure in self.table["measure"]])
+        places, measures = pd.factorize(self.table["measure"])
+        return np.array([direction(measure) for measure in measures], dtype=np.float64)[places]

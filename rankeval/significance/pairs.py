@@ -28,6 +28,9 @@ Ints = NDArray[np.int64]
 BLOCK = 2**18
 """Differences handed out at once (2 MB)."""
 
+LARGE_BLOCK = 2**22
+"""Differences handed at once to tests that resample (32 MB): each block is resampled anew."""
+
 _IN_CACHE = 2**14
 """Differences made at once (128 KB): the numbers that they are made of stay in the cache."""
 
@@ -133,10 +136,10 @@ class Pairs:
                 lost[own] += _settle(d, moved, bounds, weights)
         return found.T, lost
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield the columns in slices of so few that a block of differences stays in the cache."""
+    def blocks(self, size: int = BLOCK) -> Iterator[slice]:
+        """Yield the columns in slices of about so many differences each."""
         n, m = self.shape
-        ends = np.linspace(0, m, -(-m // max(2, BLOCK // n)) + 1).astype(np.int64)
+        ends = np.linspace(0, m, -(-m // max(2, size // n)) + 1).astype(np.int64)
         yield from map(slice, ends[:-1].tolist(), ends[1:].tolist())
 
     def part(self, columns: slice) -> Pairs:

@@ -248,4 +248,5 @@ def _order_statistics(ends: Floats, ranks: Sequence[int], settings: Settings) ->
 
 def chunk_rows(n: int, n_columns: int) -> int:
     """Choose the rows of a chunk: small temporaries are two to three times as fast as large ones."""
-    return int(np.clip(2**16 // (n + n_columns), 32, 4096))
+    least = int(np.clip(2**22 // n, 1, 32))  # 32 rows of a million are 256 MB
+    return int(np.clip(2**16 // (n + n_columns), least, 4096))

@@ -25,7 +25,7 @@ from rankeval.significance.declarations import (
     one_pattern,
     seed_of,
 )
-from rankeval.significance.pairs import Pairs, as_pairs
+from rankeval.significance.pairs import BLOCK, LARGE_BLOCK, Pairs, as_pairs
 from rankeval.significance.registry import TESTS, corrections_of_p_values
 
 FEW_QUERIES = 50
@@ -151,7 +151,7 @@ def _run(test: SignificanceTest, pairs: Pairs, settings: Settings) -> PairedResu
     if test.takes_pairs and not test.needs_variance:
         found, n_constant = _finished(test, test.function(pairs, settings), settings), 0
     else:
-        blocks = list(pairs.blocks())
+        blocks = list(pairs.blocks(LARGE_BLOCK if test.resamples else BLOCK))
         if len(blocks) > 1:  # all blocks see the same resamples
             settings = replace(settings, rng=seed_of(settings.rng))
         parts, constant = zip(*(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True)

@@ -11,17 +11,21 @@ for the one that was chosen; its upper end is Student's, since a choice only mak
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from rankeval._threads import one_blas_thread
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
 from rankeval.significance.declarations import Floats, Settings, seed_of
 from rankeval.significance.multiple import critical_t
 
 REPEATS, FOLDS = 50, 5
 """The queries are split this many times into this many folds; fewer folds for fewer queries."""
+
+_QUERIES_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     leader = _first_of_largest(columns)
     mean, error = columns[:, leader].mean(), standard_error(columns)[leader]
     student = float(stats.t.isf(settings.tail, len(columns) - 1))
-    distinct = np.unique(columns, axis=1)
+    distinct = columns[:, _first_of_copies(columns)]
     if distinct.shape[1] == 1:
         return ChosenValue(leader, float(mean), float(mean - student * error), float(mean + student * error))
     estimate = held_out_mean(distinct, np.random.default_rng(settings.rng).spawn(1)[0])
@@ -115,15 +119,32 @@ def held_out_mean(columns: Floats, generator: np.random.Generator) -> float:
     """
     n = len(columns)
     folds = min(FOLDS, n)
-    fold_of = generator.permuted(np.tile(np.arange(n) % folds, (REPEATS, 1)), axis=1)
-    held_out = (fold_of[:, None, :] == np.arange(folds)[:, None]).reshape(-1, n).astype(np.float64)
-    sums = held_out @ columns  # a row per repeat and fold
+    sums = np.concatenate([_sums_by_fold(columns, generator.permuted(np.arange(n) % folds)) for _ in range(REPEATS)])
     others = columns.sum(axis=0) - sums
     # Sums of the same numbers differ in their last bits by their order: the slack lets equal ones lead together.
     slack = TIE_TOLERANCE * np.abs(columns).sum(axis=0).max()
     leads = others >= others.max(axis=1, keepdims=True) - slack
     credited = (sums * leads).sum(axis=1) / leads.sum(axis=1)
     return float(credited.sum() / (REPEATS * n))
+
+
+@one_blas_thread()
+def _sums_by_fold(columns: Floats, fold_of: NDArray[np.int64]) -> Floats:
+    """Return the sum of each column over the queries of each fold, block by block: of a million there is no room."""
+    folds = np.arange(fold_of.max() + 1)[:, None]
+    sums = np.zeros((len(folds), columns.shape[1]))
+    for start in range(0, len(columns), _QUERIES_AT_ONCE):
+        part = slice(start, start + _QUERIES_AT_ONCE)
+        sums += (fold_of[part] == folds).astype(np.float64) @ columns[part]
+    return sums
+
+
+def _first_of_copies(columns: Floats) -> list[int]:
+    """Return the places of columns without those that repeat an earlier one."""
+    places: dict[bytes, int] = {}
+    for place, column in enumerate(columns.T):
+        places.setdefault(sha256((column + 0.0).tobytes()).digest(), place)  # -0 is 0
+    return list(places.values())
 
 
 def largest_quantile(columns: Floats, settings: Settings) -> float:

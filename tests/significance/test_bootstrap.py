@@ -210,7 +210,8 @@ def test_resamples_are_multinomial_whatever_the_size_of_chunks(n, n_resamples):
 def test_chunks_are_neither_tiny_nor_huge():
     assert chunk_rows(10, 1) == 4096
     assert chunk_rows(100, 28) == 512
-    assert chunk_rows(10**6, 1) == 32
+    assert chunk_rows(10**5, 1) == 32
+    assert chunk_rows(10**6, 1) == 4
 
 
 def test_one_draw_of_one_query_has_no_variance():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from rankeval._checks import count
@@ -36,18 +36,6 @@ class Row:
     n_queries: int
     n_decided: int
     detectable: float
-
-    def turned(self) -> Row:
-        """Return the row with system and baseline exchanged."""
-        return replace(
-            self,
-            system=self.baseline,
-            baseline=self.system,
-            difference=-self.difference,
-            gain=-self.gain,
-            low=-self.high,
-            high=-self.low,
-        )
 
 
 def evidence(record: ComparisonRecord, row: Row) -> str:

@@ -27,6 +27,9 @@ from rankeval.significance.columns import differences
 if TYPE_CHECKING:
     from rankeval.render.figure import Figure
 
+MOST_DRAWN = 2000
+"""Lines in a figure of differences; more are left out, and it says so."""
+
 KINDS = ("intervals", "forest", "matrix", "ranks", "queries")
 
 
@@ -58,7 +61,9 @@ def drawn(
             raise InvalidInput(f"kind={kind!r} shows all systems; leave out system= and baseline=")
         return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
     rows = _chosen_rows(record, system, baseline, measure)
-    return _intervals(record, rows) if kind == "intervals" else _forest(record, rows)
+    cut = reading.left_out(rows, MOST_DRAWN)
+    rows = rows[reading.clearest(rows, MOST_DRAWN)]
+    return _intervals(record, rows, cut) if kind == "intervals" else _forest(record, rows, cut)
 
 
 def _chosen_rows(
@@ -82,7 +87,7 @@ def _pair_names(record: ComparisonRecord) -> pd.Series[str]:
     return table["system"] if record.baseline is not None else table["system"] + " - " + table["baseline"]
 
 
-def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
+def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
     group = record.grouped
     label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
     rows = rows.assign(label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"])
@@ -103,7 +108,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     return intervals.intervals(
         rows,
-        xlabel="\n".join([_against(record), lines, *shaded, *_on_daggers(rows)]),
+        xlabel="\n".join([_against(record), lines, *shaded, *_on_daggers(rows), *cut]),
         caption=record.caption,
         edges=_edges(record),
     )
@@ -127,7 +132,7 @@ def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
     }
 
 
-def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
+def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
     group = record.grouped
     if not group:
         raise InvalidInput('kind="forest" needs several collections or slices; give compare() collections or by=')
@@ -139,7 +144,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame) -> Figure:
     place = {pair: k for k, pair in enumerate(rows["pair"].unique())}
     ordered = ordered.assign(place=ordered["pair"].map(place)).sort_values(["place", "together"], kind="stable")
     intervals_shown = f"{_against(record)}, {100 * record.shown_level:g} % intervals{kind}"
-    xlabel = "\n".join([intervals_shown, *_on_daggers(rows)])
+    xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
     errors = reading.difference_errors(record.table)
     return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 

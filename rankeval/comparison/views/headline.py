@@ -7,13 +7,11 @@ may name a system whose gain was picked as the largest: the value of such a choi
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
@@ -22,8 +20,6 @@ from rankeval.comparison.views.evidence import Row, detectable, evidence, partin
 from rankeval.comparison.views.means import sentence
 from rankeval.evaluation.slicing import UNNAMED
 from rankeval.significance.claims import CLAIMS
-
-_gain = attrgetter("gain")
 
 
 def headline(record: ComparisonRecord) -> str:
@@ -40,9 +36,9 @@ def headline(record: ComparisonRecord) -> str:
     if not record.has_pairs:
         return sentence(record)
     rows = _rows(record)
-    if all(math.isnan(row.p) for row in rows):
+    if rows["p_adjusted"].isna().all():
         said = [_not_confirmatory(record, rows)]
-    elif not any(row.shown for row in rows):
+    elif not rows["shown"].any():
         said = _nothing_shown(record, rows)
     else:
         said = _pairs_shown(record, rows) if _of_pairs(record, rows) else _shown(record, rows)
@@ -61,54 +57,66 @@ def named_system(record: ComparisonRecord) -> str:
     return _named(record, _rows(record)).system
 
 
-def _named(record: ComparisonRecord, rows: Sequence[Row]) -> Row:
+def _named(record: ComparisonRecord, rows: pd.DataFrame) -> Row:
     """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
-    claim, shown = CLAIMS[record.claim], [row for row in rows if row.shown]
-    if not shown and claim.sides == 2:
-        return min(rows, key=lambda row: abs(row.gain))
+    claim, shown = CLAIMS[record.claim], rows[rows["shown"]]
     if claim.sides == 2:
-        return max(shown, key=lambda row: abs(row.gain))
-    best = max(shown or rows, key=_gain)
-    if shown and best.gain > 0 and _of_pairs(record, rows):
-        return _nearest_beaten(record, [row for row in shown if row.gain > 0])
-    is_worse = bool(shown) and best.gain < 0 and not claim.hypotheses
-    return min(shown, key=_gain) if is_worse else best
+        sizes = (shown if len(shown) else rows)["gain"].abs()
+        return _row(rows, sizes.idxmax() if len(shown) else sizes.idxmin())
+    known = shown if len(shown) else rows
+    best = known["gain"].idxmax()
+    largest = known["gain"].max()
+    if len(shown) and largest > 0 and _of_pairs(record, rows):
+        return _row(rows, _nearest_beaten(record, shown[shown["gain"] > 0]))
+    is_worse = len(shown) and largest < 0 and not claim.hypotheses
+    return _row(rows, shown["gain"].idxmin() if is_worse else best)
 
 
-def _nearest_beaten(record: ComparisonRecord, won: Sequence[Row]) -> Row:
-    """Of the system that beats most others, return the win over the best of them."""
-    wins, means = Counter(row.system for row in won), _means(record)
+def _nearest_beaten(record: ComparisonRecord, won: pd.DataFrame) -> Any:
+    """Of the system that beats most others, return the place of the win over the best of them."""
+    wins, means = Counter(won["system"]), _means(record)
     best = max(wins, key=lambda name: (wins[name], means[name]))
-    return min((row for row in won if row.system == best), key=_gain)
+    return won["gain"][won["system"] == best].idxmin()
 
 
-def _rows(record: ComparisonRecord) -> list[Row]:
+def _rows(record: ComparisonRecord) -> pd.DataFrame:
     """Return the rows that the sentences speak of; all pairs are turned so that no gain is negative."""
-    table = record.table
-    facts = table.assign(gain=record.gains, shown=record.shown, parted=record.parted)[_spoken_of(record)]
+    facts = record.table.assign(gain=record.gains, shown=record.shown, parted=record.parted)[_spoken_of(record)]
+    facts = facts.reset_index(drop=True)
     adjusted = ~facts[["ci_low_adjusted", "ci_high_adjusted"]].isna().any(axis=1)
-    rows = [
-        Row(
-            system=row["system"],
-            baseline=row["baseline"],
-            measure=row["measure"],
-            difference=row["difference"],
-            gain=row["gain"],
-            low=row["ci_low_adjusted" if of_family else "ci_low"],
-            high=row["ci_high_adjusted" if of_family else "ci_high"],
-            is_adjusted=of_family,
-            p=row["p_adjusted"],
-            shown=bool(row["shown"]),
-            parted=bool(row["parted"]),
-            n_queries=int(row["n_queries"]),
-            n_decided=int(row["wins"] + row["losses"]),
-            detectable=row["detectable_difference"],
-        )
-        for row, of_family in zip(facts.to_dict("records"), adjusted, strict=True)
-    ]
-    if _is_turned(record):
-        return [row.turned() if row.gain < 0 else row for row in rows]
-    return rows
+    low, high = (facts[f"{end}_adjusted"].where(adjusted, facts[end]) for end in ("ci_low", "ci_high"))
+    facts = facts.assign(low=low, high=high, is_adjusted=adjusted, n_decided=facts["wins"] + facts["losses"])
+    if not _is_turned(record):
+        return facts
+    back = facts["gain"] < 0
+    return facts.assign(
+        system=facts["system"].where(~back, facts["baseline"]),
+        baseline=facts["baseline"].where(~back, facts["system"]),
+        low=low.where(~back, -high),
+        high=high.where(~back, -low),
+        difference=facts["difference"].where(~back, -facts["difference"]),
+        gain=facts["gain"].abs(),
+    )
+
+
+def _row(rows: pd.DataFrame, place: Any) -> Row:
+    row = rows.loc[place]
+    return Row(
+        system=row["system"],
+        baseline=row["baseline"],
+        measure=row["measure"],
+        difference=row["difference"],
+        gain=row["gain"],
+        low=row["low"],
+        high=row["high"],
+        is_adjusted=bool(row["is_adjusted"]),
+        p=row["p_adjusted"],
+        shown=bool(row["shown"]),
+        parted=bool(row["parted"]),
+        n_queries=int(row["n_queries"]),
+        n_decided=int(row["n_decided"]),
+        detectable=row["detectable_difference"],
+    )
 
 
 def _spoken_of(record: ComparisonRecord) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -117,13 +125,13 @@ def _spoken_of(record: ComparisonRecord) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return own & (record.table[record.grouped] == TOGETHER).to_numpy() if record.grouped else own
 
 
-def _not_confirmatory(record: ComparisonRecord, rows: Sequence[Row]) -> str:
+def _not_confirmatory(record: ComparisonRecord, rows: pd.DataFrame) -> str:
     row = _named(record, rows)
     pair = f"{_pair(row)}{_which(record, rows)}"
     return f"Not confirmatory: {pair}: {evidence(record, row)}. This difference has no adjusted p-value."
 
 
-def _nothing_shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
+def _nothing_shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
     row, elsewhere = _named(record, rows), int(record.shown.sum())
     # By another measure or in a slice something may have been shown: then it is not said that nothing was.
     lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[record.claim].nothing
@@ -135,7 +143,7 @@ def _nothing_shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
     return [*said, *detectable(record, row)]
 
 
-def _shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
+def _shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
     """Name one row, then count the others."""
     row, claim = _named(record, rows), CLAIMS[record.claim]
     # Equal means are shown to differ only by a test that is not of the mean.
@@ -148,19 +156,19 @@ def _shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
     ]
     if verb == "is worse than" and len(rows) > 1 and record.baseline is not None:
         said.insert(0, f"No system was shown better than {row.baseline}.")
-    n_shown = sum(one.shown for one in rows)
+    n_shown = int(rows["shown"].sum())
     if claim.sides == 2 and n_shown > 1:
         said.append(f"Of the {n_shown} pairs shown {claim.adjective}, these two are the farthest apart.")
-    return [*said, *_others(record, [one for one in rows if one is not row])]
+    return [*said, *_others(record, rows, row)]
 
 
-def _pairs_shown(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
+def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
     """Name the system that beats most others, and the nearest of those it beats."""
-    shown, row = [row for row in rows if row.shown], _named(record, rows)
+    shown, row = rows[rows["shown"]], _named(record, rows)
     pairs = f"{len(shown)} of {len(rows)} pairs {'was' if len(shown) == 1 else 'were'} shown to differ."
     if row.gain == 0:
-        return [*_shown(record, [row]), pairs]
-    n_beaten = sum(one.system == row.system and one.gain > 0 for one in shown)
+        return [*_shown(record, rows[_is_row(rows, row)]), pairs]
+    n_beaten = int(((shown["system"] == row.system) & (shown["gain"] > 0)).sum())
     others = len(_means(record)) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
@@ -177,18 +185,22 @@ def _means(record: ComparisonRecord) -> dict[str, float]:
     return means | dict(zip(rows["system"], direction * rows["mean_system"], strict=True))
 
 
-def _others(record: ComparisonRecord, rows: Sequence[Row]) -> list[str]:
+def _is_row(rows: pd.DataFrame, row: Row) -> pd.Series[bool]:
+    return (rows["system"] == row.system) & (rows["baseline"] == row.baseline)
+
+
+def _others(record: ComparisonRecord, rows: pd.DataFrame, named: Row) -> list[str]:
     """Count the rows besides the one named: shown, shown worse, undecided."""
-    if not rows:
+    rows = rows[~_is_row(rows, named)]
+    if not len(rows):
         return []
-    claim, shown = CLAIMS[record.claim], [row for row in rows if row.shown]
-    loses = [row for row in shown if row.gain < 0 and not claim.hypotheses]
-    equal = [row for row in shown if row.gain == 0 and not claim.hypotheses]
-    n_good = len(shown) - len(loses) - len(equal)
+    claim, shown = CLAIMS[record.claim], rows[rows["shown"]]
+    loses, equal = (0 if claim.hypotheses else int(one.sum()) for one in (shown["gain"] < 0, shown["gain"] == 0))
+    n_good = len(shown) - loses - equal
     counts = [
         (n_good, f"shown {claim.adjective}"),
-        (len(loses), "shown worse"),
-        (len(equal), "shown to differ, with equal means"),
+        (loses, "shown worse"),
+        (equal, "shown to differ, with equal means"),
         (len(rows) - len(shown), "undecided"),
     ]
     thing = "system" if record.baseline is not None else "pair"
@@ -216,7 +228,7 @@ def _scope(record: ComparisonRecord) -> list[str]:
     return said
 
 
-def _of_pairs(record: ComparisonRecord, rows: Sequence[Row]) -> bool:
+def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
     """Tell whether all pairs of three systems or more were compared for differences."""
     return _is_turned(record) and len(rows) > 1
 
@@ -231,7 +243,7 @@ def _pair(row: Row) -> str:
     return f"{row.system} against {row.baseline}"
 
 
-def _which(record: ComparisonRecord, rows: Sequence[Row]) -> str:
+def _which(record: ComparisonRecord, rows: pd.DataFrame) -> str:
     """Say how a row that is not shown was picked among several."""
     if len(rows) == 1:
         return ""

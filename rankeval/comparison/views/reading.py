@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rankeval.comparison.derived.query_scores import held_scores
 from rankeval.comparison.record import ComparisonRecord
@@ -25,6 +26,30 @@ from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import standard_error
 from rankeval.significance.declarations import Settings
 from rankeval.significance.paired import t_interval
+
+
+def clearest(table: pd.DataFrame, most: int) -> NDArray[np.bool_]:
+    """Return which rows to show: all, or of more than so many those with the smallest p-values.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of the table of a comparison.
+    most : int
+        Number of rows to show at most.
+    """
+    chosen = np.zeros(len(table), dtype=np.bool_)
+    # Rows without a p-value, such as those of small slices, come last; of equal ones the larger differences first.
+    order = np.lexsort((-table["effect_size"].abs(), table["p_value"], table["p_adjusted"]))
+    chosen[order[:most]] = True
+    return chosen
+
+
+def left_out(table: pd.DataFrame, most: int) -> list[str]:
+    """Say how many rows `clearest` leaves out, if any."""
+    if len(table) <= most:
+        return []
+    return [f"the {most:,} of {len(table):,} comparisons with the smallest p-values are shown; .table has all of them"]
 
 
 def column_labels(record: ComparisonRecord) -> pd.Series[str]:

@@ -22,6 +22,9 @@ from rankeval.significance.declarations import Floats
 
 LAYOUTS = ("comparisons", "systems")
 SPREADS = ("se", "interval")
+MOST_ROWS = 2000
+"""A table of comparisons has no more rows; more are left out, and it says so."""
+
 GAIN_NOTE = "gains in percent are of the baseline's mean: a low baseline makes them large"
 
 
@@ -63,8 +66,15 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
         places = pd.Series(digits, index=table.index)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
     gains = _percent(np.asarray(record.gains, dtype=np.float64), base) if gain else None
-    shown = layouts.by_comparison(table, level=record.shown_level, parted=record.parted, gains=gains, digits=places)
-    notes = (*record.notes, *([GAIN_NOTE] if gain else []))
+    drawn = reading.clearest(table, MOST_ROWS)
+    shown = layouts.by_comparison(
+        table[drawn],
+        level=record.shown_level,
+        parted=record.parted[drawn],
+        gains=None if gains is None else gains[drawn],
+        digits=places[drawn],
+    )
+    notes = (*reading.left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
 
 
