@@ -92,6 +92,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         rankings[queries] = ranking_hashes(judged)
         if joined.identity is None:
             labels[queries] = label_hashes(judged)
+        del judged, ties  # or the memory of two chunks is held while the next is made
     if ascending:
         for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks():
             _score_chunk(queries, judged, ascending, scores, drawn)
@@ -179,10 +180,15 @@ def _score_chunk(
     queries: slice, judged: Judged, measures: dict[int, Measure], scores: Floats, drawn: dict[tuple[int, int], float]
 ) -> None:
     """Fill in the scores of a chunk, and the errors of those that are means over drawn orders."""
-    for column, one in measures.items():
+    columns = np.empty((len(measures), judged.n_queries))
+    for values, (column, one) in zip(columns, measures.items(), strict=True):
         judged.drawn.clear()
-        scores[queries, column] = one.values(judged)
+        values[:] = one.values(judged)
         drawn.update(((queries.start + query, column), error) for query, error in judged.drawn.items())
+    if len(measures) == scores.shape[1]:
+        scores[queries] = columns.T  # each line of memory is written once, not once a measure (bench_arrays D)
+    else:
+        scores[queries, list(measures)] = columns.T
 
 
 def _count_documents(queries: slice, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]) -> None:

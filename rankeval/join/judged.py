@@ -290,12 +290,18 @@ class Judged:
             found[query] = before[start] - before[begin[query]] + share * (before[end] - before[start])
         return found
 
+    def relevant_rows(self, rel: float) -> Ints:
+        """Return the relevant rows, query by query in rank order."""
+        first = self.threshold(rel)
+        rows: Ints = self.once(("relevant rows", first), lambda: np.flatnonzero(self.code >= first))
+        return rows
+
     def relevant(self, rel: float) -> Relevant:
         """Return the relevant rows in rank order."""
         first = self.threshold(rel)
 
         def find() -> Relevant:
-            row = np.flatnonzero(self.code >= first)
+            row = self.relevant_rows(rel)
             begin = self.offsets[:-1]
             before = self.prefix(rel)[self.offsets].astype(np.int64)
             per_query = np.diff(before)

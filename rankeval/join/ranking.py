@@ -106,7 +106,8 @@ def rank_rows(
         key = sort_within(key, offsets, shift=layout.position_at)
         ties = _repair(key, score, offsets, layout)
         if few:  # the code comes out of the key: no look-up (bench_arrays A)
-            ranked = (key >> code_at).astype(np.uint8)
+            ranked = np.empty(len(key), dtype=np.uint8)
+            np.right_shift(key, code_at, out=ranked, casting="unsafe")
             ranked &= np.uint8((1 << code_bits) - 1)
             if not with_rows:
                 return Ranked(ranked, None, ties)

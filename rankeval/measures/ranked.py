@@ -17,6 +17,9 @@ from rankeval.join.judged import Groups, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 
+_LONG = 1024
+"""Rows in a list for which a call or two of their own are no cost."""
+
 LEAST_AP = 1e-5
 """The least AP in the geometric mean (trec_eval's value): a query with AP 0 would make the mean 0."""
 
@@ -33,6 +36,8 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
             within = rank < len(counting)
             counting[rank[within], query[within]] = 0
         return sum_of_precisions(hits, counting)
+    if judged.n_queries * _LONG <= len(judged.code):
+        return _sums_list_by_list(judged, rel, cutoff)
     relevant = judged.relevant(rel)
     precision = relevant.hits / relevant.rank
     if cutoff is not None:
@@ -43,6 +48,25 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
         precision[judged.prefix(rel)[tied]] = 0
     # Add one after the other, as trec_eval does: added by pairs, a value of 0.50625 may print another fourth digit.
     return judged.sums(relevant.query, precision)
+
+
+def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats:
+    """Return the same for long lists: slices of each take less time than arrays that say whose each row is."""
+    rows, prefix, total = judged.relevant_rows(rel), judged.prefix(rel), np.zeros(judged.n_queries)
+    tied = judged.tied_rows()[0] if len(judged.groups.start) else np.empty(0, dtype=np.int64)
+    among = prefix[tied[judged.code[tied] >= judged.threshold(rel)]]
+    parts = np.searchsorted(among, prefix[judged.offsets])
+    for query, begin in enumerate(judged.offsets[:-1].tolist()):
+        first, last = prefix[judged.offsets[query : query + 2]].tolist()
+        rank = rows[first:last] - (begin - 1)
+        if cutoff is not None:
+            rank = rank[: np.searchsorted(rank, cutoff, side="right")]
+        precision = np.arange(1, len(rank) + 1) / rank
+        out = among[parts[query] : parts[query + 1]] - first
+        precision[out[out < len(rank)]] = 0
+        if len(rank):
+            total[query] = np.cumsum(precision)[-1]  # one after the other, as `Judged.sums` adds
+    return total
 
 
 NORMALIZERS = ("R", "min", "k", "hits")
@@ -223,7 +247,7 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
         return value
     before = judged.prefix(rel)[judged.offsets]
     query = np.flatnonzero(before[1:] > before[:-1])
-    rank = judged.relevant(rel).rank[before[query]]  # of the first relevant row
+    rank = judged.relevant_rows(rel)[before[query]] - judged.offsets[query] + 1  # of the first relevant row
     value[query] = 1 / rank
     if cutoff is not None:
         value[query[rank > cutoff]] = 0

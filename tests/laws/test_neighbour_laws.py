@@ -13,6 +13,7 @@ from laws.test_measure_laws import all_members
 
 import rankeval as rk
 from rankeval.join import by_rank, joined
+from rankeval.measures import ranked
 
 LENGTHS = {
     "of one length": lambda rng: np.full(12, rng.integers(1, 20)),
@@ -74,14 +75,16 @@ def assert_alone_as_together(y, score, qid, names, queries, **rules):
     chunk=st.sampled_from([1, 40, 2**18]),
     few=st.integers(1, 3),
     fewest=st.sampled_from([1, 9, 10**6]),
+    long=st.sampled_from([1, 10, 1024]),
 )
 @pytest.mark.parametrize("lengths", LENGTHS)
-def test_a_query_has_the_same_values_alone_and_beside_others(lengths, seed, labels, rule, chunk, few, fewest):
+def test_a_query_has_the_same_values_alone_and_beside_others(lengths, seed, labels, rule, chunk, few, fewest, long):
     y, score, qid = rows(seed, lengths, labels, ties=seed % 2 == 0)
     order = np.random.default_rng(seed).permutation(len(qid)) if seed % 3 == 0 else slice(None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joined, "CHUNK", chunk)
         patch.setattr(by_rank, "_FEWEST_QUERIES", fewest)
+        patch.setattr(ranked, "_LONG", long)
         negative = "zero" if labels == "below zero" and seed % 4 < 2 else "unjudged"
         rules = {"convention": rk.Convention(negative=negative), "ties": rule}
         assert_alone_as_together(y[order], score[order], qid[order], FEW, range(few), **rules)
@@ -90,16 +93,17 @@ def test_a_query_has_the_same_values_alone_and_beside_others(lengths, seed, labe
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("lengths", LENGTHS)
 def test_tables_by_rank_give_the_values_of_flat_lists(lengths, ties, monkeypatch):
-    """Both layouts add the same numbers in the same order."""
+    """The layouts, and long lists one by one, add the same numbers in the same order."""
     y, score, qid = rows(2, lengths, "few", ties)
     found = []
-    for fewest in (1, 10**6):
+    for fewest, long in ((1, 1024), (10**6, 1024), (10**6, 1)):
         monkeypatch.setattr(by_rank, "_FEWEST_QUERIES", fewest)
+        monkeypatch.setattr(ranked, "_LONG", long)
         ev = rk.evaluate(y, score, qid=qid, measures=all_members() if not ties else FEW)
         found.append(
             (ev.scores.tobytes(), ev.ranking_digest, ev.judgments_digest, ev.query_counts["relevant"].tolist())
         )
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("lengths", LENGTHS)
