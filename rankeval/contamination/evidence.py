@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import SHARED_BY_FEW, Entries
+from rankeval.contamination.entries import SHARED_BY_FEW, Entries, times_among
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import taken
 from rankeval.join.matching import Hashes
@@ -125,8 +125,7 @@ def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
     n_queries : int
         Number of queries.
     """
-    values = np.sort(all_values.value)
-    n_with = np.searchsorted(values, kept.value, side="right") - np.searchsorted(values, kept.value, side="left")
+    n_with = times_among(kept.value, all_values.value)
     bits = np.log2((n_queries + 1) / n_with).astype(np.float32)
     return replace(kept, bits=np.where(n_with > SHARED_BY_FEW, np.float32(0), bits))
 
