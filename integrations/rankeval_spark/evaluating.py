@@ -2,9 +2,9 @@
 
     df -> columns -> repartition by query -> one part a partition, cached -> notes and evidence at the driver -> result
 
-The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by the query's column sends
-all rows of a query to one partition, and adaptive execution may put such partitions together but never cuts them: it
-splits skewed partitions of joins and of the hint REBALANCE only. `merged` refuses a query that stands in two parts.
+The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by a number and the query's
+column sends all rows of a query to one partition, and adaptive execution leaves such a shuffle as it is: it cuts
+partitions of joins and of the hint REBALANCE only. `merged` refuses a query that stands in two parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rankeval.measures import measures as parse_measures
 from rankeval_spark.parts import PART, Note, PartScoring, as_raised, score_columns
 from rankeval_spark.result import SparkEvaluation
 from rankeval_spark.rows import chosen_columns, refuse_gaps
-from rankeval_spark.sessions import explained, refuse_session
+from rankeval_spark.sessions import explained, partitions_for, refuse_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,8 @@ def evaluate(
     Parameters
     ----------
     df : DataFrame
-        One row for each ranked document, rows in any order. It is read once.
+        One row for each ranked document, rows in any order. It is read once; if Spark cannot tell its size, it is
+        counted before.
     qid, relevance, score : str
         The columns with the query of each row (text or whole numbers), its relevance and its score (numbers).
     docid : str, optional
@@ -80,8 +81,7 @@ def evaluate(
     name : str, optional
         Name of the system.
     partitions : int, optional
-        Number of partitions for the shuffle; one to two million rows each are good. By default Spark chooses: with
-        adaptive execution, which is its default, from the size of the data.
+        Number of partitions for the shuffle. By default 1.5 million rows each, or fewer if cores would be idle.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def evaluate(
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
-    whole = rows.repartition("qid") if partitions is None else rows.repartition(partitions, "qid")
+    whole = rows.repartition(partitions_for(rows) if partitions is None else partitions, "qid")
     parts = whole.mapInArrow(scoring.parts, PART).persist()
     columns = score_columns([label for label, _ in asked], weights is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
