@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 
 from rankeval.join.flat import Floats, Ints
 
-_FEWEST_QUERIES = 256
-"""With fewer columns the calls, one a rank, cost more than the arithmetic."""
-
 Table = NDArray[np.unsignedinteger]
 
 
@@ -42,7 +39,7 @@ class ByRank:
 
     @classmethod
     def of(cls, code: NDArray[np.uint8] | Ints, offsets: Ints) -> ByRank | None:
-        """Return the table of a chunk, or None if it would be mostly empty, too narrow, or not of bytes.
+        """Return the table of a chunk, or None if it would be mostly empty or not of bytes.
 
         Parameters
         ----------
@@ -53,7 +50,7 @@ class ByRank:
         """
         lengths = np.diff(offsets)
         n_queries, longest = len(lengths), int(lengths.max(initial=0))
-        if code.dtype != np.uint8 or n_queries < _FEWEST_QUERIES or not 0 < longest * n_queries <= 2 * len(code):
+        if code.dtype != np.uint8 or not 0 < longest * n_queries <= 2 * len(code):
             return None
         if longest * n_queries == len(code):
             return cls(np.ascontiguousarray(code.reshape(n_queries, longest).T))

@@ -45,6 +45,9 @@ CHUNK = 2**18
 _FEW_LABELS = 64
 """Whole labels over so short a range are counted off from the lowest, and not sorted."""
 
+_MANY_QUERIES = 256
+"""With fewer queries the calls of a table by rank, one a rank, cost more than their arithmetic."""
+
 _FEW_LEVELS, _LONG = 16, 1024
 """So few labels of lists so long are counted by comparing a whole list with each."""
 
@@ -130,7 +133,7 @@ class Joined:
         ranked, row, ties = self._ranked(rows, code, offsets, len(levels))
         if judged is not None:
             judged = judged[row]
-        by_rank = ByRank.of(ranked, offsets)
+        by_rank = ByRank.of(ranked, offsets) if len(offsets) > _MANY_QUERIES else None
         if by_rank is not None and judged is None:
             counts = by_rank.counts(len(levels), np.diff(offsets))
         else:
