@@ -16,6 +16,7 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
+from rankeval.cli import dataset
 from rankeval.cli.arguments import MEASURE_HELP, ConventionName, LimitOptions, Measures, OutputFormat, ending_with
 from rankeval.cli.doctor import DISTRIBUTION, doctor
 from rankeval.cli.experiment import run
@@ -113,9 +114,14 @@ app.command()(doctor)
 @app.command(cls=FormatsInHelp)
 def evaluate(
     qrels: Annotated[
-        Path, typer.Argument(metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst.")
-    ],
-    runs: Annotated[list[Path], typer.Argument(help="Rankings, one file each.", metavar="RUN...")],
+        Path | None,
+        typer.Argument(
+            metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst.", show_default=False
+        ),
+    ] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Rankings, one file each.", metavar="RUN...", show_default=False)
+    ] = None,
     measures: Annotated[list[str] | None, typer.Option("--measure", "-m", help=MEASURE_HELP)] = None,
     convention: Annotated[
         str | None,
@@ -154,15 +160,28 @@ def evaluate(
     output: Annotated[
         EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
     ] = EvaluationFormat.table,
+    parquet: dataset.Parquet = None,
+    qid: dataset.Qid = None,
+    relevance: dataset.Relevance = None,
+    score: dataset.Score = None,
+    docid: dataset.Docid = None,
+    weights: dataset.Weights = None,
+    memory: dataset.Memory = None,
+    n_jobs: dataset.Jobs = 1,
+    scores: dataset.Scores = None,
 ) -> None:
-    """Score rankings against judgments."""
+    """Score rankings against judgments, or the rows of a Parquet data set."""
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
     from rankeval.io.limits import limits_of
     from rankeval.trec_eval.output import counted_with_c, trec_rules
 
+    rows = dataset.Dataset(parquet, qid, relevance, score, docid, weights, memory, n_jobs, scores)
+    is_dataset = rows.is_given(qrels, runs)
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
+    if is_dataset and (is_trec or qrels_format is not None or limits != limits_of(())):
+        raise errors.InvalidInput("--format trec, -R and --limit are for files of judgments and runs, not --parquet")
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     if complete and missing not in (None, counted_with_c(preset)):
         raise errors.InvalidInput(
@@ -176,7 +195,7 @@ def evaluate(
         judged_only=judged_only,
         collection_size=collection_size,
     )
-    if is_trec:
+    if is_trec and qrels and runs:
         wanted = measures or ["official"]
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
         print_trec(judgments, runs, wanted, rules, zscores, limits, per_query=per_query, summary=not no_summary)
@@ -184,7 +203,10 @@ def evaluate(
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
-    evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
+    if qrels and runs:
+        evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
+    else:
+        evaluations = rows.evaluated(wanted, rules)
     print_scores(evaluations, Format(output.value), per_query=per_query)
 
 

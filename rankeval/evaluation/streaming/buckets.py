@@ -1,8 +1,10 @@
 """Rows in any order, put together by query on disk: rows whose query has the same hash go into the same bucket.
 
-    part of the data   ->  one Arrow file: its rows by bucket, and where each bucket begins
-                           [ 0 0 0 | 1 1 | 2 2 2 2 | ...    (several such runs, if the part is large)
-    bucket             ->  the slices of all files together: whole queries
+    part of the data     ->  one Arrow file of several runs; a run is rows by bucket, and a batch of it some buckets
+                             [ 0 0 0 1 1 2 2 | 3 4 4 4 5 | ... ] [ 0 1 1 2 2 2 | 3 3 4 5 5 | ...
+    some of the buckets  ->  their batches of all runs of all files, cut by bucket: whole queries
+
+The trap: mapped files count as memory of the process, with many pages around each slice. So batches are read.
 
 Rows keep their order, so that it decides among equal scores if the convention says so (``ties="stable"``). The number
 of buckets follows from the number of rows alone. If one does not fit into memory, it is divided by other bits of the
@@ -44,7 +46,7 @@ def n_buckets(n_rows: int) -> int:
     return min(-(-n_rows // BATCH), _MOST_BUCKETS)
 
 
-def write_buckets(part: Part, columns: Columns, number: int, path: Path, run: int) -> None:
+def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: Path, run: int) -> None:
     """Write the rows of a part by bucket to one file, which is whole or not there.
 
     Parameters
@@ -53,8 +55,8 @@ def write_buckets(part: Part, columns: Columns, number: int, path: Path, run: in
         Row groups.
     columns : Columns
         The columns.
-    number : int
-        The number of buckets.
+    ranges : sequence of range
+        All buckets, by those that are scored together.
     path : Path
         The file.
     run : int
@@ -70,8 +72,11 @@ def write_buckets(part: Part, columns: Columns, number: int, path: Path, run: in
     try:
         with pa.OSFile(str(half), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for rows in _runs(part, columns, run):
-                ordered, starts = _by_bucket(rows, number)
-                writer.write_batch(ordered, custom_metadata={_STARTS: starts.tobytes()})
+                ordered, starts = _by_bucket(rows, ranges[-1].stop)
+                for one in ranges:
+                    begins = starts[one.start : one.stop + 1]
+                    piece = ordered.slice(begins[0], begins[-1] - begins[0])
+                    writer.write_batch(piece, custom_metadata={_STARTS: (begins - begins[0]).tobytes()})
         half.replace(path)
     except BaseException:
         half.unlink(missing_ok=True)
@@ -135,15 +140,17 @@ def hashes_of(ids: pa.Array) -> Hashes:
     return found
 
 
-def blocks_of(paths: Sequence[Path], buckets: range, most: int) -> Iterator[Block]:
+def blocks_of(paths: Sequence[Path], ranges: Sequence[range], place: int, most: int) -> Iterator[Block]:
     """Yield the rows of some buckets as blocks of whole queries.
 
     Parameters
     ----------
     paths : sequence of Path
         The files of all parts of the data, in its order.
-    buckets : range
-        The buckets.
+    ranges : sequence of range
+        All buckets, by those that are scored together.
+    place : int
+        Which of the ranges.
     most : int
         Rows that fit into memory.
 
@@ -152,9 +159,9 @@ def blocks_of(paths: Sequence[Path], buckets: range, most: int) -> Iterator[Bloc
     InvalidInput
         If a query has more rows.
     """
-    runs = [run for path in paths for run in _read(path, buckets)]
-    for place in range(len(buckets)):
-        slices = [rows.slice(starts[place], starts[place + 1] - starts[place]) for rows, starts in runs]
+    runs = [run for path in paths for run in _read(path, len(ranges), place)]
+    for bucket in range(len(ranges[place])):
+        slices = [rows.slice(starts[bucket], starts[bucket + 1] - starts[bucket]) for rows, starts in runs]
         filled = [one for one in slices if one.num_rows]
         if not filled:
             continue
@@ -164,13 +171,12 @@ def blocks_of(paths: Sequence[Path], buckets: range, most: int) -> Iterator[Bloc
             yield from _divided(filled, most)
 
 
-def _read(path: Path, buckets: range) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
-    """Yield each run of a file, mapped and not read, and where the buckets begin in it."""
-    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-        for number in range(reader.num_record_batches):
+def _read(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
+    """Yield the batch of some buckets of each run of a file, and where the buckets begin in it."""
+    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
+        for number in range(place, reader.num_record_batches, n_ranges):
             rows, metadata = reader.get_batch_with_custom_metadata(number)
-            starts = np.frombuffer(metadata[_STARTS], dtype=np.int64)
-            yield rows, starts[buckets.start : buckets.stop + 1].tolist()
+            yield rows, np.frombuffer(metadata[_STARTS], dtype=np.int64).tolist()
 
 
 def _divided(slices: list[pa.RecordBatch], most: int) -> Iterator[Block]:

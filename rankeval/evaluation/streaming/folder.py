@@ -97,21 +97,20 @@ class Folder:
         path = self.path / _MANIFEST
         return dict(json.loads(path.read_text())) if path.exists() else {}
 
-    def begin(self, order: str) -> None:
-        """Write down how the data set is read; parts that were made in another way are removed first."""
-        if self.keeps and self.state.get("order") != order:
+    def begin(self, plan: Mapping[str, Any]) -> None:
+        """Write down how the data set is cut into parts; parts that were cut in another way are removed first."""
+        if self.keeps and self.state.get("plan") != plan:
             self.clear()
-            self._write({"order": order, "complete": False})
+            self._write({"plan": plan, "complete": False})
 
     def end(self) -> None:
-        """Remove the buckets, and write down that all is there."""
+        """Remove what is not needed any more, and write down that all is there."""
         shutil.rmtree(self.buckets, ignore_errors=True)
         if self.keeps:
-            for path in self.path.glob(".*.part"):  # of a call that was ended
-                path.unlink(missing_ok=True)
-            for path in self.path.glob("_grades-*.json"):
-                path.unlink()
-            self._write({"order": self.state["order"], "complete": True})
+            for pattern in (".*.part", "_grades-*.json"):  # the former of calls that were ended
+                for path in self.path.glob(pattern):
+                    path.unlink(missing_ok=True)
+            self._write({"plan": self.state["plan"], "complete": True})
 
     def clear(self) -> None:
         """Remove all parts, and the manifest."""

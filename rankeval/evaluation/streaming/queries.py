@@ -138,6 +138,7 @@ def refuse_great(query: Any, n_rows: int, most: int) -> None:
         The message names the query.
     """
     if n_rows > most:
+        query = query.item() if isinstance(query, np.generic) else query
         raise InvalidInput(
             f"memory: query {shown(query)} has more than {most:,} rows, which is what fits into the memory of one "
             "process; raise memory=, or lower n_jobs="

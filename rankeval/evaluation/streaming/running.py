@@ -115,31 +115,34 @@ class _Call:
     def by_interval(self) -> list[Scored]:
         """Score a data set that is sorted by query."""
         parts = plan.sorted_parts(self.source, keep_order=self.request.convention.ties == "stable")
-        if parts is None or self.kept.state.get("order") == "buckets":
+        if parts is None or self.kept.state.get("plan", {}).get("order") == "any":  # what a call before this one found
             raise Unsorted
-        self.kept.begin("sorted")
+        self.kept.begin({"order": "by query", "parts": [part.n_rows for part in parts]})
         tasks = [partial(whole_queries, part, self.source.columns, self.share.most_rows) for part in parts]
         return self._score(tasks, [part.n_rows for part in parts])
 
     def by_bucket(self) -> list[Scored]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
-        self.kept.begin("buckets")
         number, most = buckets.n_buckets(self.source.n_rows), self.share.most_rows
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
         parts = plan.row_parts(self.source)
+        sizes = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
+        self.kept.begin({"order": "any", **sizes})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
         if self.request.check.is_needed or any(self.kept.read(place) is None for place in range(len(ranges))):
             self.bar.total += self.source.n_rows
-            self._write_buckets(parts, paths, number)
+            self._write_buckets(parts, paths, ranges)
         sizes = [self.source.n_rows // len(ranges)] * len(ranges)
-        return self._score([partial(buckets.blocks_of, paths, one, most) for one in ranges], sizes)
+        return self._score(
+            [partial(buckets.blocks_of, paths, ranges, place, most) for place in range(len(ranges))], sizes
+        )
 
-    def _write_buckets(self, parts: list[Part], paths: list[Path], number: int) -> None:
+    def _write_buckets(self, parts: list[Part], paths: list[Path], ranges: list[range]) -> None:
         self.kept.make_buckets(self.source.n_rows * self.source.columns.row_bytes)
         run = min(buckets.RUN, self.share.most_rows)
         left = [(part, path) for part, path in zip(parts, paths, strict=True) if not path.exists()]
         self.bar.add(sum(part.n_rows for part in parts) - sum(part.n_rows for part, _ in left))
-        write = partial(buckets.write_buckets, columns=self.source.columns, number=number, run=run)
+        write = partial(buckets.write_buckets, columns=self.source.columns, ranges=ranges, run=run)
         for place, _ in self._each([partial(write, part, path=path) for part, path in left]):
             self.bar.add(left[place][0].n_rows)
 

@@ -1,4 +1,7 @@
-"""A Parquet data set as a list of files, with the row groups of each and the range of queries in them."""
+"""A Parquet data set as a list of files, with the row groups of each and the range of queries in them.
+
+pyarrow.dataset is imported where it is used: it loads pandas, which no worker needs.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,17 @@ import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rankeval._checks import few, shown
 from rankeval.errors import FileFormatError, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 _FOOTERS = 16
 """Footers that are read at a time: on a remote file system each is a wait."""
@@ -143,6 +148,8 @@ class Source:
 
 def _opened(data: Any) -> ds.Dataset:
     """Return a pyarrow data set."""
+    import pyarrow.dataset as ds
+
     if isinstance(data, ds.Dataset):
         return data
     if isinstance(data, (str, os.PathLike)):
@@ -169,6 +176,8 @@ def _opened(data: Any) -> ds.Dataset:
 
 def _from_urls(urls: list[str]) -> ds.Dataset:
     """Return the data set of several URLs, which pyarrow takes one at a time only."""
+    import pyarrow.dataset as ds
+
     found = [pafs.FileSystem.from_uri(one) for one in urls]
     if any(filesystem != found[0][0] for filesystem, _ in found):
         raise InvalidInput(f"the URLs of one data set must be on one file system, found {few(urls)}")
@@ -177,6 +186,8 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
 
 def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
     """Return the data sets of files that a data set consists of."""
+    import pyarrow.dataset as ds
+
     if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
         raise InvalidInput(
             "the data set has a filter, which is not applied row by row here; give the files of these rows alone, or "
@@ -208,6 +219,8 @@ def _type(schema: pa.Schema, role: str, name: str) -> pa.DataType:
 
 def _file(fragment: Any, columns: Columns) -> File:
     """Return a file with its row groups, and the queries at their ends."""
+    import pyarrow.dataset as ds
+
     try:
         metadata, numbers = fragment.metadata, [one.id for one in fragment.row_groups]
     except (pa.ArrowException, OSError) as error:
@@ -222,7 +235,7 @@ def _file(fragment: Any, columns: Columns) -> File:
         )
     groups = tuple(_row_group(metadata, number, columns, keys, schema) for number in numbers)
     filled = tuple(one for one in groups if one.n_rows)
-    return File(fragment.path, fragment.filesystem, {name: keys[name] for name in keys}, filled)
+    return File(fragment.path, fragment.filesystem, keys, filled)
 
 
 def _row_group(

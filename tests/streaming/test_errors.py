@@ -1,0 +1,226 @@
+"""What is wrong with a data set or a call is said with its place, and nothing is left behind."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from streaming.logs import NAMES, Log, evaluate
+
+import rankeval as rk
+from rankeval.contamination import forget
+from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, RankevalWarning
+from rankeval.evaluation.streaming import running
+from rankeval.evaluation.streaming.memory import Share, bytes_of, share_of
+
+pytestmark = pytest.mark.usefixtures("small")
+
+
+@pytest.fixture
+def data(tmp_path):
+    return Log.made().write(tmp_path / "log", cuts=(200,))
+
+
+def test_the_two_ways_are_not_mixed(data):
+    y, score = [1, 0], [0.2, 0.1]
+    for call, said in (
+        (lambda: rk.evaluate(y, score, qid=[1, 1], relevance="label", score="value"), "a ranking was given too"),
+        (lambda: rk.evaluate(data, group=[2], **NAMES), "group= was given too"),
+        (lambda: rk.evaluate(data, relevance="label", score="value"), "qid: expected the name of a column .* nothing"),
+        (lambda: rk.evaluate(data, qid="query", relevance="label"), "score: expected the name of a column"),
+        (lambda: rk.evaluate(data, **{**NAMES, "qid": [1, 2]}), "qid: expected the name .* found a list"),
+        (lambda: rk.evaluate(y, score, qid="query"), "qid='query' is the name of a column"),
+        (lambda: rk.evaluate(data, qid=y), "ranking is missing"),
+        (lambda: rk.evaluate(y, score, qid=[1, 1], memory="1GB"), "memory='1GB' is for a Parquet data set"),
+        (lambda: rk.evaluate(y, score, qid=[1, 1], n_jobs=2), "n_jobs=2 is for a Parquet data set"),
+        (lambda: evaluate(pa.table({"query": [1]})), "give the columns of a frame themselves"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            call()
+
+
+def test_a_column_that_is_not_there_is_said_with_those_that_are(data):
+    with pytest.raises(InvalidInput, match=r"score='sore' is not in the data set; its columns are: query, label"):
+        evaluate(data, score="sore")
+    pq.write_table(Log.made().table.drop_columns(["value"]), data / "002.parquet")
+    with pytest.raises(InvalidInput, match=r"002.parquet has no column 'value'.* its columns are: query, label"):
+        evaluate(data)
+
+
+def test_what_is_no_data_set_is_refused(tmp_path, data):
+    (tmp_path / "log.csv").write_text("query,label,value\n1,1,1\n")
+    pq.write_table(Log.made().table.slice(0, 0), tmp_path / "empty.parquet")
+    pq.write_table(pa.table({"query": [1], "label": [[1, 2]], "value": [0.5]}), tmp_path / "lists.parquet")
+    for given, error, said in (
+        (tmp_path / "nowhere", InvalidInput, "there is no such data set"),
+        (tmp_path / "log.csv", InvalidInput, "log.csv"),
+        ("odd://bucket/log", InvalidInput, "cannot open the data set 'odd://bucket/log'"),
+        ([], InvalidInput, "a data set as a list has paths"),
+        (tmp_path / "empty.parquet", InvalidInput, "the data set has no rows"),
+        (tmp_path / "lists.parquet", InvalidInput, "give one value a row"),
+        (ds.dataset(data).filter(ds.field("label") > 0), InvalidInput, "has a filter"),
+        (ds.dataset(Log.made().table), InvalidInput, "expected a data set of Parquet files"),
+    ):
+        with pytest.raises(error, match=said):
+            evaluate(given)
+    damaged = data / "001.parquet"
+    content = bytearray(damaged.read_bytes())
+    content[40:400] = bytes(360)
+    damaged.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"001.parquet, row group 0: cannot be read"):
+        evaluate(data)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("value", float("nan"), r"score='value': row 7 is nan"),
+        ("label", None, r"relevance='label': row 7 has no number"),
+        ("query", None, r"qid='query': row 7 has no query id"),
+    ],
+)
+def test_a_row_at_fault_is_named_by_file_and_row_group(tmp_path, shuffled, column, value, said):
+    log = Log.made(ids=lambda numbers: np.array([f"q{one}" for one in numbers], dtype=object))
+    table = (log.shuffled() if shuffled else log).table
+    cells = table[column].to_pylist()
+    cells[200 + 40 + 7] = value
+    table = table.set_column(table.schema.get_field_index(column), column, pa.array(cells, table[column].type))
+    pq.write_table(table.slice(0, 200), tmp_path / "a.parquet", row_group_size=40)
+    pq.write_table(table.slice(200), tmp_path / "b.parquet", row_group_size=40)
+    with pytest.raises(InvalidInput, match=rf"b.parquet, row group 1: {said}"):
+        evaluate(tmp_path)
+
+
+def test_what_only_a_join_sees_is_said_with_the_row_groups(tmp_path):
+    log = Log.made()
+    table = log.table.append_column("weight", pa.array(np.arange(len(log.qid)) * 1.0))
+    table = table.append_column("doc", pa.array(["d"] * len(log.qid)))
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=40)
+    for how, said in (
+        ({"weights": "weight"}, r"weights='weight': found several within one query.*log.parquet, row group 0"),
+        ({"docid": "doc"}, r"docid='doc': document 'd' stands twice in query"),
+        ({"ties": "docid"}, r"ties='docid' needs docid="),
+        ({"convention": "sklearn"}, r"labels? below zero"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            evaluate(tmp_path / "log.parquet", **how)
+    with pytest.raises(InvalidInput, match=r"weights: expected finite numbers, none below 0 and not all 0"):
+        evaluate(tmp_path / "log.parquet", weights=dict.fromkeys(log.qid.tolist(), 0.0))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_query_that_does_not_fit_is_named(tmp_path, monkeypatch, shuffled):
+    log = Log(np.repeat([1, 77, 90], [40, 500, 30]), np.zeros(570, dtype=int), np.arange(570.0))
+    data = (log.shuffled() if shuffled else log).write(tmp_path / "log")
+    monkeypatch.setattr(running, "share_of", lambda *_: Share(300 * 160))
+    with pytest.raises(InvalidInput, match=r"memory: query 77 has more than 300 rows.*raise memory="):
+        evaluate(data)
+
+
+def test_memory_is_an_amount(data):
+    assert [bytes_of(one) for one in (7, "7", "7B", "2kB", "1.5GB", "1 GiB")] == [7, 7, 7, 2000, 15 * 10**8, 2**30]
+    for wrong in ("much", "1XB", 0, -1, True, 1.5):
+        with pytest.raises(InvalidInput, match="memory is"):
+            evaluate(data, memory=wrong)
+    with pytest.raises(InvalidInput, match=r"memory='10MB' is too little for n_jobs=1: give at least [0-9]+MB"):
+        evaluate(data, memory="10MB")
+    assert share_of("4GB", 2).n_bytes < share_of("4GB", 1).n_bytes
+    with pytest.raises(InvalidInput, match="n_jobs is 0"):
+        evaluate(data, n_jobs=0)
+
+
+def test_a_folder_of_another_call_is_refused_with_the_difference(tmp_path, data):
+    scores = tmp_path / "scores"
+    evaluate(data, scores=scores)
+    for how, said in (
+        ({"measures": "AP"}, "measures is .* there and .* here"),
+        ({"ties": "worst"}, "convention is"),
+        ({"name": "b"}, 'name is null there and "b" here'),
+        ({"weights": {1: 2.0}}, "weights is"),
+    ):
+        with pytest.raises(InvalidInput, match=rf"holds the parts of another call: {said}"):
+            evaluate(data, scores=scores, **how)
+    Log.made(1).write(data)
+    with pytest.raises(InvalidInput, match="another call: data is"):
+        evaluate(data, scores=scores)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match="holds other files"):
+        evaluate(data, scores=tmp_path / "full")
+
+
+def test_nothing_is_left_behind(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    log = Log.made().shuffled()
+    log.score[7] = np.nan
+    with pytest.raises(InvalidInput):
+        evaluate(log.write(tmp_path / "log"))
+    log.score[7] = 0
+    evaluate(log.write(tmp_path / "log"))
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_full_disk_is_said_before(tmp_path, monkeypatch):
+    usage = type("Usage", (), {"free": 10})
+    monkeypatch.setattr(running.folder.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(InvalidInput, match=r"takes 0.0 GB, and 0.0 GB are free there.*TMPDIR"):
+        evaluate(Log.made().shuffled().write(tmp_path / "log"))
+
+
+def test_a_mean_over_no_query_is_said(tmp_path):
+    log = Log.made()
+    log.y[:] = 0
+    with pytest.warns(RankevalWarning, match="no query is left"):
+        evaluate(log.write(tmp_path / "log"), no_relevant="skip")
+
+
+@pytest.mark.filterwarnings("ignore:RG00[18]", "ignore:the ledger")
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_registered_content_is_refused_before_scores_are_kept(tmp_path, monkeypatch, shuffled):
+    """Also if the parts were made while nothing was registered."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    try:
+        log = Log.made(n_queries=80)
+        log.y = np.maximum(log.y, 0)
+        docid = [f"d{one}" for one in range(len(log.qid))]
+        rows = log.table.append_column("doc", pa.array(docid))
+        rows = rows.take(np.random.default_rng(0).permutation(len(rows))) if shuffled else rows
+        pq.write_table(rows, tmp_path / "log.parquet", row_group_size=100)
+        how = {"docid": "doc", "scores": tmp_path / "scores"}
+        evaluate(tmp_path / "log.parquet", **how)
+        guard = rk.Guard("project")
+        guard.register("test", qrels=rk.Qrels(log.qid, docid, log.y))
+        forget()
+        refusals = []
+        for call in (
+            lambda: rk.evaluate(log.y, log.score, qid=log.qid, docid=docid),
+            lambda: evaluate(tmp_path / "log.parquet", **how),
+            lambda: evaluate(tmp_path / "log.parquet", docid="doc", scores=tmp_path / "others", n_jobs=1),
+        ):
+            with pytest.raises(GuardRefusal) as refusal:
+                call()
+            refusals.append(refusal.value.found)
+        assert len(set(refusals)) == 1
+        assert not list((tmp_path / "scores").iterdir())
+        assert not list((tmp_path / "others").iterdir())
+        assert re.search("test", refusals[0])
+    finally:
+        forget()
+
+
+def test_files_on_another_file_system_are_read(tmp_path):
+    """One that is not the local one is read as remote ones are: in a few large requests."""
+    log = Log.made()
+    data = log.write(tmp_path / "log", cuts=(100,))
+    remote = SubTreeFileSystem(str(data), LocalFileSystem())
+    assert remote.type_name != "local"
+    assert evaluate(ds.dataset("/", filesystem=remote, format="parquet")).to_bytes() == log.evaluation().to_bytes()
