@@ -126,8 +126,8 @@ class _Call:
         number, most = buckets.n_buckets(self.source.n_rows), self.share.most_rows
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
         parts = plan.row_parts(self.source)
-        sizes = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
-        self.kept.begin({"order": "any", **sizes})
+        cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
+        self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
         if self.request.check.is_needed or any(self.kept.read(place) is None for place in range(len(ranges))):
             self.bar.total += self.source.n_rows
