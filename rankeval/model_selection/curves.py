@@ -13,11 +13,12 @@ from rankeval._checks import check_number, shown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import FoldScoring, Progress, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.folds import query_folds
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
+from rankeval.render.progress import Progress
 from rankeval.significance.columns import FOLD
 from rankeval.significance.declarations import seed_of
 

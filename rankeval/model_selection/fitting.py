@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,12 @@ from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker
 from rankeval.model_selection.rows import differing, row_groups, row_weights
 from rankeval.model_selection.validation_part import validation_part
+from rankeval.render.progress import Bar, Progress
 from rankeval.significance.columns import FOLD
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Progress = Callable[[int, int], None]
 
 BY_ROW = "sample_weight differs within queries: it weighted rows in fitting, and the means are not weighted"
 """The note of a cross-validation whose rankers were fitted with weights by row."""
@@ -243,7 +243,7 @@ def run_folds(
     """
     parallel, columns = _parallel(n_jobs), task.columns()
     done = []
-    with _Bar(progress, len(jobs)) as bar:
+    with Bar(progress, len(jobs), "cross-validation") as bar:
         for fold in parallel(delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs):
             done.append(fold)
             bar.show(len(done))
@@ -295,33 +295,3 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
             }
         )
     return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))
-
-
-class _Bar:
-    """A progress bar, a caller's function, or nothing."""
-
-    def __init__(self, progress: Progress | bool | None, n_folds: int) -> None:
-        self.n_folds = n_folds
-        self._call = progress if callable(progress) else None
-        self._rich: Any = None
-        if progress is True:
-            from rich.progress import Progress as Rich
-
-            self._rich = Rich(transient=True)
-            self._task = self._rich.add_task("cross-validation", total=n_folds)
-
-    def __enter__(self) -> Self:
-        if self._rich is not None:
-            self._rich.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._rich is not None:
-            self._rich.stop()
-
-    def show(self, n_done: int) -> None:
-        """Show how many folds are done."""
-        if self._call is not None:
-            self._call(n_done, self.n_folds)
-        if self._rich is not None:
-            self._rich.update(self._task, completed=n_done)

@@ -11,10 +11,11 @@ import numpy as np
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Progress, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.folds import Folds, query_folds
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
+from rankeval.render.progress import Progress
 from rankeval.significance.columns import FOLD
 from rankeval.tracking import observed
 

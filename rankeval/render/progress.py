@@ -23,7 +23,8 @@ class Bar:
     """
 
     def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
-        self.total, self.n_done = total, 0
+        self.total: int = total
+        self.n_done: int = 0
         self._call = progress if callable(progress) else None
         self._rich: Any = None
         if progress is True:
