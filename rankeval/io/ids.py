@@ -52,9 +52,10 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
         coded = pa.FixedSizeBinaryArray.from_buffers(width, len(fixed), [None, content]).dictionary_encode()
         names = np.frombuffer(coded.dictionary.buffers()[1], dtype=fixed.dtype, count=len(coded.dictionary))
         order = np.argsort(names, kind="stable")
-    elif (texts := _texts(column, what)) is not None:
-        coded = texts.dictionary_encode()
+    elif (coded := _coded_texts(column, what)) is not None:
         names = np.array(coded.dictionary.to_pylist(), dtype=object)
+        if pc.all(pc.less(coded.dictionary[:-1], coded.dictionary[1:])).as_py():  # as of rows that are sorted
+            return numbers_of(coded.indices).astype(np.int64), names
         order = numbers_of(pc.sort_indices(coded.dictionary))
     else:
         return _plain(column, what)
@@ -86,6 +87,23 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     except TypeError as error:
         raise _wrong(what, f"ids are of type {kinds[0].__name__}, which cannot be sorted: {error}") from None
     return number, names
+
+
+def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
+    """Return the ids as numbers of distinct texts if all of them are texts, else None."""
+    coded = ids
+    if isinstance(coded, pa.ChunkedArray) and pa.types.is_dictionary(coded.type):
+        coded = coded.combine_chunks()
+    if not isinstance(coded, pa.DictionaryArray) or coded.null_count or coded.dictionary.null_count:
+        texts = _texts(ids, what)
+        return None if texts is None else texts.dictionary_encode()
+    if not (pa.types.is_string(coded.dictionary.type) or pa.types.is_large_string(coded.dictionary.type)):
+        return None
+    # Texts that are numbered already stay so, unless a text has two numbers (bench_streaming).
+    distinct = coded.dictionary.dictionary_encode()
+    if len(distinct.dictionary) == len(coded.dictionary):
+        return coded
+    return pa.DictionaryArray.from_arrays(distinct.indices.take(coded.indices), distinct.dictionary)
 
 
 def _texts(ids: Any, what: str) -> pa.Array | None:

@@ -270,3 +270,18 @@ def test_masked_ids_are_named_for_what_they_are():
     with pytest.raises(InvalidInput, match="docid") as caught:
         as_typed(masked, "docid")
     assert not isinstance(caught.value, QueryIdError)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["c", "a", "b"], ["b", "a", "b"]], ids=["sorted", "not", "twice"])
+def test_texts_that_are_numbered_already_are_grouped_as_texts(names):
+    """Of a dictionary, some texts may be used by no row, and one may stand in it twice."""
+    places = np.array([2, 0, 2, 2, 0, 1, 2], dtype=np.int8)
+    for rows in (places, places[:5]):
+        coded = pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), pa.array(names))
+        pieces = pa.chunked_array([coded[:2], pa.array(coded[2:].to_pylist()).dictionary_encode()])
+        texts = group_rows(np.array(names)[rows].astype(object))
+        for column in (coded, pieces, coded.cast(pa.string())):
+            found = group_rows(column)
+            assert found.queries.tolist() == texts.queries.tolist()
+            assert found.offsets.tolist() == texts.offsets.tolist()
+            assert np.array_equal(np.arange(len(rows)) if found.order is None else found.order, texts.order)

@@ -14,7 +14,7 @@ from streaming.logs import MEASURES, NAMES, Log, evaluate
 
 import rankeval as rk
 from rankeval.evaluation.streaming import plan, running
-from rankeval.evaluation.streaming.memory import Share
+from rankeval.evaluation.streaming.memory import _ROW, Share
 from rankeval.evaluation.streaming.source import Source
 
 IDS = {
@@ -167,5 +167,5 @@ def test_weights_stand_in_a_column_or_by_query(tmp_path):
 def test_a_bucket_that_is_too_large_is_divided(tmp_path, monkeypatch):
     log = Log.made(n_queries=80).shuffled()
     monkeypatch.setattr(running.buckets, "n_buckets", lambda _: 2)
-    monkeypatch.setattr(running, "share_of", lambda *_: Share(40 * 160))
+    monkeypatch.setattr(running, "share_of", lambda *_: Share(40 * _ROW))
     assert evaluate(log.write(tmp_path / "log")).to_bytes() == log.evaluation().to_bytes()

@@ -17,7 +17,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, RankevalWarning
 from rankeval.evaluation.streaming import running
-from rankeval.evaluation.streaming.memory import Share, bytes_of, share_of
+from rankeval.evaluation.streaming.memory import _ROW, Share, bytes_of, share_of
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -119,7 +119,7 @@ def test_what_only_a_join_sees_is_said_with_the_row_groups(tmp_path):
 def test_a_query_that_does_not_fit_is_named(tmp_path, monkeypatch, shuffled):
     log = Log(np.repeat([1, 77, 90], [40, 500, 30]), np.zeros(570, dtype=int), np.arange(570.0))
     data = (log.shuffled() if shuffled else log).write(tmp_path / "log")
-    monkeypatch.setattr(running, "share_of", lambda *_: Share(300 * 160))
+    monkeypatch.setattr(running, "share_of", lambda *_: Share(300 * _ROW))
     with pytest.raises(InvalidInput, match=r"memory: query 77 has more than 300 rows.*raise memory="):
         evaluate(data)
 

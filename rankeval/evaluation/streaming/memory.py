@@ -12,10 +12,10 @@ from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.streaming.rows import BATCH
 
-_PROGRAM = 200 << 20
+_PROGRAM = 256 << 20
 """Bytes of a process that has loaded the library, and of one batch while it is scored (bench_streaming)."""
 
-_ROW = 160
+_ROW = 128
 """Bytes of a row while it is scored, with all copies (bench_streaming)."""
 
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
