@@ -284,4 +284,5 @@ def test_texts_that_are_numbered_already_are_grouped_as_texts(names):
             found = group_rows(column)
             assert found.queries.tolist() == texts.queries.tolist()
             assert found.offsets.tolist() == texts.offsets.tolist()
-            assert np.array_equal(np.arange(len(rows)) if found.order is None else found.order, texts.order)
+            assert (found.order is None) == (texts.order is None)
+            assert found.order is None or np.array_equal(found.order, texts.order)
