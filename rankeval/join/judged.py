@@ -227,20 +227,35 @@ class Judged:
         ndarray of shape (n_queries,)
             Counts, fractional where the cut-off falls inside a group of tied rows.
         """
-        above = self.hits_by_rank(rel)
-        if above is None:
-            return self.mean_within(self.groups, self.prefix(rel), cutoff)
-        deepest = len(above) - 1
-        if cutoff is None or isinstance(cutoff, int):
-            row = above[deepest if cutoff is None else min(cutoff, deepest)]
+        table = self.hits_by_rank(rel)
+        stop = self.offsets[:-1] + self.depth(cutoff)
+        if table is None:
+            found: Floats = (self.n_hits_before(rel, stop) - self.first_hits(rel)[:-1]).astype(np.float64)
+        elif cutoff is None or isinstance(cutoff, int):
+            deepest = len(table) - 1
+            found = table[deepest if cutoff is None else min(cutoff, deepest)].astype(np.float64)
         else:
-            row = above[np.minimum(cutoff, deepest), np.arange(self.n_queries)]
-        found: Floats = row.astype(np.float64)
+            found = table[np.minimum(cutoff, len(table) - 1), np.arange(self.n_queries)].astype(np.float64)
         if cutoff is not None and len(self.groups.start):
-            stop = self.offsets[:-1] + self.depth(cutoff)
-            start, end, query = self.groups.of(self.groups.divided(stop))
-            before, within = self.hits_above(rel, start, query), self.hits_above(rel, end, query)
-            found[query] = before + (stop[query] - start) / (end - start) * (within - before)
+            divided = self.groups.divided(stop)
+            start, end, query = self.groups.of(divided)
+            before, within = (number[divided] for number in self.hits_of_groups(rel))
+            # Of a group that the cut-off divides, the share of its rows above the cut-off counts.
+            found[query] = before + (stop[query] - start) / (end - start) * within
+        return found
+
+    def hits_of_groups(self, rel: float) -> tuple[Ints, Ints]:
+        """Return the number of relevant rows of its query above each group of tied rows, and of those within it."""
+        start, end, query = self.groups
+
+        def find() -> tuple[Ints, Ints]:
+            above = self.hits_above(rel, start, query)
+            if self.hits_by_rank(rel) is not None:
+                return above, self.hits_above(rel, end, query) - above
+            flags = (self.code[self.tied_rows()[0]] >= self.threshold(rel)).view(np.int8)
+            return above, np.add.reduceat(flags, offsets_of(end - start)[:-1], dtype=np.int64)
+
+        found: tuple[Ints, Ints] = self.once(("hits of groups", self.threshold(rel)), find)
         return found
 
     def hits_by_rank(self, rel: float) -> Table | None:
@@ -256,13 +271,23 @@ class Judged:
 
     def hits_above(self, rel: float, row: Ints, query: Ints) -> Ints:
         """Return how many relevant rows of its query stand above each row, given the row's query."""
-        begin, above = self.offsets[query], self.hits_by_rank(rel)
+        above = self.hits_by_rank(rel)
         if above is None:
-            prefix = self.prefix(rel)
-            number: Ints = (prefix[row] - prefix[begin]).astype(np.int64)
+            number: Ints = self.n_hits_before(rel, row) - self.first_hits(rel)[query]
         else:
-            number = above[row - begin, query].astype(np.int64)
+            number = above[row - self.offsets[query], query].astype(np.int64)
         return number
+
+    def n_hits_before(self, rel: float, row: Ints) -> Ints:
+        """Return the number of relevant rows of the chunk before some rows: a search for few, `prefix` is for all."""
+        number: Ints = np.searchsorted(self.relevant_rows(rel), row)
+        return number
+
+    def first_hits(self, rel: float) -> Ints:
+        """Return where each query begins among the relevant rows, with their number behind."""
+        key = "first hits", self.threshold(rel)
+        first: Ints = self.once(key, lambda: self.n_hits_before(rel, self.offsets))
+        return first
 
     def mean_within(self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None) -> Floats:
         """Return the number of counted rows within the cut-off, its mean over orders if rows are tied.
@@ -303,7 +328,7 @@ class Judged:
         def find() -> Relevant:
             row = self.relevant_rows(rel)
             begin = self.offsets[:-1]
-            before = self.prefix(rel)[self.offsets].astype(np.int64)
+            before = self.first_hits(rel)
             per_query = np.diff(before)
             query = np.repeat(np.arange(self.n_queries), per_query)
             rank = row - np.repeat(begin - 1, per_query)
