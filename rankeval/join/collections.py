@@ -193,7 +193,7 @@ def _places(values: pa.Array, known: pa.Array) -> Numbers:
 
 def _starts(values: pa.Array) -> Ints:
     """Return where each stretch of equal ids begins."""
-    changes = numbers_of(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)))
+    changes = numbers_of(pc.not_equal(values.slice(1), values.slice(0, max(len(values) - 1, 0))))
     return np.append(0, np.flatnonzero(changes) + 1)[: len(values)]
 
 
