@@ -8,7 +8,10 @@ does so for a script and a notebook by itself.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.machinery import ModuleSpec
 from types import FunctionType
 from typing import Any
@@ -32,16 +35,40 @@ def packed(value: Any) -> Any:
     module = sys.modules.get(value.__module__) if isinstance(value, FunctionType) else None
     if module is None or value.__module__ == "__main__" or _is_importable(value.__module__, module):
         return value
+    return Code(_code_of(value, module))
+
+
+def hash_of_code(function: Callable[..., Any]) -> str:
+    """Return a SHA-256 of a function's code and of what it refers to in its module.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel of a measure of one's own.
+    """
+    return sha256(_code_of(function, sys.modules[function.__module__])).hexdigest()
+
+
+def _code_of(function: Any, module: Any) -> bytes:
     import cloudpickle
 
-    asked_for = value.__module__ in cloudpickle.list_registry_pickle_by_value()  # by the user, who keeps it
-    if not asked_for:
-        cloudpickle.register_pickle_by_value(module)
+    with _by_value(module):
+        return bytes(cloudpickle.dumps(function))
+
+
+@contextmanager
+def _by_value(module: Any) -> Iterator[None]:
+    """Let cloudpickle take the functions of a module by their code."""
+    import cloudpickle
+
+    if module.__name__ in cloudpickle.list_registry_pickle_by_value():  # by the user, who keeps it
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
     try:
-        return Code(cloudpickle.dumps(value))
+        yield
     finally:
-        if not asked_for:
-            cloudpickle.unregister_pickle_by_value(module)
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def unpacked(value: Any) -> Any:

@@ -125,7 +125,7 @@ class Folder:
 
 
 @contextmanager
-def opened(scores: Any | None, card: Mapping[str, Any]) -> Iterator[Folder]:
+def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Iterator[Folder]:
     """Open the folder of a call, or a temporary one.
 
     Parameters
@@ -134,16 +134,19 @@ def opened(scores: Any | None, card: Mapping[str, Any]) -> Iterator[Folder]:
         The folder; made if it does not exist.
     card : mapping
         What is asked, as JSON.
+    data : path, optional
+        The data set, as it was given.
 
     Raises
     ------
     InvalidInput
-        If the folder holds something else, or the parts of another call.
+        If the folder holds something else, or the parts of another call, or lies in a folder of the data set.
     """
     if scores is None:
         with tempfile.TemporaryDirectory(prefix="rankeval-") as path:
             yield Folder(Path(path), keeps=False, card=card)
         return
+    _refuse_inside(Path(scores).resolve(), data)
     folder = Folder(Path(scores), keeps=True, card=json.loads(json.dumps(card)))
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -151,6 +154,14 @@ def opened(scores: Any | None, card: Mapping[str, Any]) -> Iterator[Folder]:
         raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({error.strerror})") from error
     _refuse_other(folder)
     yield folder
+
+
+def _refuse_inside(folder: Path, data: Any) -> None:
+    if isinstance(data, (str, Path)) and Path(data).is_dir() and Path(data).resolve() in (folder, *folder.parents):
+        raise InvalidInput(
+            f"scores={str(folder)!r} is in {str(data)!r}, the folder of the data set, of which the scores would be "
+            "a part the next time; give a folder elsewhere"
+        )
 
 
 def _refuse_other(folder: Folder) -> None:

@@ -1,9 +1,13 @@
-"""Evaluate a data set part by part: plan, score the parts on all cores, put the evaluations together."""
+"""Evaluate a data set part by part: plan, score the parts on all cores, put the evaluations together.
+
+Where a guard has registered content, all rows are shown to it before the first one is scored: a part that is kept, or a
+call that is ended halfway, must not tell what the whole would be refused for. That is a second reading of the rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +15,7 @@ from typing import Any
 
 from rankeval._checks import shown
 from rankeval.collection.convention import Convention
-from rankeval.contamination.streamed import StreamedCheck
+from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
@@ -21,9 +25,10 @@ from rankeval.evaluation.streaming.folder import Folder
 from rankeval.evaluation.streaming.memory import Share, share_of
 from rankeval.evaluation.streaming.plan import Part
 from rankeval.evaluation.streaming.queries import Block, Unsorted, whole_queries
-from rankeval.evaluation.streaming.scored import Request, Scored, refuse_all, scored
+from rankeval.evaluation.streaming.scored import Request, Scored, evidence_of, refuse_all, scored
 from rankeval.evaluation.streaming.source import Source
 from rankeval.measures import Measure
+from rankeval.measures.travelling import hash_of_code
 from rankeval.render.progress import Bar, Progress
 
 _OF_A_PART = 16
@@ -80,23 +85,15 @@ def evaluate_dataset(
     asked = tuple(measures)
     bound_measures((one for _, one in asked), convention)  # what cannot be computed is an error before anything is read
     source = Source.of(data, names)
-    request = Request(source.columns, asked, convention, weights, name, StreamedCheck.current())
-    with folder.opened(scores, _card(source, request)) as kept, Bar(progress, source.n_rows, "evaluate") as bar:
-        call = _Call(source, request, kept, share, workers, bar)
+    request = Request(source.columns, asked, convention, weights, name)
+    with folder.opened(scores, _card(source, request), data) as kept, Bar(progress, source.n_rows, "evaluate") as bar:
+        call = _Call(source, request, StreamedCheck.current(), kept, share, workers, bar)
         try:
             results = call.by_interval()
         except Unsorted:
             results = call.by_bucket()
         evaluation = merged(one.evaluation for one in results if one.evaluation is not None)
         refuse_all(evaluation, {grade for one in results for grade in one.grades})
-        try:
-            for one in results:
-                for evidence in one.evidence:
-                    request.check.add(evidence)
-            request.check.refuse(action="evaluate")
-        except Refusal:
-            kept.clear()
-            raise
         kept.end()
     return warned_if_empty(evaluation)
 
@@ -107,6 +104,7 @@ class _Call:
 
     source: Source
     request: Request
+    check: StreamedCheck
     kept: Folder
     share: Share
     workers: int
@@ -129,7 +127,7 @@ class _Call:
         cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
         self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
-        if self.request.check.is_needed or any(self.kept.read(place) is None for place in range(len(ranges))):
+        if self.check.is_needed or any(self.kept.read(place) is None for place in range(len(ranges))):
             self.bar.total += self.source.n_rows
             self._write_buckets(parts, paths, ranges)
         sizes = [self.source.n_rows // len(ranges)] * len(ranges)
@@ -147,19 +145,32 @@ class _Call:
             self.bar.add(left[place][0].n_rows)
 
     def _score(self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int]) -> list[Scored]:
-        """Score the parts that are not there yet; the guard needs the rows of the others too."""
+        """Score the parts that are not there yet, if the guard lets all of them pass."""
+        if self.check.is_needed:
+            self._ask_guard(blocks, sizes)
         found = {place: there for place in range(len(blocks)) if (there := self.kept.read(place)) is not None}
-        left = [place for place in range(len(blocks)) if place not in found or self.request.check.is_needed]
-        self.bar.add(sum(sizes[place] for place in found if place not in left))
-        tasks = [
-            partial(_score_part, blocks[place], self.request, self.kept, place, for_guard=place in found)
-            for place in left
-        ]
+        left = [place for place in range(len(blocks)) if place not in found]
+        self.bar.add(sum(sizes[place] for place in found))
+        tasks = [partial(_score_part, blocks[place], self.request, self.kept, place) for place in left]
         for number, result in self._each(tasks):
-            place = left[number]
-            found[place] = replace(found[place], evidence=result.evidence) if place in found else result
-            self.bar.add(sizes[place])
+            found[left[number]] = result
+            self.bar.add(sizes[left[number]])
         return [found[place] for place in sorted(found)]
+
+    def _ask_guard(self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int]) -> None:
+        """Show all rows to the guard; scores that an earlier call has kept go if it refuses them."""
+        self.bar.total += sum(sizes)
+        shown_rows = []
+        for place, evidence in self._each([partial(_evidence_of, one, self.request, self.check) for one in blocks]):
+            shown_rows += evidence
+            self.bar.add(sizes[place])
+        try:
+            for one in shown_rows:  # only now: rows out of order end the pass, and then all are shown again
+                self.check.add(one)
+            self.check.refuse(action="evaluate")
+        except Refusal:
+            self.kept.clear()
+            raise
 
     def _each(self, tasks: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
         """Do tasks, in this process or in several, and yield the place and the result of each as it comes."""
@@ -167,22 +178,33 @@ class _Call:
             yield from ((place, task()) for place, task in enumerate(tasks))
             return
         import joblib
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         run = joblib.Parallel(self.workers, prefer="processes", return_as="generator_unordered", batch_size=1)
-        yield from run(joblib.delayed(_placed)(place, task) for place, task in enumerate(tasks))
+        try:
+            yield from run(joblib.delayed(_placed)(place, task) for place, task in enumerate(tasks))
+        except TerminatedWorkerError as error:
+            goes_on = "the same call goes on from there" if self.kept.keeps else "with scores= such a call can go on"
+            raise InvalidInput(
+                f"a process of n_jobs={self.workers} was ended from outside, perhaps for lack of memory: give a "
+                f"smaller memory= or fewer processes; {goes_on}"
+            ) from error
 
 
 def _placed(place: int, task: Callable[[], Any]) -> tuple[int, Any]:
     return place, task()
 
 
-def _score_part(
-    blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int, *, for_guard: bool
-) -> Scored:
+def _evidence_of(
+    blocks: Callable[[], Iterator[Block]], request: Request, check: StreamedCheck
+) -> list[Evidence | None]:
+    return evidence_of(blocks(), request, check)
+
+
+def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Scored:
     """Score a part, and keep it if parts are kept."""
-    result = scored(blocks(), request, for_guard=for_guard)
-    if not for_guard:
-        kept.write(place, result)
+    result = scored(blocks(), request)
+    kept.write(place, result)
     return result
 
 
@@ -197,6 +219,14 @@ def _workers(n_jobs: int) -> int:
     return int(joblib.effective_n_jobs(n_jobs))
 
 
+def codes_of(one: Measure) -> list[str]:
+    """Return a hash of the code of each measure of the user's own that a measure is made of."""
+    family = one.family
+    own = [family.kernel, family.expected] if not family.kernel.__module__.startswith("rankeval.") else []
+    inner = [code for _, value in one.parameters if isinstance(value, Measure) for code in codes_of(value)]
+    return [hash_of_code(function) for function in own if callable(function)] + inner
+
+
 def _card(source: Source, request: Request) -> dict[str, Any]:
     """Return what makes the scores what they are, as JSON: a call goes on with the parts of one with the same card."""
     from rankeval import __version__
@@ -206,7 +236,7 @@ def _card(source: Source, request: Request) -> dict[str, Any]:
         "rankeval": __version__,
         "data": source.card(),
         "columns": dict(request.columns.names),
-        "measures": {label: str(one) for label, one in request.measures},
+        "measures": {label: [str(one), *codes_of(one)] for label, one in request.measures},
         "convention": request.convention.card(),
         "weights": None if weights is None else sha256(repr(sorted(weights.items(), key=repr)).encode()).hexdigest(),
         "name": request.name,

@@ -38,8 +38,6 @@ class Request:
         Weights by query, if no column has them.
     name : str, optional
         The name of the system.
-    check : StreamedCheck
-        The guard's check.
     """
 
     columns: Columns
@@ -47,7 +45,6 @@ class Request:
     convention: Convention
     weights: Mapping[Any, float] | None
     name: str | None
-    check: StreamedCheck
 
     @property
     def needs_grades(self) -> bool:
@@ -65,16 +62,38 @@ class Scored:
         The evaluation of its queries; None if it has none.
     grades : tuple of float
         The distinct grades of its rows, if they are needed.
-    evidence : tuple of Evidence
-        What its rows show to the guard.
     """
 
     evaluation: Evaluation | None
     grades: tuple[float, ...] = ()
-    evidence: tuple[Evidence | None, ...] = ()
 
 
-def scored(blocks: Iterable[Block], request: Request, *, for_guard: bool = False) -> Scored:
+def evidence_of(blocks: Iterable[Block], request: Request, check: StreamedCheck) -> list[Evidence | None]:
+    """Return what blocks of whole queries show to the guard, without a score.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        The rows.
+    request : Request
+        What is asked.
+    check : StreamedCheck
+        The guard's check.
+
+    Raises
+    ------
+    InvalidInput
+        If rows are at fault; the message names file and row group.
+    """
+    found = []
+    for block in blocks:
+        with located(block.places, request.columns):
+            joined = join_arrays(**as_columns(block.rows), convention=request.convention)
+            found.append(_evidence(joined, block, check))
+    return found
+
+
+def scored(blocks: Iterable[Block], request: Request) -> Scored:
     """Score blocks of whole queries.
 
     Parameters
@@ -83,8 +102,6 @@ def scored(blocks: Iterable[Block], request: Request, *, for_guard: bool = False
         The rows.
     request : Request
         What is asked.
-    for_guard : bool
-        Only collect what the guard needs, since the scores are there already.
 
     Raises
     ------
@@ -92,19 +109,15 @@ def scored(blocks: Iterable[Block], request: Request, *, for_guard: bool = False
         If rows are at fault; the message names file and row group.
     """
     evaluations: list[Evaluation] = []
-    evidence: list[Evidence | None] = []
     grades: set[float] = set()
     for block in blocks:
         with located(block.places, request.columns):
             joined = join_arrays(**as_columns(block.rows), convention=request.convention)
-            if not for_guard:
-                evaluations.append(_score(joined, block, request))
+            evaluations.append(_score(joined, block, request))
         if request.needs_grades:
             grades.update(np.unique(joined.relevance).tolist())
-        if request.check.is_needed:
-            evidence.append(_evidence(joined, block, request.check))
     evaluation = merged(evaluations) if evaluations else None
-    return Scored(evaluation, tuple(sorted(grades)), tuple(evidence))
+    return Scored(evaluation, tuple(sorted(grades)))
 
 
 def _score(joined: Joined, block: Block, request: Request) -> Evaluation:
