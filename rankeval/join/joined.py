@@ -51,6 +51,9 @@ _MANY_QUERIES = 256
 _FEW_LEVELS, _LONG = 16, 1024
 """So few labels of lists so long are counted by comparing a whole list with each."""
 
+_LARGEST = np.finfo(np.float64).max
+"""In place of infinity, which is no score."""
+
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -211,6 +214,7 @@ class Joined:
         if self.convention.score_dtype == "float32":
             with np.errstate(over="ignore"):  # beyond float32 all are infinite and tied, as in C
                 score = score.astype(np.float32).astype(np.float64)
+            score = score.clip(-_LARGEST, _LARGEST)  # keys are finite numbers
         best_first = n_levels - 1 if ties == "best" else 0  # tied rows are ranked lowest code first: turn the codes
         ranked = rank_rows(
             score,

@@ -1,14 +1,14 @@
 """Put rows into rank order, and find the tied ones: the packed-key sort.
 
-Each row becomes one 64-bit integer, and the integers of a query are sorted in place, as values. That is several times
+Each row becomes one float of 64 bits, and the floats of a query are sorted in place, as values. That is several times
 faster than an argsort, and the label comes out of the sorted key without a look-up.
 
     63                                                        0
     [ score, greatest first          | label code | position ]      tied rows by label: ties="expected", "worst", "best"
     [ score, greatest first          | position | label code ]      tied rows by position: ties="stable", "docid"
 
-The score's bits are turned so that integers ascend as scores descend (`descending_bits`). Label and position take the
-place of its lowest bits: 20 bits for lists of 100,000 documents and 8 grades.
+The score is negated, so that keys ascend as scores descend. Label and position take the place of its lowest bits: 20
+bits for lists of 100,000 documents and 8 grades. Negative keys ascend as these bits descend: ties are turned round.
 
 The trap: scores that agree in all but those lowest bits *collide*. The sort then orders them by label or position, as
 if they were tied. So rows whose keys collide are compared by their full scores and sorted again (`_repair`); the order
@@ -29,6 +29,12 @@ from rankeval.join.judged import NO_GROUPS, Groups
 
 _FEW_LEVELS = 128
 """With more labels the key would keep too little of the score. Codes of fewer labels fit a byte."""
+
+_LAST = np.finfo(np.float64).max.view(np.int64)
+"""The bits of the largest float: all ones where keys have position and label, so no key comes behind it."""
+
+_SMALLEST = 5e-324
+"""Not above zero where a library has set the processor to take subnormal numbers for zeros."""
 
 _BLOCK = 2**15
 """Rows whose keys are made at once: what is made on the way to a key stays in the cache (bench_arrays C)."""
@@ -57,22 +63,12 @@ class _Layout(NamedTuple):
         return position
 
 
-def descending_bits(score: Floats) -> Ints:
-    """Return integers that ascend as the scores descend; 0.0 and -0.0 are equal."""
-    bits = (0.0 - score).view(np.int64)
-    # As integers, negative floats ascend the wrong way round: flip all their bits but the sign.
-    fold = bits >> 63
-    fold &= np.int64(0x7FFF_FFFF_FFFF_FFFF)
-    bits ^= fold
-    return bits
-
-
 def _keys(score: Floats, code: Ints | None, low_bits: int, code_at: np.int64) -> Ints:
     """Return a key for each row, without its position, and with its label code if codes are given."""
     key = np.empty(len(score), dtype=np.int64)
     for begin in range(0, len(score), _BLOCK):
         rows = slice(begin, begin + _BLOCK)
-        bits = descending_bits(score[rows])
+        bits = (0.0 - score[rows]).view(np.int64)  # never -0.0
         bits &= np.int64(-1 << low_bits)
         if code is not None:
             bits |= code[rows] << code_at
@@ -186,22 +182,33 @@ def sort_within(key: Ints, offsets: Ints, *, shift: int) -> Ints:
     if longest * len(lengths) == len(key):  # lists of one length are a matrix as they stand (bench_arrays D)
         table = key.reshape(len(lengths), longest)
         table |= position
-        table.sort(axis=1)
+        _sort(table)
         return key
     if longest * len(lengths) > 3 * len(key):  # a few long lists among short ones: padding would take too much memory
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             key[begin:end] |= position[: end - begin]
-            key[begin:end].sort()
+            _sort(key[begin:end])
         return key
     # One sort of a padded matrix is far quicker than thousands of small sorts (bench_arrays A).
     small = np.dtype(np.int16 if longest < 2**15 else np.int64)  # a quarter of the bytes to compare
     filled: NDArray[np.bool_] = np.arange(longest).astype(small) < lengths.astype(small)[:, None]
-    table = np.full(filled.shape, np.iinfo(np.int64).max)
+    table = np.full(filled.shape, _LAST)
     table[filled] = key
     table |= position
-    table.sort(axis=1)
+    _sort(table)
     ranked: Ints = table[filled]
     return ranked
+
+
+def _sort(key: Ints) -> None:
+    """Sort keys along the last axis, in place, as the floats that they are: a third quicker than as integers."""
+    if _SMALLEST > 0.0:
+        key.view(np.float64).sort()
+    else:  # the keys of the score 0 are subnormal
+        but_sign = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+        key ^= key >> 63 & but_sign  # as integers, negative floats ascend the wrong way round
+        key.sort()
+        key ^= key >> 63 & but_sign
 
 
 def _repair(key: Ints, score: Floats, offsets: Ints, layout: _Layout) -> Groups:
@@ -221,6 +228,9 @@ def _repair(key: Ints, score: Floats, offsets: Ints, layout: _Layout) -> Groups:
 
     collisions = _runs(collides, offsets)
     if (exact(collides, begin) == exact(collides - 1, begin)).all():
+        turned = collisions.of(key[collisions.start] < 0)  # negative floats ascend as their low bits descend
+        rows, run = turned.rows()
+        key[rows] = key[(turned.start + turned.end - 1)[run] - rows]
         return collisions
     # The exact order within each run of collisions; of equal scores the key's low bits decide, as before.
     rows, run = collisions.rows()
