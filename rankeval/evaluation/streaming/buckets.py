@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval.evaluation.streaming.faults import located, refuse_bad_values
+from rankeval.evaluation.streaming.kinds import is_text
 from rankeval.evaluation.streaming.plan import Part
 from rankeval.evaluation.streaming.queries import Block, refuse_great
 from rankeval.evaluation.streaming.rows import BATCH, batches
-from rankeval.evaluation.streaming.source import Columns, is_text
+from rankeval.evaluation.streaming.source import Columns
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.flat import Ints, offsets_of
 from rankeval.join.matching import Hashes, hash_ids, mixed
@@ -35,6 +36,7 @@ RUN = 1 << 19
 """Rows that are put in order of their buckets at a time."""
 
 _MOST_BUCKETS = 1 << 16  # so that a number of a bucket has 16 bits, which NumPy sorts quickest
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _STARTS = b"rankeval.starts"
 _LOW = np.uint64(0xFFFF_FFFF)
 _HALF = np.uint64(32)
@@ -135,6 +137,8 @@ def hashes_of(ids: pa.Array) -> Hashes:
         return mixed((numbers_of(ids).astype(np.float64) + 0.0).view(np.uint64))  # 0.0 and -0.0 are one id
     coded = ids if pa.types.is_dictionary(kind) else ids.dictionary_encode()
     names = coded.dictionary
+    if any(is_kind(names.type) for is_kind in _BYTES):
+        names = names.cast(pa.large_binary()).view(pa.large_string())  # bytes need not be a text
     names = names if is_text(names.type) else pc.cast(names, pa.string())
     found: Hashes = hash_ids(names)[numbers_of(coded.indices)]
     return found

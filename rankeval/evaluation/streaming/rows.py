@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.evaluation.streaming.source import Columns, File, RowGroup, is_text
+from rankeval.evaluation.streaming.kinds import is_text
+from rankeval.evaluation.streaming.source import Columns, File, RowGroup
 from rankeval.io.columns import numbers_of
 
 BATCH = 15 << 14
@@ -70,9 +71,10 @@ def batches(files: Sequence[File], columns: Columns) -> Iterator[Batch]:
 
 def _opened(file: File, columns: Columns) -> pq.ParquetFile:
     remote = file.filesystem.type_name != "local"
+    qid = columns.names["qid"]
     return pq.ParquetFile(
         file.filesystem.open_input_file(file.path),
-        read_dictionary=[columns.names["qid"]] if is_text(columns.types["qid"]) else None,
+        read_dictionary=[qid] if is_text(columns.types["qid"]) and qid not in file.keys else None,
         pre_buffer=remote,  # joins many small requests into a few
         buffer_size=0 if remote else _BUFFER,
     )

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from rankeval._checks import few, shown
 from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.evaluation.streaming.kinds import common, is_text, plain
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -83,7 +84,7 @@ class Columns:
     @property
     def row_bytes(self) -> int:
         """About how many bytes a row has."""
-        return sum(_TEXT if is_text(kind) else -(-kind.bit_width // 8) for kind in self.types.values())
+        return sum(_width(kind) for kind in self.types.values())
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,13 @@ class Source:
             If a file is no Parquet file.
         """
         datasets = _leaves(_opened(data))
-        schema = datasets[0].schema
-        columns = Columns(names, {role: _type(schema, role, name) for role, name in names.items()})
-        fragments = [fragment for dataset in datasets for fragment in dataset.get_fragments()]
+        for role, name in names.items():
+            _refuse_no_column(datasets[0].schema, role, name)
+        fragments = [(one, dataset.schema) for dataset in datasets for one in dataset.get_fragments()]
         with ThreadPoolExecutor(_FOOTERS) as pool:
-            files = tuple(pool.map(lambda one: _file(one, columns), fragments))
+            footers = list(pool.map(lambda one: _footer(*one, names), fragments))
+        columns = Columns(names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()})
+        files = tuple(_file(footer, columns) for footer in footers)
         source = cls(files, columns)
         if not source.n_rows:
             raise InvalidInput(f"the data set has no rows ({len(files)} files); give a row for each ranked document")
@@ -203,8 +206,8 @@ def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
     return [dataset]
 
 
-def _type(schema: pa.Schema, role: str, name: str) -> pa.DataType:
-    """Return the type in which a column is read; refuse one that is not there, or is there twice."""
+def _refuse_no_column(schema: pa.Schema, role: str, name: str) -> None:
+    """Refuse a column that is not there, is there twice, or has more than a value in a row."""
     places = schema.get_all_field_indices(name)
     if len(places) != 1:
         found = f"stands {len(places)} times in" if places else "is not in"
@@ -212,44 +215,66 @@ def _type(schema: pa.Schema, role: str, name: str) -> pa.DataType:
     kind = schema.field(places[0]).type
     if pa.types.is_nested(kind):
         raise InvalidInput(f"{role}={name!r} is of type {kind}: give one value a row")
-    if not pa.types.is_dictionary(kind):
-        return kind
-    return kind.value_type
 
 
-def _file(fragment: Any, columns: Columns) -> File:
-    """Return a file with its row groups, and the queries at their ends."""
+class _Footer(NamedTuple):
+    """What the footer of a file says, with the values and types of what stands in the names of its folders."""
+
+    fragment: Any
+    metadata: pq.FileMetaData
+    keys: Mapping[str, Any]
+    kinds: Mapping[str, Any]
+
+
+def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Footer:
+    """Read the footer of a file, and the type of each column that is read."""
     import pyarrow.dataset as ds
 
     try:
-        metadata, numbers = fragment.metadata, [one.id for one in fragment.row_groups]
+        metadata = fragment.metadata
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     keys = ds.get_partition_keys(fragment.partition_expression)
     schema = metadata.schema.to_arrow_schema()
-    lacking = [name for name in columns.names.values() if name not in keys and name not in schema.names]
-    if lacking:
-        raise InvalidInput(
-            f"{fragment.path} has no column {lacking[0]!r}, which other files of the data set have; its columns are: "
-            f"{', '.join(schema.names)}"
-        )
-    groups = tuple(_row_group(metadata, number, columns, keys, schema) for number in numbers)
+    kinds = {}
+    for role, name in names.items():
+        if name not in keys and name not in schema.names:
+            raise InvalidInput(
+                f"{fragment.path} has no column {name!r}, which other files of the data set have; its columns are: "
+                f"{', '.join(schema.names)}"
+            )
+        if name not in keys:
+            _refuse_no_column(schema, role, name)
+        kinds[name] = plain((known if name in keys else schema).field(name).type)
+    return _Footer(fragment, metadata, keys, kinds)
+
+
+def _kinds(footers: Iterable[_Footer], name: str) -> dict[Any, str]:
+    """Return the types that files have a column in, each with the first such file."""
+    found: dict[Any, str] = {}
+    for footer in footers:
+        found.setdefault(footer.kinds[name], footer.fragment.path)
+    return found
+
+
+def _file(footer: _Footer, columns: Columns) -> File:
+    """Return a file with its row groups, and the queries at their ends."""
+    numbers = [one.id for one in footer.fragment.row_groups]
+    groups = tuple(_row_group(footer, number, columns) for number in numbers)
     filled = tuple(one for one in groups if one.n_rows)
-    return File(fragment.path, fragment.filesystem, keys, filled)
+    return File(footer.fragment.path, footer.fragment.filesystem, footer.keys, filled)
 
 
-def _row_group(
-    metadata: pq.FileMetaData, number: int, columns: Columns, keys: Mapping[str, Any], schema: pa.Schema
-) -> RowGroup:
+def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
     name, kind = columns.names["qid"], columns.types["qid"]
+    metadata, keys = footer.metadata, footer.keys
     group = metadata.row_group(number)
     if name in keys:
         return RowGroup(number, group.num_rows, (keys[name], keys[name]))
     place = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name)
     known = group.column(place).statistics
-    own = schema.field(name).type
-    own = own.value_type if pa.types.is_dictionary(own) else own
-    if own != kind or known is None or not known.has_min_max or not is_ordered(kind) or known.min != known.min:
+    # A file of another type has the same order: texts or whole numbers of another width.
+    if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
         return RowGroup(number, group.num_rows, None)
     return RowGroup(number, group.num_rows, (known.min, known.max))
 
@@ -259,6 +284,11 @@ def is_ordered(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_float64(kind) or is_text(kind))
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Say whether a type is that of texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _width(kind: pa.DataType) -> int:
+    """Return about how many bytes a value of a type has."""
+    if pa.types.is_null(kind):
+        return 0
+    try:
+        return -(-int(kind.bit_width) // 8)
+    except ValueError:  # a text, or bytes
+        return _TEXT

@@ -1,0 +1,123 @@
+"""Files whose columns differ in type, columns of rare types, and values in names of folders."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankeval as rk
+from rankeval.errors import InvalidInput, QueryIdError
+
+K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
+
+
+def write(path, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def as_arrays(y, score, qid, **how):
+    return rk.evaluate(y, score, qid=qid, measures=K["measures"], **how)
+
+
+def assert_equal(found, expected):
+    assert found.queries.tolist() == expected.queries.tolist()
+    assert found.aggregates() == expected.aggregates()
+    assert found.ranking_digest == expected.ranking_digest
+
+
+@pytest.mark.parametrize("qid", [[1, 1, 2, 2, 2], [1, 2, 1, 2, 1]], ids=["sorted", "any order"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_numbers_of_several_types_keep_their_values(tmp_path, qid, turned):
+    flags, grades = pa.array([True, False]), pa.array([0, 3, 2], pa.int8())
+    near, exact = pa.array([0.25, 0.5], pa.float32()), pa.array([0.5, 0.5 + 1e-12, 0.1])
+    first, second = ("b", "a") if turned else ("a", "b")
+    write(tmp_path / f"{first}.parquet", q=qid[:2], y=flags, s=near)
+    write(tmp_path / f"{second}.parquet", q=qid[2:], y=grades, s=exact)
+    if turned:
+        qid = qid[2:] + qid[:2]
+    y = [0, 3, 2, 1, 0] if turned else [1, 0, 0, 3, 2]
+    score = [0.5, 0.5 + 1e-12, 0.1, 0.25, 0.5] if turned else [0.25, 0.5, 0.5, 0.5 + 1e-12, 0.1]
+    assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+
+
+def test_numbers_that_no_common_type_holds_are_refused(tmp_path):
+    write(tmp_path / "a.parquet", q=[1], y=[1], s=[0.5])
+    write(tmp_path / "b.parquet", q=[2], y=[1], s=[2**53 + 1])
+    with pytest.raises(InvalidInput, match=r"b.parquet, row group 0: score='s': .*9007199254740993"):
+        rk.evaluate(tmp_path, **K)
+    write(tmp_path / "b.parquet", q=[2], y=["1"], s=[0.5])
+    with pytest.raises(
+        InvalidInput, match=r"relevance='y' is of type int64 in .*a.parquet and of type string in .*b.p"
+    ):
+        rk.evaluate(tmp_path, **K)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([0.1], pa.float32()), pa.array([0.2], pa.float64())),
+        (pa.array([1]), pa.array(["01"])),
+        (pa.array([1]), pa.array([2], pa.uint64())),
+        (pa.array([True]), pa.array([2])),
+    ],
+)
+def test_ids_of_several_types_are_refused(tmp_path, one, other):
+    write(tmp_path / "a.parquet", q=one, y=[1], s=[0.5])
+    write(tmp_path / "b.parquet", q=other, y=[1], s=[0.5])
+    said = rf"qid='q' is of type {one.type} in .*a.parquet and of type {other.type} in .*b.parquet"
+    with pytest.raises(QueryIdError, match=said):
+        rk.evaluate(tmp_path, **K)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([2], pa.int32()), pa.array([2**40, 1])),
+        (pa.array([2], pa.uint64()), pa.array([3, 1], pa.uint8())),
+        (pa.array(["b"]), pa.array(["b", "a"], pa.large_string())),
+        (pa.array(["b"], pa.string_view()), pa.array(["b", "a"]).dictionary_encode()),
+    ],
+)
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_ids_of_several_widths_are_one_type(tmp_path, one, other, is_sorted):
+    other = other.take([1, 0]) if is_sorted else other
+    parts = (other, one) if is_sorted else (one, other)
+    qid = [value for part in parts for value in part.to_pylist()]
+    y, score = [1, 0, 2], [0.1, 0.2, 0.3]
+    begin = 0
+    for name, part in zip("ab", parts, strict=True):
+        end = begin + len(part)
+        write(tmp_path / f"{name}.parquet", q=part, y=y[begin:end], s=score[begin:end])
+        begin = end
+    assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+
+
+RARE = {
+    "binary": pa.array([b"a", b"\xff", b"a"]),
+    "large_binary": pa.array([b"a", b"\xff", b"a"], pa.large_binary()),
+    "binary_view": pa.array([b"a", b"\xff", b"a"], pa.binary_view()),
+    "fixed": pa.array([b"a", b"\xff", b"a"], pa.binary(1)),
+    "string_view": pa.array(["a", "b", "a"], pa.string_view()),
+    "null": pa.nulls(3),
+}
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1], [0, 1, 2]], ids=["sorted", "any order"])
+@pytest.mark.parametrize("kind", RARE)
+def test_ids_of_rare_types_give_what_arrays_give(tmp_path, kind, order):
+    qid = pa.array([RARE[kind][row].as_py() for row in order], RARE[kind].type)
+    y, score = pa.array([1, 0, 2]), pa.array([0.1, 0.2, 0.3])
+    write(tmp_path / "a.parquet", q=qid, y=y, s=score)
+    if kind == "null":
+        with pytest.raises(QueryIdError, match=r"a.parquet, row group 0: qid='q': row 0 has no query id"):
+            rk.evaluate(tmp_path, **K)
+        return
+    assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+
+
+def test_texts_in_names_of_folders_are_ids(tmp_path):
+    write(tmp_path / "q=a/x.parquet", y=[1, 0], s=[0.1, 0.2])
+    write(tmp_path / "q=b/x.parquet", y=[1, 0], s=[0.3, 0.2])
+    assert_equal(rk.evaluate(tmp_path, **K), as_arrays([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.2], ["a", "a", "b", "b"]))
