@@ -125,7 +125,7 @@ class Source:
             _refuse_no_column(datasets[0].schema, role, name)
         fragments = [(one, dataset.schema) for dataset in datasets for one in dataset.get_fragments()]
         with ThreadPoolExecutor(_FOOTERS) as pool:
-            footers = list(pool.map(lambda one: _footer(*one, names), fragments))
+            footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
         columns = Columns(names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()})
         files = tuple(_file(footer, columns) for footer in footers)
         source = cls(files, columns)
