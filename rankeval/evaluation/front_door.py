@@ -118,7 +118,7 @@ def evaluate(
     """
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     if relevance is not None or score is not None:
-        _refuse_mixed(ranking, group, qid=qid, relevance=relevance, score=score, docid=docid)
+        _refuse_mixed(ranking, group, weights, qid=qid, relevance=relevance, score=score, docid=docid)
         rules = rules_of_call(convention, True, **single)
         columns = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
         if isinstance(weights, str):
@@ -148,7 +148,7 @@ def evaluate(
     return score_joined(joined, asked, weights=weight, name=name or given.name)
 
 
-def _refuse_mixed(ranking: Any, group: Any, **columns: Any) -> None:
+def _refuse_mixed(ranking: Any, group: Any, weights: Any, **columns: Any) -> None:
     """Refuse arrays beside names of columns."""
     if ranking is not None or group is not None:
         found = "a ranking" if ranking is not None else "group="
@@ -160,6 +160,11 @@ def _refuse_mixed(ranking: Any, group: Any, **columns: Any) -> None:
         if not isinstance(column, str) and not (role == "docid" and column is None):
             found = "nothing" if column is None else f"a {type(column).__name__}"
             raise InvalidInput(f"{role}: expected the name of a column of the data set, found {found}")
+    if not (weights is None or isinstance(weights, str) or hasattr(weights, "items")):
+        raise InvalidInput(
+            f"weights: expected the name of a column of the data set, or weights by query, found a "
+            f"{type(weights).__name__}"
+        )
 
 
 def _refuse_columns(truth: Any, ranking: Any, **columns: Any) -> None:

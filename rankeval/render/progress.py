@@ -15,7 +15,7 @@ class Bar:
     Parameters
     ----------
     progress : callable, bool or None
-        A function of how much is done and of the total; True for a bar, which shows only on a terminal.
+        A function of how much is done and of the total; True for a bar, which shows on a terminal and in a notebook.
     total : int
         How much there is to do.
     title : str
@@ -28,9 +28,11 @@ class Bar:
         self._call = progress if callable(progress) else None
         self._rich: Any = None
         if progress is True:
+            from rich import get_console
             from rich.progress import Progress as Rich
 
-            self._rich = Rich(transient=True)
+            shows = get_console().is_terminal or get_console().is_jupyter
+            self._rich = Rich(transient=True, disable=not shows)
             self._task = self._rich.add_task(title, total=total)
 
     def __enter__(self) -> Self:

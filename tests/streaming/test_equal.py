@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from streaming.logs import MEASURES, NAMES, Log, evaluate
+from streaming.s3_server import s3
 
 import rankeval as rk
+from rankeval.errors import InvalidInput
 from rankeval.evaluation.streaming import plan, running
 from rankeval.evaluation.streaming.memory import _ROW, Share
 from rankeval.evaluation.streaming.source import Source
@@ -131,9 +133,10 @@ def test_hive_partitions_are_columns(tmp_path):
     assert by_day.aggregates() == rk.evaluate(log.y, log.score, qid=log.qid % 3, measures=MEASURES).aggregates()
 
 
-def test_a_dictionary_and_other_types_are_read(tmp_path):
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_dictionary_and_other_types_are_read(tmp_path, shuffled):
     log = Log.made(ids=IDS["texts"])
-    table = log.table
+    table = (log.shuffled() if shuffled else log).table
     for name, column in (
         ("query", table["query"].dictionary_encode()),
         ("label", table["label"].cast(pa.int8())),
@@ -169,3 +172,15 @@ def test_a_bucket_that_is_too_large_is_divided(tmp_path, monkeypatch):
     monkeypatch.setattr(running.buckets, "n_buckets", lambda _: 2)
     monkeypatch.setattr(running, "share_of", lambda *_: Share(40 * _ROW))
     assert evaluate(log.write(tmp_path / "log")).to_bytes() == log.evaluation().to_bytes()
+
+
+def test_a_bucket_of_s3_is_named_by_its_url(tmp_path):
+    log = Log.made()
+    (tmp_path / "bucket").mkdir()
+    log.write(tmp_path / "bucket" / "log", cuts=(100,))
+    with s3(tmp_path) as (server, asked):
+        found = evaluate(f"s3://key:secret@bucket/log?{server}")
+        assert found.to_bytes() == log.evaluation().to_bytes()
+        assert any(one.startswith("bytes=") for one in asked)
+        with pytest.raises(InvalidInput, match="there is no such data set"):
+            evaluate(f"s3://key:secret@bucket/lost?{server}")

@@ -35,6 +35,7 @@ def test_the_two_ways_are_not_mixed(data):
         (lambda: rk.evaluate(data, relevance="label", score="value"), "qid: expected the name of a column .* nothing"),
         (lambda: rk.evaluate(data, qid="query", relevance="label"), "score: expected the name of a column"),
         (lambda: rk.evaluate(data, **{**NAMES, "qid": [1, 2]}), "qid: expected the name .* found a list"),
+        (lambda: evaluate(data, weights=[1.0]), "weights: expected the name of a column .* found a list"),
         (lambda: rk.evaluate(y, score, qid="query"), "qid='query' is the name of a column"),
         (lambda: rk.evaluate(data, qid=y), "ranking is missing"),
         (lambda: rk.evaluate(y, score, qid=[1, 1], memory="1GB"), "memory='1GB' is for a Parquet data set"),

@@ -32,7 +32,7 @@ from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.flat import Ints, offsets_of
 from rankeval.join.matching import Hashes, hash_ids, mixed
 
-RUN = 1 << 19
+RUN = 1 << 20
 """Rows that are put in order of their buckets at a time."""
 
 _MOST_BUCKETS = 1 << 16  # so that a number of a bucket has 16 bits, which NumPy sorts quickest
@@ -88,7 +88,7 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
 def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a part in runs, checked, with texts as texts."""
     held: list[pa.RecordBatch] = []
-    for rows, place in batches(part.files, columns):
+    for rows, place in batches(part.files, columns, coded=False):
         with located([place], columns):
             refuse_bad_values(rows)
         held.append(rows)

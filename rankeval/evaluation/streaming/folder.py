@@ -79,7 +79,11 @@ class Folder:
             write_atomically(self._grades(number), [json.dumps(scored.grades).encode()])
         scored.evaluation.save(self.part(number))
 
-    def read(self, number: int) -> Scored | None:
+    def read_all(self, n_parts: int) -> dict[int, Scored]:
+        """Return the parts that are there, by number."""
+        return {number: found for number in range(n_parts) if (found := self._read(number)) is not None}
+
+    def _read(self, number: int) -> Scored | None:
         """Return what is kept of a part, or None if it is not there or not whole."""
         if not self.part(number).exists():
             return None

@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     place: Place
 
 
-def batches(files: Sequence[File], columns: Columns) -> Iterator[Batch]:
+def batches(files: Sequence[File], columns: Columns, *, coded: bool = True) -> Iterator[Batch]:
     """Yield the rows of files, under the names ``qid``, ``relevance`` and so on.
 
     Parameters
@@ -52,6 +52,8 @@ def batches(files: Sequence[File], columns: Columns) -> Iterator[Batch]:
         Files, or some of their row groups.
     columns : Columns
         The columns to read.
+    coded : bool
+        Whether texts of queries are read as dictionaries. If rows are not sorted these are large, and gain nothing.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def batches(files: Sequence[File], columns: Columns) -> Iterator[Batch]:
     for file in files:
         place = Place(file, file.row_groups[0])
         try:
-            with _opened(file, columns) as parquet:
+            with _opened(file, columns, coded=coded) as parquet:
                 for group in file.row_groups:
                     place = Place(file, group)
                     yield from _of_group(parquet, place, columns)
@@ -69,12 +71,12 @@ def batches(files: Sequence[File], columns: Columns) -> Iterator[Batch]:
             raise FileFormatError(f"{place}: cannot be read ({' '.join(str(error).split())})") from error
 
 
-def _opened(file: File, columns: Columns) -> pq.ParquetFile:
+def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
     remote = file.filesystem.type_name != "local"
     qid = columns.names["qid"]
     return pq.ParquetFile(
         file.filesystem.open_input_file(file.path),
-        read_dictionary=[qid] if is_text(columns.types["qid"]) and qid not in file.keys else None,
+        read_dictionary=[qid] if coded and is_text(columns.types["qid"]) and qid not in file.keys else None,
         pre_buffer=remote,  # joins many small requests into a few
         buffer_size=0 if remote else _BUFFER,
     )

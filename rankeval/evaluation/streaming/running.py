@@ -117,7 +117,7 @@ class _Call:
             raise Unsorted
         self.kept.begin({"order": "by query", "parts": [part.n_rows for part in parts]})
         tasks = [partial(whole_queries, part, self.source.columns, self.share.most_rows) for part in parts]
-        return self._score(tasks, [part.n_rows for part in parts])
+        return self._score(tasks, [part.n_rows for part in parts], self.kept.read_all(len(parts)))
 
     def by_bucket(self) -> list[Scored]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
@@ -127,13 +127,12 @@ class _Call:
         cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
         self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
-        if self.check.is_needed or any(self.kept.read(place) is None for place in range(len(ranges))):
+        kept = self.kept.read_all(len(ranges))
+        if self.check.is_needed or len(kept) < len(ranges):
             self.bar.total += self.source.n_rows
             self._write_buckets(parts, paths, ranges)
-        sizes = [self.source.n_rows // len(ranges)] * len(ranges)
-        return self._score(
-            [partial(buckets.blocks_of, paths, ranges, place, most) for place in range(len(ranges))], sizes
-        )
+        tasks = [partial(buckets.blocks_of, paths, ranges, place, most) for place in range(len(ranges))]
+        return self._score(tasks, [self.source.n_rows // len(ranges)] * len(ranges), kept)
 
     def _write_buckets(self, parts: list[Part], paths: list[Path], ranges: list[range]) -> None:
         self.kept.make_buckets(self.source.n_rows * self.source.columns.row_bytes)
@@ -144,11 +143,12 @@ class _Call:
         for place, _ in self._each([partial(write, part, path=path) for part, path in left]):
             self.bar.add(left[place][0].n_rows)
 
-    def _score(self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int]) -> list[Scored]:
-        """Score the parts that are not there yet, if the guard lets all of them pass."""
+    def _score(
+        self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Scored]
+    ) -> list[Scored]:
+        """Score the parts that are not found yet, if the guard lets all of them pass."""
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
-        found = {place: there for place in range(len(blocks)) if (there := self.kept.read(place)) is not None}
         left = [place for place in range(len(blocks)) if place not in found]
         self.bar.add(sum(sizes[place] for place in found))
         tasks = [partial(_score_part, blocks[place], self.request, self.kept, place) for place in left]
