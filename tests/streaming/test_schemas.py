@@ -121,3 +121,19 @@ def test_texts_in_names_of_folders_are_ids(tmp_path):
     write(tmp_path / "q=a/x.parquet", y=[1, 0], s=[0.1, 0.2])
     write(tmp_path / "q=b/x.parquet", y=[1, 0], s=[0.3, 0.2])
     assert_equal(rk.evaluate(tmp_path, **K), as_arrays([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.2], ["a", "a", "b", "b"]))
+
+
+def test_a_folder_without_a_query_id_is_named(tmp_path):
+    write(tmp_path / "q=1/x.parquet", y=[1], s=[0.1])
+    write(tmp_path / "q=__HIVE_DEFAULT_PARTITION__/x.parquet", y=[1], s=[0.1])
+    with pytest.raises(QueryIdError, match=r"q=__HIVE_DEFAULT_PARTITION__/x.parquet: qid='q': .* no query id"):
+        rk.evaluate(tmp_path, **K)
+
+
+@pytest.mark.parametrize("scheme", ["foo", "hdfs", "s3"])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_secrets_of_urls_are_not_shown(scheme, is_list):
+    url = f"{scheme}://user:SECRET@host/x.parquet?key=SECRET"
+    with pytest.raises(InvalidInput, match=r"://\*\*\*@host/x.parquet\?\*\*\*") as raised:
+        rk.evaluate([url, url + "2"] if is_list else url, **K)
+    assert "SECRET" not in str(raised.value)

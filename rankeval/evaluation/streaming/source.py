@@ -17,8 +17,9 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rankeval._checks import few, shown
-from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.evaluation.streaming.kinds import common, is_text, plain
+from rankeval.evaluation.streaming.urls import masked
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -172,9 +173,10 @@ def _opened(data: Any) -> ds.Dataset:
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no such data set: {' '.join(str(error).split())}") from error
+        raise InvalidInput(f"there is no such data set: {masked(str(error))}") from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        raise InvalidInput(f"cannot open the data set {shown(data)}: {' '.join(str(error).split())}") from error
+        what = shown([masked(one) for one in data] if isinstance(data, list) else masked(data))
+        raise InvalidInput(f"cannot open the data set {what}: {masked(str(error))}") from None
 
 
 def _from_urls(urls: list[str]) -> ds.Dataset:
@@ -183,7 +185,9 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
 
     found = [pafs.FileSystem.from_uri(one) for one in urls]
     if any(filesystem != found[0][0] for filesystem, _ in found):
-        raise InvalidInput(f"the URLs of one data set must be on one file system, found {few(urls)}")
+        raise InvalidInput(
+            f"the URLs of one data set must be on one file system, found {few([masked(one) for one in urls])}"
+        )
     return ds.dataset([path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive")
 
 
@@ -235,6 +239,8 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     keys = ds.get_partition_keys(fragment.partition_expression)
+    if names["qid"] in keys and keys[names["qid"]] is None:
+        raise QueryIdError(f"{fragment.path}: qid={names['qid']!r}: the name of its folder has no query id")
     schema = metadata.schema.to_arrow_schema()
     kinds = {}
     for role, name in names.items():
