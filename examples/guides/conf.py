@@ -144,6 +144,7 @@ guard
 guard_rules
 comparing
 several_collections
+how_large
 spark
 orders_of_systems
 looking
