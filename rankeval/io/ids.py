@@ -67,7 +67,9 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
 def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return ids that are no texts: as they are, or objects of one type by their numbers."""
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        column = column.to_numpy(zero_copy_only=False)
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        # Arrow's own way imports pandas, which takes a worker half a second.
+        column = numbers_of(column) if is_number and not column.null_count else column.to_numpy(zero_copy_only=False)
     ids = as_typed(column, what)
     if ids.ndim != 1:
         raise _wrong(what, f"expected one id for each row, found an array of shape {ids.shape}")
@@ -185,9 +187,12 @@ def refuse_missing(ids: NDArray[Any], what: str) -> None:
     """
     if ids.dtype.kind not in "fcmMO":
         return
-    import pandas as pd
+    if ids.dtype.kind in "fc":
+        missing = np.isnan(ids)
+    else:
+        import pandas as pd
 
-    missing = pd.isna(ids)
+        missing = pd.isna(ids)
     if missing.any():
         row = int(np.argmax(missing))
         raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found {ids[row : row + 1].tolist()[0]!r})")
