@@ -26,6 +26,9 @@ from rankeval.join.flat import Ints, rows_of
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
 
+_HEAD = 1024
+"""Rows in which it shows, if they are in any order."""
+
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
@@ -128,19 +131,27 @@ def group_rows(qid: ArrayLike) -> Grouping:
         If an id is missing, or ids of several types are mixed.
     """
     ids, names = comparable(qid, "qid")
-    starts, order = _starts(ids), None
-    queries = ids[starts]
-    if not (queries[1:] > queries[:-1]).all():
+    # Rows in any order show it at once. To look up where each of their runs begins is dear (bench_streaming).
+    starts, order = _starts(ids) if _ascend(ids[:_HEAD]) else None, None
+    if starts is None or not _ascend(ids[starts]):
         order = order_of(ids)
-        ids = ids[order]
+        ids = ids.take(order)
         starts = _starts(ids)
-        queries = ids[starts]
+    queries = ids[starts]
     return Grouping(queries if names is None else names[queries], np.append(starts, len(ids)), order)
+
+
+def _ascend(ids: NDArray[Any]) -> bool:
+    return bool((ids[1:] >= ids[:-1]).all())
 
 
 def _starts(ids: NDArray[Any]) -> Ints:
     """Return where each run of equal ids begins."""
-    return np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)[: len(ids)]
+    return _behind(ids[1:] != ids[:-1])[: len(ids)]
+
+
+def _behind(changes: NDArray[np.bool_]) -> Ints:
+    return np.append(0, np.flatnonzero(changes) + 1)
 
 
 def order_of(ids: NDArray[Any]) -> Ints:
@@ -151,8 +162,9 @@ def order_of(ids: NDArray[Any]) -> Ints:
     ids : ndarray of shape (n_rows,)
         Ids that NumPy can compare.
     """
-    starts = _starts(ids)
-    if len(starts) * 8 < len(ids):  # whole blocks change places (bench_files: topics in order of number, not of text)
+    changes = ids[1:] != ids[:-1]
+    if (np.count_nonzero(changes) + 1) * 8 < len(ids):  # whole blocks change places (bench_files: topics by number)
+        starts = _behind(changes)[: len(ids)]
         blocks = order_of(ids[starts])
         return rows_of(starts[blocks], np.diff(starts, append=len(ids))[blocks])
     bits = len(ids).bit_length()

@@ -36,6 +36,17 @@ def test_grouping_is_a_stable_sort_by_id(column):
         assert all(column[row] == query for row in rows)
 
 
+@pytest.mark.parametrize("place", [0, 1, 1022, 1023, 1024, 1025, 2998])
+def test_rows_out_of_order_are_found_wherever_they_stand(place):
+    """Also behind the head of the rows, by which rows in any order are known."""
+    ids = np.arange(3000) // 2
+    ids[place] += 5000
+    grouping = group_rows(ids)
+    assert grouping.queries.tolist() == np.unique(ids).tolist()
+    assert (ids[grouping.order] == np.sort(ids)).all()
+    assert grouping.order.tolist() == np.argsort(ids, kind="stable").tolist()
+
+
 @given(st.lists(st.text(max_size=3), min_size=1, max_size=40), st.sampled_from([1, -1]))
 def test_numpys_texts_are_grouped_as_they_are_sorted(names, step):
     """Of any characters, and in views that are not contiguous."""

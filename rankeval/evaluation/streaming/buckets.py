@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +29,16 @@ from rankeval.evaluation.streaming.plan import Part
 from rankeval.evaluation.streaming.queries import Block, refuse_great
 from rankeval.evaluation.streaming.rows import BATCH, batches
 from rankeval.evaluation.streaming.source import Columns
-from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import Ints, offsets_of
+from rankeval.io.columns import numbers_of
+from rankeval.join.flat import Ints
 from rankeval.join.matching import Hashes, hash_ids, mixed
 
 RUN = 1 << 20
 """Rows that are put in order of their buckets at a time."""
 
-_MOST_BUCKETS = 1 << 16  # so that a number of a bucket has 16 bits, which NumPy sorts quickest
+_MOST_BUCKETS = 1 << 16
+_BLOCK = 1 << 14
+"""Rows hashed at a time, so that they stay in the processor's cache (bench_streaming)."""
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _STARTS = b"rankeval.starts"
 _LOW = np.uint64(0xFFFF_FFFF)
@@ -88,13 +91,15 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
 def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a part in runs, checked, with texts as texts."""
     held: list[pa.RecordBatch] = []
-    for rows, place in batches(part.files, columns, coded=False):
+    n_held = 0
+    for rows, place in batches(part.files, columns, coded=False, most=run):
         with located([place], columns):
             refuse_bad_values(rows)
-        held.append(rows)
-        if sum(one.num_rows for one in held) >= run:
+        if n_held + rows.num_rows > run:
             yield _together(held)
-            held = []
+            held, n_held = [], 0
+        held.append(rows)
+        n_held += rows.num_rows
     if held:
         yield _together(held)
 
@@ -105,21 +110,35 @@ def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
     """Return rows in order of their buckets, and where each bucket begins."""
-    bucket = _buckets_of(rows["qid"], number)
-    order = np.argsort(bucket, kind="stable")
-    ordered = rows.take(places_of(order))
+    bits = (rows.num_rows - 1).bit_length()
+    # The bucket above, the row below: NumPy sorts such keys in a third of the time of a stable order of the buckets.
+    kind = np.uint32 if (number - 1).bit_length() + bits <= 32 else np.uint64
+    keys = _keys(rows["qid"], number, bits, kind)
+    keys.sort()
+    ends = np.searchsorted(keys, np.arange(1, number, dtype=kind) << bits)
+    starts = np.concatenate(([0], ends, [len(keys)]))
+    keys &= (1 << bits) - 1
+    ordered = rows.take(pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(keys), [None, pa.py_buffer(keys)]))
     if pa.types.is_dictionary(ordered["qid"].type):
         ordered = ordered.set_column(0, "qid", ordered["qid"].cast(ordered["qid"].type.value_type))
-    return ordered, offsets_of(np.bincount(bucket, minlength=number))
+    return ordered, starts
 
 
-def _buckets_of(ids: pa.Array, number: int) -> NDArray[np.uint16]:
-    """Return the bucket of each row, by the upper half of a hash; of numbers a product is hash enough."""
-    hashes = numbers_of(ids).astype(np.uint64) * _GOLDEN if pa.types.is_integer(ids.type) else hashes_of(ids)
-    hashes >>= _HALF
-    hashes *= np.uint64(number)
-    hashes >>= _HALF
-    return hashes.astype(np.uint16)
+def _keys(ids: pa.Array, number: int, bits: int, kind: type[np.uint32 | np.uint64]) -> NDArray[Any]:
+    """Return of each row the bucket, by the upper half of a hash, above its place in so many bits."""
+    is_whole = pa.types.is_integer(ids.type)
+    found = numbers_of(ids) if is_whole else hashes_of(ids)
+    keys: NDArray[Any] = np.arange(len(found), dtype=kind)
+    for start in range(0, len(found), _BLOCK):
+        hashes = found[start : start + _BLOCK].astype(np.uint64)
+        if is_whole:
+            hashes *= _GOLDEN  # of numbers a product is hash enough
+        hashes >>= _HALF
+        hashes *= np.uint64(number)
+        hashes >>= _HALF
+        bucket: NDArray[Any] = hashes.astype(kind)
+        keys[start : start + _BLOCK] |= bucket << bits
+    return keys
 
 
 def hashes_of(ids: pa.Array) -> Hashes:

@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     place: Place
 
 
-def batches(files: Sequence[File], columns: Columns, *, coded: bool = True) -> Iterator[Batch]:
+def batches(files: Sequence[File], columns: Columns, *, coded: bool = True, most: int | None = None) -> Iterator[Batch]:
     """Yield the rows of files, under the names ``qid``, ``relevance`` and so on.
 
     Parameters
@@ -54,6 +54,8 @@ def batches(files: Sequence[File], columns: Columns, *, coded: bool = True) -> I
         The columns to read.
     coded : bool
         Whether texts of queries are read as dictionaries. If rows are not sorted these are large, and gain nothing.
+    most : int, optional
+        Rows of a batch at most; by default `BATCH`.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def batches(files: Sequence[File], columns: Columns, *, coded: bool = True) -> I
             with _opened(file, columns, coded=coded) as parquet:
                 for group in file.row_groups:
                     place = Place(file, group)
-                    yield from _of_group(parquet, place, columns)
+                    yield from _of_group(parquet, place, columns, most or BATCH)
         except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"{place}: cannot be read ({' '.join(str(error).split())})") from error
 
@@ -82,12 +84,12 @@ def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
     )
 
 
-def _of_group(parquet: pq.ParquetFile, place: Place, columns: Columns) -> Iterator[Batch]:
+def _of_group(parquet: pq.ParquetFile, place: Place, columns: Columns, most: int) -> Iterator[Batch]:
     keys = place.file.keys
     # If all columns stand in the names of folders, another one is read to count the rows.
     wanted = [name for name in dict.fromkeys(columns.names.values()) if name not in keys]
     wanted = wanted or parquet.schema_arrow.names[:1]
-    for batch in parquet.iter_batches(BATCH, [place.group.number], wanted, use_threads=False):
+    for batch in parquet.iter_batches(most, [place.group.number], wanted, use_threads=False):
         found = []
         for role, name in columns.names.items():
             kind = columns.types[role]

@@ -14,6 +14,7 @@ from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.streaming.faults import located
+from rankeval.evaluation.streaming.memory import keep_freed_memory
 from rankeval.evaluation.streaming.queries import Block
 from rankeval.evaluation.streaming.rows import as_columns
 from rankeval.evaluation.streaming.source import Columns
@@ -108,6 +109,7 @@ def scored(blocks: Iterable[Block], request: Request) -> Scored:
     InvalidInput
         If rows are at fault; the message names file and row group.
     """
+    keep_freed_memory()
     evaluations: list[Evaluation] = []
     grades: set[float] = set()
     for block in blocks:

@@ -1,0 +1,54 @@
+"""Rows by bucket: every row in the bucket of its query, in the order of the data."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streaming.logs import NAMES
+
+from rankeval.evaluation.streaming import buckets, plan
+from rankeval.evaluation.streaming.source import Source
+
+IDS = {
+    "whole": lambda numbers: pa.array(numbers - 50),
+    "bytes": lambda numbers: pa.array(numbers.astype(np.int8)),
+    "texts": lambda numbers: pa.array([f"q{one}" for one in numbers.tolist()]),
+    "fractions": lambda numbers: pa.array(numbers / 4),
+}
+
+
+@pytest.mark.parametrize("ids", IDS)
+@pytest.mark.parametrize("n_rows", [1, 2, 5000])
+@pytest.mark.parametrize("number", [1, 3, 1 << 16, 1 << 24])  # keys of 32 and of 64 bits
+def test_rows_of_a_query_are_in_one_bucket_in_their_order(ids, n_rows, number):
+    numbers = np.random.default_rng(n_rows).integers(0, 100, n_rows)
+    rows = pa.RecordBatch.from_arrays([IDS[ids](numbers), pa.array(np.arange(n_rows))], ["qid", "score"])
+    ordered, starts = buckets._by_bucket(rows, number)
+    assert starts[0] == 0
+    assert starts[-1] == n_rows == ordered.num_rows
+    assert len(starts) == number + 1
+    place = np.repeat(np.arange(number), np.diff(starts))
+    order = ordered["score"].to_numpy()
+    assert ordered["qid"].equals(rows["qid"].take(ordered["score"]))
+    bucket_of = dict(zip(numbers[order].tolist(), place.tolist(), strict=True))
+    assert [bucket_of[one] for one in numbers[order].tolist()] == place.tolist()
+    assert (np.diff(order)[np.diff(place) == 0] > 0).all()
+    if n_rows == 5000 and number == 3:
+        assert len(set(place.tolist())) == 3
+
+
+@pytest.mark.parametrize("sizes", [(10, 10, 10), (60, 60), (200,), (30, 80, 5, 100, 1)])
+def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
+    for number, size in enumerate(sizes):
+        table = pa.table({"query": np.arange(size), "label": np.zeros(size), "value": np.arange(size) / 7})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    source = Source.of(tmp_path, NAMES)
+    (part,) = plan.row_parts(source)
+    found = [rows.num_rows for rows in buckets._runs(part, source.columns, 100)]
+    assert sum(found) == sum(sizes)
+    assert max(found) <= 100
+    assert all(one + other > 100 for one, other in pairwise(found))
