@@ -33,19 +33,22 @@ _BYTES = 256
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-def digest_of(queries: NDArray[Any], hashes: Hashes) -> str:
-    """Return the SHA-256 of query ids and of a hash of each query.
+def digests_of(queries: NDArray[Any], *columns: Hashes) -> list[str]:
+    """Return the SHA-256 of query ids and of a hash of each query, for each column of hashes.
 
     Parameters
     ----------
     queries : ndarray of shape (n_queries,)
         Query ids, ascending.
-    hashes : ndarray of uint64 of shape (n_queries,)
+    *columns : ndarray of uint64 of shape (n_queries,)
         Hashes of their judgments, or of their rankings.
     """
-    digest = digest_of_queries(queries)
-    digest.update(np.ascontiguousarray(hashes))
-    return str(digest.hexdigest())
+    found, ids = [], digest_of_queries(queries)
+    for hashes in columns:
+        digest = ids.copy()
+        digest.update(np.ascontiguousarray(hashes))
+        found.append(str(digest.hexdigest()))
+    return found
 
 
 def label_hashes(judged: Judged) -> Hashes:
@@ -101,18 +104,23 @@ def ranking_hashes(judged: Judged) -> Hashes:
 
 def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
     """Return the sum over each query's words of eight labels, given the byte of each label."""
-    code, lengths = judged.code, judged.n_retrieved
-    if code.dtype != np.uint8 or (byte_of != np.arange(len(byte_of), dtype=np.uint8)).any():
+    lengths = judged.n_retrieved
+    number = _numbers_to(judged)
+    are_bytes = (byte_of == np.arange(len(byte_of), dtype=np.uint8)).all()
+    if judged.by_rank is not None and are_bytes:  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
+        words = mixed(judged.by_rank.lists.view("<u8"))
+        sums: Hashes = words @ number[: words.shape[1]]
+        return sums
+    code = judged.code
+    if code.dtype != np.uint8 or not are_bytes:
         code = byte_of.take(code)
     longest = int(lengths.max(initial=0))
-    n_words = -(-lengths // 8)
-    number = _numbers_to(judged)
-    if longest * judged.n_queries == len(code):  # lists of one length (bench_arrays D)
+    if longest * judged.n_queries == len(code):  # lists of one length (bench_arrays C)
         table = np.zeros((judged.n_queries, -(-longest // 8) * 8), dtype=np.uint8)
         table[:, :longest] = code.reshape(judged.n_queries, longest)
         words = mixed(table.view("<u8"))
-        sums: Hashes = words @ number[: words.shape[1]]
-        return sums
+        return np.asarray(words @ number[: words.shape[1]])
+    n_words = -(-lengths // 8)
     padded = np.zeros(len(code) + 8, dtype=np.uint8)
     padded[: len(code)] = code
     at_each_row = np.ndarray(len(code), dtype="<u8", buffer=padded, strides=(1,))

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.evaluation.digests import digests_of
 from rankeval.join.flat import Ints
 from rankeval.join.matching import Hashes
 
@@ -57,6 +59,11 @@ class QueryFacts:
     def totals(self) -> dict[str, int]:
         """Return how many rows or queries each rule affected."""
         return {rule: int(numbers.sum()) for rule, numbers in self.rule_counts.items()}
+
+    def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
+        """Return the digest of the judgments and that of the rankings, given the ids of the queries."""
+        judgments, rankings = digests_of(queries, self.judgments, self.rankings)
+        return judgments, rankings
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.digests import digest_of
 from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
@@ -59,6 +58,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     _refuse_unlike(several)
     queries, order = _ascending([part.queries for part in several], "twice")
     facts = _facts(several, order)
+    judgments_digest, ranking_digest = facts.digests(queries)
     return replace(
         several[0],
         queries=queries,
@@ -67,8 +67,8 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
         rule_counts=_totals([part.rule_counts for part in several]),
         excluded=_excluded(several),
         undefined=_totals([part.undefined for part in several]),
-        judgments_digest=digest_of(queries, facts.judgments),
-        ranking_digest=digest_of(queries, facts.rankings),
+        judgments_digest=judgments_digest,
+        ranking_digest=ranking_digest,
         facts=facts,
         weights=_stacked([part.weights for part in several if part.weights is not None], order)
         if several[0].weights is not None

@@ -12,7 +12,6 @@ from rankeval._checks import check_count, count, few
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import places_of
 from rankeval.evaluation.differences import differences
-from rankeval.evaluation.digests import digest_of
 from rankeval.evaluation.facts import Whole
 from rankeval.evaluation.labels import labels_of
 from rankeval.evaluation.scores import QueryScores
@@ -156,6 +155,7 @@ class Evaluation(QueryScores):
         if len(places) == self.n_queries:
             return self
         queries, facts = self.queries[places], self.facts.part(places)
+        judgments_digest, ranking_digest = facts.digests(queries)
         weights = None if self.weights is None else self.weights[places]
         if weights is not None and not weights.any():
             raise InvalidInput(
@@ -170,8 +170,8 @@ class Evaluation(QueryScores):
             rule_counts=facts.totals(),
             excluded={},
             undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
-            judgments_digest=digest_of(queries, facts.judgments),
-            ranking_digest=digest_of(queries, facts.rankings),
+            judgments_digest=judgments_digest,
+            ranking_digest=ranking_digest,
             facts=facts,
             weights=weights,
             errors=self.errors[places] if self.errors is not None and facts.drawn.any() else None,

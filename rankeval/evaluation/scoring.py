@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
-from rankeval.evaluation.digests import digest_of, label_hashes, ranking_hashes
+from rankeval.evaluation.digests import label_hashes, ranking_hashes
 from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
@@ -109,6 +109,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     is_drawn, errors = _means_over_orders(drawn, scores.shape)
     facts = QueryFacts(rules, undefined, is_drawn, labels if joined.identity is None else joined.identity, rankings)
     counted, kept, counting = facts.totals(), facts.part(keep), joined.queries[keep]
+    judgments_digest, ranking_digest = kept.digests(counting)
     return Evaluation(
         queries=counting,
         measure_names=names,
@@ -119,8 +120,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
         undefined=dict(zip(names, undefined.sum(axis=0).tolist(), strict=True)),
-        judgments_digest=digest_of(counting, kept.judgments),
-        ranking_digest=digest_of(counting, kept.rankings),
+        judgments_digest=judgments_digest,
+        ranking_digest=ranking_digest,
         facts=kept,
         weights=None if weights is None else weights[keep],
         name=name,
@@ -192,7 +193,7 @@ def _score_chunk(
 
 
 def _count_documents(queries: slice, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]) -> None:
-    counts["relevant"][queries] = judged.counts @ (judged.levels > 0).astype(np.int64)
+    counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
     counts["retrieved"][queries] = judged.n_retrieved
     counts["tied"][queries] = np.bincount(ties.query, weights=ties.end - ties.start, minlength=judged.n_queries)
     if judged.judged is None:

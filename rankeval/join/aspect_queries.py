@@ -102,7 +102,7 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
     judged = Judged(
         offsets=offsets,
         levels=levels,
-        code=labels,
+        flat=labels,
         counts=counts.reshape(len(pair), len(levels)),
         groups=with_unlike_labels(ties, labels),
         judged=seen,

@@ -25,6 +25,10 @@ from rankeval.join.flat import Floats, Ints
 Table = NDArray[np.unsignedinteger]
 
 
+_MANY_QUERIES = 256
+"""With fewer queries the calls of a table by rank, one a rank, cost more than their arithmetic."""
+
+
 @dataclass(frozen=True, eq=False)
 class ByRank:
     """Label codes by rank and query.
@@ -32,10 +36,28 @@ class ByRank:
     Attributes
     ----------
     code : ndarray of uint8 of shape (longest, n_queries)
-        The codes.
+        The codes, 0 beyond the end of a list.
+    lists : ndarray of uint8 of shape (n_queries, longest, rounded up to whole words of 8 bytes)
+        The same codes query by query, 0 beyond the end.
     """
 
     code: NDArray[np.uint8]
+    lists: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, offsets: Ints) -> ByRank | None:
+        """Return a table of zeros; None if it would be mostly empty, or if the queries are few.
+
+        Parameters
+        ----------
+        offsets : ndarray of shape (n_queries + 1,)
+            Where each query begins.
+        """
+        n_queries, longest = len(offsets) - 1, int(np.diff(offsets).max(initial=0))
+        if n_queries < _MANY_QUERIES or not 0 < longest * n_queries <= 2 * offsets[-1]:
+            return None
+        width = -(-longest // 8) * 8
+        return cls(np.zeros((longest, n_queries), dtype=np.uint8), np.zeros((n_queries, width), dtype=np.uint8))
 
     @classmethod
     def of(cls, code: NDArray[np.uint8] | Ints, offsets: Ints) -> ByRank | None:
@@ -48,16 +70,27 @@ class ByRank:
         offsets : ndarray of shape (n_queries + 1,)
             Where each query begins.
         """
-        lengths = np.diff(offsets)
-        n_queries, longest = len(lengths), int(lengths.max(initial=0))
-        if code.dtype != np.uint8 or not 0 < longest * n_queries <= 2 * len(code):
-            return None
-        if longest * n_queries == len(code):
-            return cls(np.ascontiguousarray(code.reshape(n_queries, longest).T))
-        lists = np.zeros((n_queries, longest), dtype=np.uint8)
-        small = np.min_scalar_type(longest)
-        lists[np.arange(longest, dtype=small) < lengths.astype(small)[:, None]] = code
-        return cls(np.ascontiguousarray(lists.T))
+        table = cls.empty(offsets) if code.dtype == np.uint8 else None
+        if table is not None:
+            longest = len(table.code)
+            table.lists[:, :longest][cells_of(np.diff(offsets), longest)] = code
+            table.code[:] = table.lists[:, :longest].T
+        return table
+
+    def flat(self, lengths: Ints) -> NDArray[np.uint8]:
+        """Return the codes in rank order, query by query, given the length of each list."""
+        longest = len(self.code)
+        codes: NDArray[np.uint8] = self.lists[:, :longest][cells_of(lengths, longest)]
+        return codes
+
+    def fill(self, queries: slice, code: NDArray[np.uint8]) -> None:
+        """Write the codes of consecutive queries, shaped (n_queries, at most longest), 0 beyond the end of a list."""
+        self.lists[queries, : code.shape[1]] = code
+        self.code[: code.shape[1], queries] = code.T
+
+    def mend(self, rank: Ints, query: Ints, code: NDArray[np.uint8]) -> None:
+        """Write single codes."""
+        self.lists[query, rank] = self.code[rank, query] = code
 
     def counts(self, n_levels: int, lengths: Ints) -> Ints:
         """Return how many rows of each query have each label, shaped (n_queries, n_levels)."""
@@ -81,17 +114,25 @@ class ByRank:
 
     def _number(self, flags: NDArray[np.bool_]) -> Table:
         """Return the number of true flags of each query."""
-        number = np.zeros(flags.shape[1], dtype=np.min_scalar_type(len(flags)))
-        for flag in flags.view(np.uint8):
-            number += flag
+        number: Table = np.add.reduce(flags.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(flags)))
         return number
+
+
+def cells_of(lengths: Ints, longest: int) -> NDArray[np.bool_]:
+    """Return which cells of a table of lists, (n_lists, longest), are not beyond the end of their list."""
+    small = np.min_scalar_type(longest)  # an eighth of the bytes to compare, or a quarter
+    cells: NDArray[np.bool_] = np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
+    return cells
 
 
 def before_first_hit(hits: Table) -> Table:
     """Return how many rows of each query stand above its first hit; all ranks of the table if it has no hit."""
     number = np.zeros(hits.shape[1], dtype=hits.dtype)
     for row in hits[1:]:
-        number += row == 0
+        none_yet = row == 0
+        if not none_yet.any():
+            break
+        number += none_yet
     return number
 
 

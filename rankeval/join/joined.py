@@ -37,7 +37,7 @@ from rankeval.join.by_rank import ByRank
 from rankeval.join.flat import Ints, offsets_of, query_blocks
 from rankeval.join.grouping import Grouping, group_rows, refuse_repeats
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
-from rankeval.join.ranking import order_tied, rank_rows
+from rankeval.join.ranking import Ranked, order_tied, rank_rows
 
 CHUNK = 2**19
 """Rows in a chunk: large enough that calls cost little (bench_arrays A, C), small enough that memory does not count."""
@@ -45,11 +45,11 @@ CHUNK = 2**19
 _FEW_LABELS = 64
 """Whole labels over so short a range are counted off from the lowest, and not sorted."""
 
-_MANY_QUERIES = 256
-"""With fewer queries the calls of a table by rank, one a rank, cost more than their arithmetic."""
-
 _FEW_LEVELS, _LONG = 16, 1024
 """So few labels of lists so long are counted by comparing a whole list with each."""
+
+_BY_POSITION = "docid", "stable"
+"""Rules of tied rows that do not look at their labels."""
 
 _LARGEST = np.finfo(np.float64).max
 """In place of infinity, which is no score."""
@@ -133,32 +133,43 @@ class Joined:
         offsets = self.offsets[queries.start : queries.stop + 1] - begin
         judged = None if self.judged is None else self.judged[rows]
         levels, code, rest = self._labels(queries, rows, offsets, judged)
-        ranked, row, ties = self._ranked(rows, code, offsets, len(levels))
+        found = self._ranked(rows, code, offsets, len(levels))
+        ranked, row, ties = found.code, found.row, found.ties
+        by_rank = found.by_rank if ranked is None else ByRank.of(ranked, offsets)
         if judged is not None:
             judged = judged[row]
-        by_rank = ByRank.of(ranked, offsets) if len(offsets) > _MANY_QUERIES else None
         if by_rank is not None and judged is None:
             counts = by_rank.counts(len(levels), np.diff(offsets))
         else:
+            assert ranked is not None
             counts = _count_labels(ranked, offsets, len(levels), judged)
         if rest is not None:
             counts += rest
-        unlike = with_unlike_labels(ties, ranked)
-        self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
-        keep = self._kept(queries, offsets, judged)
         open_ties = self.convention.ties == "expected"
         chunk = Judged(
-            offsets=offsets if keep is None else offsets_of(keep)[offsets],
+            offsets=offsets,
             levels=levels,
-            code=ranked if keep is None else ranked[keep],
+            flat=ranked,
             counts=counts,
-            groups=unlike if open_ties else NO_GROUPS,
-            judged=judged if judged is None or keep is None else judged[keep],
+            groups=NO_GROUPS,
+            judged=judged,
             ties=ties if open_ties else NO_GROUPS,
-            aspects=None if self.aspects is None else self.aspects.block(rows, row, keep, offsets, queries),
             queries=self.queries[queries],
-            by_rank=by_rank if keep is None else None,
+            by_rank=by_rank,
         )
+        if self.convention.ties in _BY_POSITION:
+            unlike = with_unlike_labels(ties, chunk.code)
+        else:  # tied rows stand by label
+            unlike = ties.of(chunk.codes_at(ties.start, ties.query) != chunk.codes_at(ties.end - 1, ties.query))
+        self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
+        keep = self._kept(queries, offsets, judged)
+        if self.aspects is not None:
+            chunk.aspects = self.aspects.block(rows, row, keep, offsets, queries)
+        if open_ties:
+            chunk.groups = unlike
+        if keep is not None:
+            chunk.flat, chunk.by_rank = chunk.code[keep], None
+            chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
         return chunk, ties
 
     def _labels(
@@ -191,6 +202,9 @@ class Joined:
         labels = columns.whole(labels)
         if labels.dtype.kind != "f":
             labels = labels.astype(np.int64, copy=False)
+            highest = int(labels.view(np.uint64).max(initial=0))  # labels below zero are great numbers here
+            if highest < _FEW_LABELS:  # one look at the labels, and no sort (bench_arrays A)
+                return np.arange(highest + 1), labels
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
         if lowest < 0 and self.convention.negative == "error":
             raise InvalidInput(
@@ -198,16 +212,12 @@ class Joined:
                 f"the convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
                 "negative='zero'"
             )
-        if (
-            labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS
-        ):  # far quicker than sorting them (bench_arrays A)
-            return np.arange(lowest, highest + 1), labels - lowest if lowest else labels
+        if labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS:
+            return np.arange(lowest, highest + 1), labels - lowest
         levels, code = np.unique(np.append(labels, labels.dtype.type(0)), return_inverse=True)
         return levels, code[:-1]
 
-    def _ranked(
-        self, rows: slice | Ints, code: Ints, offsets: Ints, n_levels: int
-    ) -> tuple[NDArray[Any], Ints | None, Groups]:
+    def _ranked(self, rows: slice | Ints, code: Ints, offsets: Ints, n_levels: int) -> Ranked:
         """Return the codes in rank order, the row of the chunk at each rank if needed, and the tied rows."""
         ties = self.convention.ties
         score = np.asarray(self.score[rows], dtype=np.float64)
@@ -215,25 +225,25 @@ class Joined:
             with np.errstate(over="ignore"):  # beyond float32 all are infinite and tied, as in C
                 score = score.astype(np.float32).astype(np.float64)
             score = score.clip(-_LARGEST, _LARGEST)  # keys are finite numbers
-        best_first = n_levels - 1 if ties == "best" else 0  # tied rows are ranked lowest code first: turn the codes
-        ranked = rank_rows(
+        found = rank_rows(
             score,
-            best_first - code if best_first else code,
+            code,
             offsets,
             n_levels=n_levels,
-            by_position=ties in ("docid", "stable"),
+            by_position=ties in _BY_POSITION,
+            highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
         )
-        if ties == "docid" and len(ranked.ties.start):
+        if ties == "docid" and len(found.ties.start):
             if self.docid is None:
                 raise InvalidInput(
                     "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
                 )
-            assert ranked.row is not None
+            assert found.row is not None
             # Ids are read for tied rows alone: a column of text is slow to read.
-            order_tied(ranked.row, ranked.ties, lambda tied: self._byte_ranks(rows, tied))
-            return code[ranked.row], ranked.row, ranked.ties
-        return best_first - ranked.code if best_first else ranked.code, ranked.row, ranked.ties
+            order_tied(found.row, found.ties, lambda tied: self._byte_ranks(rows, tied))
+            return Ranked(code[found.row], found.row, found.ties)
+        return found
 
     def _kept(self, queries: slice, offsets: Ints, judged: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
         """Return which ranks the convention's depth leaves; None if it leaves all."""

@@ -40,12 +40,10 @@ from numpy.typing import NDArray
 
 from rankeval.join.by_rank import ByRank, Table, discounted_gains
 from rankeval.join.flat import Floats, Ints, offsets_of, spread
+from rankeval.join.ideals import FEW_RANKS, added_rank_by_rank, ideal_sums
 
 if TYPE_CHECKING:
     from rankeval.join.aspects import AspectBlock
-
-_FEW_RANKS = 64
-"""Up to here a table of rank by query is quicker than a list of rows."""
 
 
 class Groups(NamedTuple):
@@ -111,8 +109,8 @@ class Judged:
         Where each query's rows begin.
     levels : ndarray of shape (n_levels,)
         The distinct labels, ascending, zero among them. Labels below zero are kept and gain nothing.
-    code : ndarray of shape (n_rows,)
-        The label of each row in rank order, as an index into ``levels``; unjudged rows have the code of zero.
+    flat : ndarray of shape (n_rows,) or None
+        What `code` returns, if it is at hand: None leaves it to be taken from ``by_rank``.
     counts : ndarray of shape (n_queries, n_levels)
         Number of judged documents of each label, retrieved or not.
     groups : Groups
@@ -133,7 +131,7 @@ class Judged:
 
     offsets: Ints
     levels: NDArray[Any]
-    code: NDArray[Any]
+    flat: NDArray[Any] | None
     counts: Ints
     groups: Groups
     judged: NDArray[np.bool_] | None = None
@@ -156,6 +154,21 @@ class Judged:
         return bool(len(self.groups.start)) or (
             bool(len(self.ties.start)) and (self.judged is not None or self.aspects is not None)
         )
+
+    @property
+    def code(self) -> NDArray[Any]:
+        """The label of each row in rank order, as an index into ``levels``; unjudged rows have the code of zero."""
+        if self.flat is None:
+            assert self.by_rank is not None
+            self.flat = self.by_rank.flat(np.diff(self.offsets))
+        return self.flat
+
+    def codes_at(self, row: Ints, query: Ints) -> NDArray[Any]:
+        """Return the codes of some rows, given the query of each; few of them need no list of all (bench_arrays A)."""
+        if self.by_rank is None:
+            return self.code[row]
+        codes: NDArray[Any] = self.by_rank.lists[query, row - self.offsets[query]]
+        return codes
 
     @property
     def n_queries(self) -> int:
@@ -360,7 +373,7 @@ class Judged:
             cutoff = min(cutoff, len(discount))  # no list is longer
         if self.by_rank is not None and gain[0] == 0:
             total = discounted_gains(self.by_rank.code[:cutoff], gain, discount)
-        elif cutoff is not None and cutoff <= _FEW_RANKS and cutoff * self.n_queries <= 2 * len(self.code):
+        elif cutoff is not None and cutoff <= FEW_RANKS and cutoff * self.n_queries <= 2 * self.offsets[-1]:
             total = self._discounted_head(gain, discount, cutoff)
         else:
             row, query, rank = self.rows_of(gain != 0)
@@ -395,14 +408,14 @@ class Judged:
         if short is not None:
             gains[short] = 0
         gains *= discount[:cutoff, None]
-        return _add_rank_by_rank(gains)
+        return added_rank_by_rank(gains)
 
     def _levelled(self, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
         """Return the change of each query's sum if every tied row gains the mean of its group."""
         row, group = self.tied_rows()
-        gains = gain[self.code[row]]
-        mean = np.bincount(group, weights=gains) / (self.groups.end - self.groups.start)
         query = self.groups.query[group]
+        gains = gain[self.codes_at(row, query)]
+        mean = np.bincount(group, weights=gains) / (self.groups.end - self.groups.start)
         rank = row - self.offsets[query]
         if cutoff is not None:
             within = rank < cutoff
@@ -426,30 +439,8 @@ class Judged:
         cutoff : int, optional
             Deepest rank that counts.
         """
-
-        def add_up() -> Floats:
-            best_first = np.argsort(-gain, kind="stable")
-            best_first = best_first[gain[best_first] > 0]
-            # upto: the rank of the last document of each label in the ideal order.
-            upto = np.cumsum(self.counts[:, best_first], axis=1)
-            if cutoff is not None and cutoff <= _FEW_RANKS:
-                # The label at each rank of the ideal order: as many places down the gains as are used up before it.
-                place = np.zeros((cutoff, self.n_queries), dtype=np.uint8 if len(best_first) < 256 else np.int64)
-                for used_up in np.minimum(upto, cutoff).astype(np.int16).T:
-                    place += used_up <= np.arange(cutoff, dtype=np.int16)[:, None]
-                gains = np.append(gain[best_first], 0.0).take(place)
-                gains *= discount[:cutoff, None]
-                return _add_rank_by_rank(gains)
-            if cutoff is not None:
-                upto = np.minimum(upto, cutoff)
-            size = np.diff(upto, axis=1, prepend=0)
-            per_query = size.sum(axis=1)
-            gains = np.repeat(np.broadcast_to(gain[best_first], size.shape).ravel(), size.ravel())
-            query = np.repeat(np.arange(self.n_queries), per_query)
-            rank = np.arange(len(gains)) - np.repeat(offsets_of(per_query)[:-1], per_query)
-            return self.sums(query, gains * discount[rank])
-
-        total: Floats = self.once(("ideal", gain.tobytes(), discount[:64].tobytes(), cutoff), add_up)
+        key = "ideal", gain.tobytes(), discount[:64].tobytes(), cutoff
+        total: Floats = self.once(key, lambda: ideal_sums(self.counts, gain, discount, cutoff))
         return total
 
     @property
@@ -460,11 +451,3 @@ class Judged:
 
 def _hashed(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
-
-
-def _add_rank_by_rank(gains: Floats) -> Floats:
-    """Add the rows of a table of rank by query one after the other; NumPy's own sum may take another order."""
-    total = np.zeros(gains.shape[1])
-    for row in gains:
-        total += row
-    return total

@@ -151,7 +151,7 @@ def _as_hits(judged: Judged, rel: float) -> Judged:
     """Return the chunk with one label for all relevant rows, and one for all others."""
     first = judged.threshold(rel)
     label = np.where(np.arange(len(judged.levels)) >= first, min(first, len(judged.levels) - 1), 0)
-    return replace(judged, code=label[judged.code], judged=None, groups=NO_GROUPS, _memo={})
+    return replace(judged, flat=label[judged.code], by_rank=None, judged=None, groups=NO_GROUPS, _memo={})
 
 
 def _as_they_stand(
@@ -176,7 +176,7 @@ def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
     return Judged(
         offsets=offsets,
         levels=judged.levels,
-        code=judged.code[row],
+        flat=judged.code[row],
         counts=judged.counts[queries],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else judged.judged[row],
@@ -277,7 +277,7 @@ def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
     return Judged(
         offsets=np.concatenate(([0], np.cumsum(length))),
         levels=judged.levels,
-        code=kind // 2,
+        flat=kind // 2,
         counts=judged.counts[queries[np.repeat([orders.place for orders in batch], size)]],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else kind % 2 == 1,

@@ -33,7 +33,7 @@ def test_keys_are_sorted_alike_where_the_processor_flushes_subnormal_numbers(by_
     rng = np.random.default_rng(0)
     score, code, offsets = rng.integers(-3, 4, 900) / 7, rng.integers(0, 3, 900), np.arange(0, 901, 30)
     as_floats = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
-    monkeypatch.setattr("rankeval.join.ranking._SMALLEST", 0.0)
+    monkeypatch.setattr("rankeval.join.sorting._SMALLEST", 0.0)
     as_integers = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
     np.testing.assert_array_equal(as_floats.row, as_integers.row)
     np.testing.assert_array_equal(as_floats.code, as_integers.code)
@@ -191,7 +191,7 @@ def test_extreme_scores_are_in_order():
 @pytest.mark.parametrize("lengths", [[600], [1] * 300, [3, 0, 300, 5, 1, 0]])
 def test_lists_that_stand_in_order_are_not_sorted(lengths, monkeypatch):
     """Most files have them so: from one query to the next scores may rise, ties may stand among them."""
-    monkeypatch.setattr("rankeval.join.ranking.sort_within", None)
+    monkeypatch.setattr("rankeval.join.ranking.sorted_blocks", None)
     offsets = np.cumsum([0, *lengths])
     score = np.concatenate([[place - (row + 1) // 2 for row in range(length)] for place, length in enumerate(lengths)])
     code = np.arange(len(score)) % 2

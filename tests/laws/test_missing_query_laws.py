@@ -109,7 +109,7 @@ def test_the_value_is_the_kernels_own_of_no_rows(grades):
     judged = Judged(
         offsets=np.array([0, 0]),
         levels=np.arange(4),
-        code=np.empty(0, dtype=np.int64),
+        flat=np.empty(0, dtype=np.int64),
         counts=np.bincount(labels, minlength=4)[None, :],
         groups=NO_GROUPS,
     )
