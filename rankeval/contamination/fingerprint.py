@@ -319,7 +319,10 @@ def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None)
 
 
 def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
-    """Return the ranking of each query in a run as one hash.
+    """Return the ranking of each query in a run as one hash per kind.
+
+    ``"documents"`` is of the list of documents and the judged ones of the query, ``"ranked"`` of the list alone: rows
+    of the same documents in the same order have it under ``"documents"``.
 
     Parameters
     ----------
@@ -334,7 +337,7 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
     found = dict(zip(ranked.names.tolist(), order.tolist(), strict=True))
     own = np.array([found.get(name, 0) for name in data.names.tolist()], dtype=np.uint64)
     # The same list of documents under another query is another output.
-    return {"documents": join(own, data.queries["documents"])}
+    return {"documents": join(own, data.queries["documents"]), "ranked": own}
 
 
 def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:

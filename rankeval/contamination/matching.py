@@ -31,6 +31,13 @@ from rankeval.join.matching import Hashes
 _LEAST_COLUMN_BITS = 3.0
 """Evidence by which the columns of one query count among those of others."""
 
+_SAME_ORDER = (
+    *((kind, kind) for kind in ("features", "documents", "labels")),
+    ("documents", "ranked"),
+    ("ranked", "documents"),
+)
+"""The kinds by which a ranking equals an opened one; the last two compare rows with a run."""
+
 _WARNING_BITS = 8.0
 """Evidence of shared labels that is worth a warning."""
 
@@ -281,10 +288,10 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     """
     asked = np.flatnonzero(found.queries if found.queries.any() else found.suspects)
     return bool(len(asked)) and any(
-        bool(np.isin(hashes[asked], opened[kind]).all())
+        bool(np.isin(outputs[kind][asked], opened[opened_kind]).all())
         for opened in found.registered.opened
-        for kind, hashes in outputs.items()
-        if kind in opened
+        for kind, opened_kind in _SAME_ORDER
+        if kind in outputs and opened_kind in opened
     )
 
 

@@ -73,7 +73,10 @@ def test_rankings_have_the_outputs_under_which_looks_are_counted():
     assert output_digest(outputs) == "ffc9d587dec4161c2208411115a75478d81954dcfe8a094b0c0e139b71b4e5a7"
     run = Run(["b", "b", "a", "b", "c"], ["d2", "d1", "3", "x", "d1"], [1.0, 2.0, 0.5, 2.0, 1.0])
     ranked = run_outputs(fingerprint_qrels(Qrels(QUERY, DOCUMENT, LABELS)), run)
-    assert hexadecimal(ranked) == {"documents": "ac4626a1839a4d6e 22754b20467acebc"}
+    assert hexadecimal(ranked) == {
+        "documents": "ac4626a1839a4d6e 22754b20467acebc",
+        "ranked": "3c4785729884b262 49797602635ebef9",
+    }
     assert output_digest(ranked) == "3e5e9422bb005db54b1c080022456d34ab5d732f9e94d2a7a502a20fbfd44bba"
 
 
