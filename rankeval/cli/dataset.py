@@ -97,8 +97,9 @@ class Dataset:
         """
         from rankeval.cli.output import show_progress
         from rankeval.evaluation import evaluate
+        from rankeval.evaluation.streaming.urls import name_of
 
-        name = Path(str(self.parquet)).name
+        name = name_of(str(self.parquet))
         options: dict[str, Any] = {field: value for field, value in vars(self).items() if field != "parquet"}
         with show_progress() as show:
             progress = None if show is None else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")

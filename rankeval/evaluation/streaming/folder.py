@@ -11,6 +11,7 @@ and the next one goes on. Readers of Parquet pass over names that begin with an 
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from rankeval.io.opening import write_atomically
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
@@ -42,11 +44,14 @@ class Folder:
         Whether parts are kept in it; otherwise it is temporary, and holds buckets only.
     card : mapping
         What is asked, for the manifest.
+    n_bytes : int
+        What the buckets are thought to take.
     """
 
     path: Path
     keeps: bool
     card: Mapping[str, Any]
+    n_bytes: int = 0
 
     @property
     def buckets(self) -> Path:
@@ -55,6 +60,7 @@ class Folder:
 
     def make_buckets(self, n_bytes: int) -> None:
         """Make the folder of the buckets, if the disk has room for them."""
+        self.n_bytes = n_bytes
         self.buckets.mkdir(exist_ok=True)
         free = shutil.disk_usage(self.buckets).free + sum(one.stat().st_size for one in self.buckets.iterdir())
         if free < n_bytes:
@@ -63,6 +69,24 @@ class Folder:
                 f"{n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free there; name a folder on another disk by "
                 "scores= or by the environment variable TMPDIR"
             )
+
+    @contextmanager
+    def told_if_full(self) -> Iterator[None]:
+        """Raise the error of a full disk as one that says which disk, and how much was thought to be needed."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            rows = (
+                f": the rows, put together by query, were thought to take {self.n_bytes / 1e9:.3g} GB there, and ids "
+                "that are texts can take more"
+            )
+            goes_on = "make room and call again, which goes on from there, or " if self.keeps else ""
+            raise InvalidInput(
+                f"the disk of {str(self.path)!r} is full{rows if self.n_bytes else ''}; {goes_on}name a folder on "
+                "another disk by scores= or by the environment variable TMPDIR"
+            ) from error
 
     def part(self, number: int) -> Path:
         """Return the file of a part."""
@@ -144,11 +168,14 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
     Raises
     ------
     InvalidInput
-        If the folder holds something else, or the parts of another call, or lies in a folder of the data set.
+        If the folder holds something else, or the parts of another call, or lies in a folder of the data set; or if
+        its disk fills up.
     """
     if scores is None:
         with tempfile.TemporaryDirectory(prefix="rankeval-") as path:
-            yield Folder(Path(path), keeps=False, card=card)
+            folder = Folder(Path(path), keeps=False, card=card)
+            with folder.told_if_full():
+                yield folder
         return
     _refuse_inside(Path(scores).resolve(), data)
     folder = Folder(Path(scores), keeps=True, card=json.loads(json.dumps(card)))
@@ -157,7 +184,8 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
     except OSError as error:
         raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({error.strerror})") from error
     _refuse_other(folder)
-    yield folder
+    with folder.told_if_full():
+        yield folder
 
 
 def _refuse_inside(folder: Path, data: Any) -> None:

@@ -6,23 +6,17 @@ pyarrow.dataset is imported where it is used: it loads pandas, which no worker n
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rankeval._checks import few, shown
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
+from rankeval.evaluation.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
 from rankeval.evaluation.streaming.kinds import common, is_text, plain
-from rankeval.evaluation.streaming.urls import masked
-
-if TYPE_CHECKING:
-    import pyarrow.dataset as ds
 
 _FOOTERS = 16
 """Footers that are read at a time: on a remote file system each is a wait."""
@@ -117,18 +111,19 @@ class Source:
         Raises
         ------
         InvalidInput
-            If there is no such data set, or it lacks a column.
+            If there is no such data set, it lacks a column, or a file stands in it twice.
         FileFormatError
             If a file is no Parquet file.
         """
-        datasets = _leaves(_opened(data))
+        fragments = fragments_of(data)
         for role, name in names.items():
-            _refuse_no_column(datasets[0].schema, role, name)
-        fragments = [(one, dataset.schema) for dataset in datasets for one in dataset.get_fragments()]
+            _refuse_no_column(fragments[0][1], role, name)
         with ThreadPoolExecutor(_FOOTERS) as pool:
             footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
+        refuse_two_spellings(((one.fragment.path, one.keys) for one in footers), names["qid"])
         columns = Columns(names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()})
         files = tuple(_file(footer, columns) for footer in footers)
+        refuse_twice((one.filesystem, one.path, [group.number for group in one.row_groups]) for one in files)
         source = cls(files, columns)
         if not source.n_rows:
             raise InvalidInput(f"the data set has no rows ({len(files)} files); give a row for each ranked document")
@@ -148,66 +143,6 @@ class Source:
             groups = [(one.number, one.n_rows) for one in file.row_groups]
             digest.update(repr((file.path, info.size, info.mtime_ns, groups)).encode())
         return {"files": len(self.files), "rows": self.n_rows, "bytes": n_bytes, "sha256": digest.hexdigest()}
-
-
-def _opened(data: Any) -> ds.Dataset:
-    """Return a pyarrow data set."""
-    import pyarrow.dataset as ds
-
-    if isinstance(data, ds.Dataset):
-        return data
-    if isinstance(data, (str, os.PathLike)):
-        data = os.fspath(data)
-    elif isinstance(data, Iterable) and not hasattr(data, "columns"):
-        data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
-        if not data or not all(isinstance(one, str) for one in data):
-            raise InvalidInput(f"a data set as a list has paths of Parquet files, found {few(data)}")
-    else:
-        raise InvalidInput(
-            f"relevance= and score= name columns of a Parquet data set (a path, a URL, a list of files, or a "
-            f"pyarrow.dataset), found a {type(data).__name__}; give the columns of a frame themselves: "
-            "evaluate(frame['relevance'], frame['score'], qid=frame['qid'])"
-        )
-    try:
-        if isinstance(data, list) and any("://" in one for one in data):
-            return _from_urls(data)
-        return ds.dataset(data, format="parquet", partitioning="hive")
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no such data set: {masked(str(error))}") from None
-    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        what = shown([masked(one) for one in data] if isinstance(data, list) else masked(data))
-        raise InvalidInput(f"cannot open the data set {what}: {masked(str(error))}") from None
-
-
-def _from_urls(urls: list[str]) -> ds.Dataset:
-    """Return the data set of several URLs, which pyarrow takes one at a time only."""
-    import pyarrow.dataset as ds
-
-    found = [pafs.FileSystem.from_uri(one) for one in urls]
-    if any(filesystem != found[0][0] for filesystem, _ in found):
-        raise InvalidInput(
-            f"the URLs of one data set must be on one file system, found {few([masked(one) for one in urls])}"
-        )
-    return ds.dataset([path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive")
-
-
-def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
-    """Return the data sets of files that a data set consists of."""
-    import pyarrow.dataset as ds
-
-    if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
-        raise InvalidInput(
-            "the data set has a filter, which is not applied row by row here; give the files of these rows alone, or "
-            "write what the filter leaves: pyarrow.dataset.write_dataset"
-        )
-    if isinstance(dataset, ds.UnionDataset):
-        return [leaf for child in dataset.children for leaf in _leaves(child)]
-    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(dataset.format, ds.ParquetFileFormat):
-        raise InvalidInput(
-            f"expected a data set of Parquet files, found a {type(dataset).__name__}; write it as Parquet first, or "
-            "give its columns as arrays"
-        )
-    return [dataset]
 
 
 def _refuse_no_column(schema: pa.Schema, role: str, name: str) -> None:

@@ -1,0 +1,201 @@
+"""The files of a data set: each is read once, and none is passed over without a word.
+
+log/d=1/a.parquet              read
+log/_SUCCESS, log/_temporary/  passed over: what Spark, Hive and others leave beside the rows
+log/_d=2/b.parquet             passed over by readers of Parquet, though it looks like rows: refused
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from rankeval._checks import count, few, shown
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation.streaming.urls import masked
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+_HIDDEN = ("_", ".")
+_BESIDE = (
+    *("_temporary", ".spark-staging", ".hive-staging", "_delta_log", "_change_data", ".hoodie"),
+    *("._", ".ipynb_checkpoints", ".Trash"),
+)
+"""Names, by their beginnings, that others give to Parquet files and folders which are no rows of the data set."""
+
+
+def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
+    """Return the files of a data set, each with the schema of its data set.
+
+    Parameters
+    ----------
+    data : path, URL, list of paths, or pyarrow Dataset
+        As in `rankeval.evaluate`.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such data set, it has no file, or rows would be passed over.
+    """
+    found = [(one, dataset.schema) for dataset in _leaves(_opened(data)) for one in dataset.get_fragments()]
+    hidden = _hidden_names(data)
+    rows = [one for one in hidden if _looks_like_rows(one)]
+    if rows:
+        raise InvalidInput(
+            f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}; a name that begins with _ "
+            "or . is hidden to readers of Parquet: rename or remove it, or give the files to be read as a list"
+        )
+    if not found:
+        beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
+        raise InvalidInput(f"there is no Parquet file in {_said(data)}{beside}")
+    return found
+
+
+def _said(data: Any) -> str:
+    if isinstance(data, (list, tuple)):
+        return shown([masked(os.fspath(one)) for one in data])
+    is_path = isinstance(data, (str, os.PathLike))
+    return repr(masked(os.fspath(data))) if is_path else "the data set"
+
+
+def _opened(data: Any) -> ds.Dataset:
+    """Return a pyarrow data set."""
+    import pyarrow.dataset as ds
+
+    if isinstance(data, ds.Dataset):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        data = os.fspath(data)
+    elif isinstance(data, Iterable) and not hasattr(data, "columns"):
+        data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
+        if not data or not all(isinstance(one, str) for one in data):
+            raise InvalidInput(f"a data set as a list has paths of Parquet files, found {few(data)}")
+    else:
+        raise InvalidInput(
+            f"relevance= and score= name columns of a Parquet data set (a path, a URL, a list of files, or a "
+            f"pyarrow.dataset), found a {type(data).__name__}; give the columns of a frame themselves: "
+            "evaluate(frame['relevance'], frame['score'], qid=frame['qid'])"
+        )
+    try:
+        if isinstance(data, list) and any("://" in one for one in data):
+            return _from_urls(data)
+        return ds.dataset(data, format="parquet", partitioning="hive")
+    except FileNotFoundError as error:
+        raise InvalidInput(f"there is no such data set: {masked(str(error))}") from None
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        what = shown([masked(one) for one in data] if isinstance(data, list) else masked(data))
+        raise InvalidInput(f"cannot open the data set {what}: {masked(str(error))}") from None
+
+
+def _from_urls(urls: list[str]) -> ds.Dataset:
+    """Return the data set of several URLs, which pyarrow takes one at a time only."""
+    import pyarrow.dataset as ds
+
+    found = [pafs.FileSystem.from_uri(one) for one in urls]
+    if any(filesystem != found[0][0] for filesystem, _ in found):
+        raise InvalidInput(
+            f"the URLs of one data set must be on one file system, found {few([masked(one) for one in urls])}"
+        )
+    return ds.dataset([path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive")
+
+
+def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
+    """Return the data sets of files that a data set consists of."""
+    import pyarrow.dataset as ds
+
+    if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
+        raise InvalidInput(
+            "the data set has a filter, which is not applied row by row here; give the files of these rows alone, or "
+            "write what the filter leaves: pyarrow.dataset.write_dataset"
+        )
+    if isinstance(dataset, ds.UnionDataset):
+        return [leaf for child in dataset.children for leaf in _leaves(child)]
+    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(dataset.format, ds.ParquetFileFormat):
+        raise InvalidInput(
+            f"expected a data set of Parquet files, found a {type(dataset).__name__}; write it as Parquet first, or "
+            "give its columns as arrays"
+        )
+    return [dataset]
+
+
+def _hidden_names(data: Any) -> list[str]:
+    """Return the files below a folder that readers pass over, since a name on the way begins with _ or a dot."""
+    if not isinstance(data, (str, os.PathLike)):
+        return []
+    data = os.fspath(data)
+    filesystem, root = pafs.FileSystem.from_uri(data) if "://" in data else (pafs.LocalFileSystem(), data)
+    if filesystem.get_file_info(root).type != pafs.FileType.Directory:
+        return []
+    files = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
+    names = (one.path[len(root) :].lstrip("/") for one in files if one.is_file)
+    return sorted(one for one in names if any(part.startswith(_HIDDEN) for part in one.split("/")))
+
+
+def _looks_like_rows(name: str) -> bool:
+    """Say whether a file is Parquet, or below a partition, and nothing that is left beside rows."""
+    parts = [part for part in name.split("/") if part.startswith(_HIDDEN)]
+    if any(part.startswith(_BESIDE) for part in parts):
+        return False
+    return name.endswith((".parquet", ".parq", ".pq")) or any("=" in part for part in parts)
+
+
+def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
+    """Refuse a data set in which a file stands twice, also under two names.
+
+    Parameters
+    ----------
+    files : iterable of (pyarrow FileSystem, str, sequence of int)
+        Where each file lies, its path, and the numbers of the row groups that are read of it.
+
+    Raises
+    ------
+    InvalidInput
+        The message names the file.
+    """
+    seen: dict[tuple[str, int], list[tuple[Any, str]]] = {}
+    for filesystem, path, groups in files:
+        place = os.path.realpath(path) if filesystem.type_name == "local" else path
+        for group in groups:
+            others = seen.setdefault((place, group), [])
+            other = next((name for where, name in others if where == filesystem), None)
+            if other is not None:
+                same = "stands twice in the data set" if other == path else f"and {other} are one file"
+                raise InvalidInput(f"{path} {same}; give each file once, or its rows would count twice")
+            others.append((filesystem, path))
+
+
+def refuse_two_spellings(files: Iterable[tuple[str, Mapping[str, Any]]], qid: str) -> None:
+    """Refuse folders of one query that are written in two ways, as ``q=1`` and ``q=01`` are if they are numbers.
+
+    Parameters
+    ----------
+    files : iterable of (str, mapping)
+        The path of each file, and the values that stand in the names of its folders.
+    qid : str
+        The column of the query.
+
+    Raises
+    ------
+    QueryIdError
+        The message names both folders.
+    """
+    known: dict[Any, str] = {}
+    for path, keys in files:
+        folders = [part for part in path.split("/")[:-1] if part.startswith(f"{qid}=")]
+        if qid not in keys or not folders:
+            continue
+        folder = unquote(folders[-1])
+        other = known.setdefault(keys[qid], folder)
+        if other != folder:
+            first, second = sorted((other, folder))
+            raise QueryIdError(
+                f"qid={qid!r}: the folders {first} and {second} are one query as numbers ({keys[qid]}); rename one, or "
+                "read the ids as texts: give pyarrow.dataset.dataset(folder, partitioning=pyarrow.dataset.partitioning("
+                f"pyarrow.schema([({qid!r}, pyarrow.string())]), flavor='hive'))"
+            )
