@@ -61,6 +61,15 @@ class Layout(NamedTuple):
         """Return the layout for lists of some length and codes below ``n_levels``; one level takes no bits."""
         return cls(max(longest - 1, 0).bit_length(), (n_levels - 1).bit_length())
 
+    def turned(self) -> Layout:
+        """Return the layout of keys whose code stands above the position."""
+        return Layout(self.code_bits, self.position_bits)
+
+    def exchanged(self, low: Ints) -> Ints:
+        """Return the low bits of keys with position and code in each other's place, as in `turned`."""
+        code = low & np.int64((1 << self.code_bits) - 1)
+        return code << np.int64(self.position_bits) | low >> np.int64(self.code_bits)
+
     def position(self, key: Ints) -> Ints:
         """Return the position in its query of each key's row."""
         position: Ints = key >> np.int64(self.code_bits)
@@ -248,20 +257,29 @@ def mended(
     query = runs.query[run]
     exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
     key &= np.int64((1 << layout.low_bits) - 1)
-    if not by_position:  # the code above the position
-        key = (key & np.int64((1 << layout.code_bits) - 1)) << np.int64(layout.position_bits) | layout.position(key)
-    if (heads[1:] | (exact[1:] == exact[:-1])).all():
-        key |= run << np.int64(layout.low_bits)
-        key.sort()
-        ties = runs
+    if by_position:
+        key = _in_order(key, exact, run, heads, layout)
     else:
-        order = np.lexsort((key, -exact, run))
-        key, exact = key[order], exact[order]
-        ties = runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets)
-    if not by_position:
-        turned = Layout(layout.code_bits, layout.position_bits)
-        key = turned.position(key) | (key & np.int64((1 << layout.position_bits) - 1)) << np.int64(layout.code_bits)
-    return row, query, key, ties
+        key = layout.turned().exchanged(_in_order(layout.exchanged(key), exact, run, heads, layout))
+    tied = (exact[1:] == exact[:-1]) & ~heads[1:]
+    return row, query, key, runs if len(upper) == np.count_nonzero(tied) else runs_of(row[1:][tied], offsets)
+
+
+def _in_order(low: Ints, exact: Floats, run: Ints, heads: NDArray[np.bool_], layout: Layout) -> Ints:
+    """Put the low bits of keys into order within each run, by score and then by themselves, and the scores in place."""
+    low |= run << np.int64(layout.low_bits)
+    apart = (exact[1:] != exact[:-1]) & ~heads[1:]
+    some = _NONE
+    if apart.any():  # most runs hold ties alone; the others need a slower sort (bench_arrays C)
+        mixed = np.zeros(int(run[-1]) + 1, dtype=np.bool_)
+        mixed[run[1:][apart]] = True
+        some = np.flatnonzero(mixed[run])
+    order = some[np.lexsort((low[some], -exact[some], run[some]))]
+    exact[some], slow = exact[order], low[order]
+    low.sort()
+    low[some] = slow
+    low &= np.int64((1 << layout.low_bits) - 1)
+    return low
 
 
 def runs_of(same: Ints, offsets: Ints) -> Groups:
