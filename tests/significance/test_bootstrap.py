@@ -61,14 +61,34 @@ def expected_p(name, d, counts, alternative):
             "less": sum(m <= mean for m in moved),
         }[alternative]
         return (1 + reached) / Fraction(b + 1)
+    if name == "bootstrap_bca":
+        return bca_p(d, means, alternative)
     assert name == "bootstrap_percentile"
     assert n == len(counts[0])
     below, above = ((1 + sum(s * m <= 0 for m in means)) / Fraction(b + 1) for s in (1, -1))
     return min(Fraction(1), {"two-sided": 2 * min(below, above), "greater": below, "less": above}[alternative])
 
 
+def bca_p(d, means, alternative):
+    """Return the least level at which an interval of Efron excludes 0; draws of 0 are on neither side."""
+    mean, b = sum(d) / len(d), len(means)
+    centred = [x - mean for x in d]
+    acceleration = float(sum(x**3 for x in centred)) / (6 * float(sum(x**2 for x in centred)) ** 1.5)
+
+    def quantile(n_draws):
+        return stats.norm.ppf(np.clip(float(n_draws) / b, 1 / (b + 1), b / (b + 1)))
+
+    def level(n_draws):
+        z = quantile(n_draws) - bias
+        return stats.norm.cdf(z / (1 + acceleration * z) - bias)
+
+    bias = quantile(Fraction(sum(m < mean for m in means) + sum(m <= mean for m in means), 2))
+    greater, less = level(sum(m <= 0 for m in means)), 1 - level(sum(m < 0 for m in means))
+    return min(1, {"two-sided": 2 * min(greater, less), "greater": greater, "less": less}[alternative])
+
+
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
-@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None)
 @given(tenths=TENTHS, seed=st.integers(0, 1000))
 def test_p_values_are_counts_in_exact_arithmetic(name, alternative, tenths, seed):
@@ -81,6 +101,17 @@ def test_p_values_are_counts_in_exact_arithmetic(name, alternative, tenths, seed
     assert found == pytest.approx(
         float(expected_p(name, exact, drawn_counts(len(exact), B, seed), alternative)), abs=1e-12
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_unit_of_the_scores_changes_no_p_value(name):
+    """Hits among ten as a count, as tenths, as thirds: the same resamples tie, whatever rounding makes of them."""
+    hits = np.random.default_rng(1).integers(-3, 4, (25, 40)).astype(float)
+    as_counts, *others = (
+        paired_test(name, hits * unit, n_resamples=999, rng=0).p_value for unit in (1.0, 0.1, 1 / 3, 0.125)
+    )
+    for p_value in others:
+        np.testing.assert_allclose(p_value, as_counts, rtol=1e-9)
 
 
 def critical(drawn, level):
