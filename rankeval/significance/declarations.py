@@ -283,6 +283,9 @@ class Correction(_Declaration):
     limits : callable, optional
         For joint corrections, instead: takes the arguments of the function, and returns lower and upper ends in the
         shape of its p-values. Without either, the correction has no adjusted intervals: their ends are nan.
+    draw : callable, optional
+        ``draw(scores, settings)``: for corrections of scores, the resamples that function and limits both read, as
+        ``drawn=``.
     """
 
     function: Callable[..., Floats]
@@ -292,6 +295,7 @@ class Correction(_Declaration):
     own_test: str = ""
     interval_level: Callable[[float, int], float] | None = None
     limits: Callable[..., tuple[Floats, Floats]] | None = None
+    draw: Callable[[Floats, Settings], Floats] | None = None
 
     @property
     def is_joint(self) -> bool:

@@ -57,22 +57,16 @@ def adjust_by_family(
     d = as_pairs(d)
     families = [slice(start, start + size) for start in range(0, d.shape[1], size)]
     measures = [slice(each.start // len(pairs), each.stop // len(pairs)) for each in families]
-    p_value = np.concatenate(
-        [
-            _joint_p(correction, d.part(family), scores[:, :, part], pairs, settings)
-            if correction.is_joint
-            else correction.function(tested.p_value[family])
-            for family, part in zip(families, measures, strict=True)
-        ]
-    )
-    if correction.limits:
-        ends = [
-            _joint_limits(correction, d.part(family), scores[:, :, part], pairs, settings)
-            for family, part in zip(families, measures, strict=True)
-        ]
-        low, high = (np.concatenate(parts) for parts in zip(*ends, strict=True))
-    else:
-        low, high = _limits_at(correction, tested, size, settings)
+    found = []
+    for family, part in zip(families, measures, strict=True):
+        if correction.needs == "scores":
+            found.append(_of_scores(correction, scores[:, :, part], pairs, settings))
+        elif correction.is_joint:
+            found.append(_of_differences(correction, d.part(family), settings))
+        else:
+            found.append((correction.function(tested.p_value[family]),))
+    p_value, *ends = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    low, high = ends or _limits_at(correction, tested, size, settings)
     return PairedResult(np.maximum(p_value, tested.p_value), low, high)
 
 
@@ -102,23 +96,31 @@ def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: 
     return tested.family
 
 
-def _joint_p(declared: Correction, d: Pairs, scores: Floats, pairs: PairPlaces, settings: Settings) -> Floats:
+def _of_scores(declared: Correction, scores: Floats, pairs: PairPlaces, settings: Settings) -> tuple[Floats, ...]:
+    """Return the p-values of a joint correction of scores, and its intervals if it has any, from the same resamples."""
+    drawn = {} if declared.draw is None else {"drawn": declared.draw(scores, settings)}
+    found = [declared.function(scores, pairs, settings, **drawn)]
+    if declared.limits:
+        found += declared.limits(scores, pairs, settings, **drawn)
+    return tuple(each.T.ravel() for each in found)
+
+
+def _of_differences(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, ...]:
+    """Return the p-values of a joint correction of differences, and its intervals if it has any."""
+    p_value = _joint_p(declared, d, settings)
+    return (p_value, *_joint_limits(declared, d, settings)) if declared.limits else (p_value,)
+
+
+def _joint_p(declared: Correction, d: Pairs, settings: Settings) -> Floats:
     """Return the p-values of a joint correction; of a claim, the largest among its hypotheses."""
-    if declared.needs == "scores":
-        return np.asarray(declared.function(scores, pairs, settings).T.ravel())
     blocks = _hypotheses(declared, d, settings)
     parts = [declared.function(columns, inner).reshape(-1, d.shape[1]) for columns, inner in blocks]
     return np.asarray(np.concatenate(parts).max(axis=0))
 
 
-def _joint_limits(
-    declared: Correction, d: Pairs, scores: Floats, pairs: PairPlaces, settings: Settings
-) -> tuple[Floats, Floats]:
+def _joint_limits(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, Floats]:
     """Return the intervals of a joint correction; of a claim, the ends that its hypotheses lead to."""
     assert declared.limits is not None
-    if declared.needs == "scores":
-        low, high = declared.limits(scores, pairs, settings)
-        return low.T.ravel(), high.T.ravel()
     claim = CLAIMS[settings.claim]
     if not claim.hypotheses:
         return opened(*declared.limits(_taken(declared, d), settings), settings.alternative)

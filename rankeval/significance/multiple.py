@@ -241,7 +241,7 @@ def _t_of_sums(sums: Floats, sizes: NDArray[np.int64]) -> Floats:
     return np.where(rest > TIE_TOLERANCE * sizes, t, np.copysign(np.inf, sums))
 
 
-def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> Floats:
+def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings, *, drawn: Floats | None = None) -> Floats:
     """Adjust all pairs jointly by randomised Tukey HSD: systems shuffled within each query.
 
     Each pair's difference is held against the range (largest less smallest system mean) of the shuffled table.
@@ -259,6 +259,8 @@ def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> Floats:
         Columns to be compared.
     settings : Settings
         Number of shuffles and their source.
+    drawn : ndarray of shape (n_resamples,), optional
+        The result of `tukey_ranges`, if it is at hand.
 
     Returns
     -------
@@ -275,19 +277,21 @@ def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> Floats:
     low, high = np.transpose(pairs)
     observed = np.abs(means[low] - means[high])
     slack = TIE_TOLERANCE * np.abs(blocked).max()
-    ranges = np.sort(_ranges(blocked, settings))
+    ranges = np.sort(_ranges(blocked, settings) if drawn is None else drawn)
     count = len(ranges) - np.searchsorted(ranges, observed - slack)
     return np.asarray((count + 1) / (settings.n_resamples + 1)).reshape(len(pairs), *np.shape(scores)[2:])
 
 
-def tukey_limits(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> tuple[Floats, Floats]:
+def tukey_limits(
+    scores: ArrayLike, pairs: PairPlaces, settings: Settings, *, drawn: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Return the intervals that belong to `tukey`: difference +- the quantile of the range, in units of the measure.
 
     An interval excludes 0 exactly if its p-value is at most alpha.
 
     Parameters
     ----------
-    scores, pairs, settings
+    scores, pairs, settings, drawn
         As in `tukey`.
 
     Returns
@@ -304,11 +308,31 @@ def tukey_limits(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> tu
     means = blocked.mean(axis=0) * spread
     low, high = np.transpose(pairs)
     difference = means[high] - means[low]
-    reach = _exceeded(_ranges(blocked, settings), settings.n_resamples + 1, settings) * np.where(
-        spread > 0, spread, 1.0
-    )
+    ranges = _ranges(blocked, settings) if drawn is None else drawn
+    reach = _exceeded(ranges, settings.n_resamples + 1, settings) * np.where(spread > 0, spread, 1.0)
     shape = (len(pairs), *np.shape(scores)[2:])
     return (difference - reach).reshape(shape), (difference + reach).reshape(shape)
+
+
+def tukey_ranges(scores: ArrayLike, settings: Settings) -> Floats:
+    """Draw what `tukey` and `tukey_limits` read: the range of the system means in each shuffled table.
+
+    Parameters
+    ----------
+    scores, settings
+        As in `tukey`.
+
+    Returns
+    -------
+    ndarray of shape (n_resamples,)
+        Of several measures the largest range, each in units of its measure's spread within queries.
+
+    Raises
+    ------
+    InvalidInput
+        As `tukey`.
+    """
+    return _ranges(_blocked(scores)[0], settings)
 
 
 def _blocked(scores: ArrayLike) -> tuple[Floats, Floats]:

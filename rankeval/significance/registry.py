@@ -14,7 +14,18 @@ from rankeval.significance.declarations import (
     one_pattern,
     one_resample,
 )
-from rankeval.significance.multiple import bh, bonferroni, by, holm, max_t, max_t_limits, none, tukey, tukey_limits
+from rankeval.significance.multiple import (
+    bh,
+    bonferroni,
+    by,
+    holm,
+    max_t,
+    max_t_limits,
+    none,
+    tukey,
+    tukey_limits,
+    tukey_ranges,
+)
 from rankeval.significance.paired import paired_t, sign, wilcoxon, wilcoxon_pratt
 from rankeval.significance.resampling import randomization
 from rankeval.significance.signs import EXACT_UP_TO
@@ -139,6 +150,7 @@ CORRECTIONS: dict[str, Correction] = {
         floor=one_resample,
         all_pairs_only=True,
         limits=tukey_limits,
+        draw=tukey_ranges,
         note="randomised Tukey takes all systems as exchangeable: with near-identical systems beside unlike ones it is "
         "liberal (17 % family-wise errors measured where 5 % were asked)",
     ),

@@ -195,15 +195,16 @@ def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correcti
         Its data are not weighed yet, so that margins are taken off before.
     """
     if correction.needs == "scores":
-        limits = correction.limits
+        function, limits, draw = correction.function, correction.limits, correction.draw
 
         def weighed(scores: Floats) -> Floats:
             return scores * strata.of(scores.shape[2], 1)[:, None]
 
         return replace(
             correction,
-            function=lambda scores, pairs, settings: correction.function(weighed(scores), pairs, settings),
-            limits=limits and (lambda scores, pairs, settings: limits(weighed(scores), pairs, settings)),
+            function=lambda scores, *others, **drawn: function(weighed(scores), *others, **drawn),
+            limits=limits and (lambda scores, *others, **drawn: limits(weighed(scores), *others, **drawn)),
+            draw=draw and (lambda scores, settings: draw(weighed(scores), settings)),
         )
     if correction.needs == "differences":
         return replace(

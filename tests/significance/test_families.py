@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust
+from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust, multiple
 from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes, with_family_level
 from rankeval.significance.multiple import max_t, tukey
 from rankeval.significance.running import run
@@ -92,3 +92,23 @@ def test_a_family_in_which_nothing_could_be_significant_is_noted(test, correctio
         assert notes[0].startswith("nothing can be significant here: the smallest p-value possible is ")
         assert f"the family of {size} asks for " in notes[0]
         assert notes[0].endswith(says)
+
+
+def test_randomised_tukey_draws_its_tables_once(monkeypatch):
+    """P-values and intervals read the same shuffles; they are those that each would find alone."""
+    _, d, scores = columns()
+    pairs, sizes = [(0, 1), (0, 2), (1, 2)], []
+    d = np.column_stack([scores[:, j, k] - scores[:, i, k] for k in range(3) for i, j in pairs])
+    correction = CORRECTIONS["tukey"]
+    settings = with_family_level(SETTINGS, correction, 9)
+    expected = (
+        tukey(scores, pairs, settings).T.ravel(),
+        *(end.T.ravel() for end in correction.limits(scores, pairs, settings)),
+    )
+    shuffled = multiple._shuffled_means
+    monkeypatch.setattr(multiple, "_shuffled_means", lambda *given: sizes.append(1) or shuffled(*given))
+    tested = replace(run(TESTS["t"], d, settings), p_value=np.zeros(9))
+    found = adjust_by_family(correction, tested, d, scores, pairs, 9, settings)
+    assert len(sizes) == 1
+    for ours, theirs in zip((found.p_value, found.ci_low, found.ci_high), expected, strict=True):
+        assert ours.tolist() == theirs.tolist()

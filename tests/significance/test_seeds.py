@@ -46,7 +46,7 @@ EXPECTED = {
     "sign": (0.1670684814453125, *STUDENT),
     "bootstrap_shift": (0.0141, 0.0125, 0.1135),
     "bootstrap_percentile": (0.0118, 0.0135, 0.114),
-    "bootstrap_bca": (0.011721479047204188, 0.013, 0.1135),
+    "bootstrap_bca": (0.0118725987726573, 0.013, 0.1135),
 }
 
 
