@@ -24,6 +24,9 @@ QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
 
+# Arrow keeps what it decoded a file with: of a million queries as much as the evaluation takes (bench_mlflow).
+_LARGE = 2**20
+
 _PLAIN_FIELDS = (
     "measure_names",
     "rule_counts",
@@ -110,6 +113,9 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
         raise InvalidInput(
             f"{at}expected a Parquet file that Evaluation.save of this version wrote; found another ({why})"
         ) from error
+    finally:
+        if len(content) > _LARGE:
+            pa.default_memory_pool().release_unused()
 
 
 def _fields(content: bytes) -> dict[str, Any]:

@@ -4,13 +4,15 @@
 
 On a SQLite store, and on a tracking server on loopback with such a store. Printed are the best times of the repeats:
 writing the spool (packing included: what a kill before it loses), logging as a whole with the number of requests,
-loading, and ``compare_runs`` of two runs. The first call of a process takes longer: it imports MLflow and pyarrow.
+loading, ``compare_runs`` of two runs, and the ``leaderboard`` of all runs; last the most memory that the process held
+by then. The first call of a process takes longer: it imports MLflow and pyarrow.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -75,7 +77,13 @@ def measured(where: str, evaluations: list[rk.Evaluation], repeats: int, *, repo
     logging = best(lambda: rkm.log_evaluation(evaluations[0], report=report), repeats)
     loading = best(lambda: rkm.load_evaluation(runs[0]), repeats)
     comparing = best(lambda: rkm.compare_runs(runs), repeats)
-    print(f"{where:8}  log {logging:6.3f} s  requests {len(sent):2}  load {loading:6.3f} s  compare {comparing:6.3f} s")
+    ranking = best(lambda: rkm.leaderboard("bench", limit=2), repeats)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{where:8}  log {logging:6.3f} s  requests {len(sent):2}  load {loading:6.3f} s  compare {comparing:6.3f} s",
+        end="",
+    )
+    print(f"  leaderboard {ranking:6.3f} s  peak {peak:.0f} MB")
 
 
 def main() -> None:
