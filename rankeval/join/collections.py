@@ -10,7 +10,7 @@ run lacks. The order of rows does not matter here: ranking comes later, chunk by
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
-from rankeval.join.flat import Ints, offsets_of
+from rankeval.join.flat import Ints, offsets_of, rows_of
 from rankeval.join.grouping import order_of
 from rankeval.join.joined import Joined
 from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
@@ -63,12 +63,13 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     _same_types(qrels, run)
     convention = convention.resolved("qrels")
     excluded: dict[str, tuple[Any, ...]] = {}
-    queries, truth_query, run_query = _numbered(qrels, run, excluded)
-    truth, ranked = _side(qrels, truth_query, len(queries), "qrels"), _side(run, run_query, len(queries), "run")
+    queries, of_truth, of_run = _numbered(qrels, run, excluded)
+    truth, ranked = _side(qrels, of_truth, len(queries), "qrels"), _side(run, of_run, len(queries), "run")
     truth_row, run_row = match(truth, ranked)
-    known = np.zeros(len(run_query), dtype=bool)
+    truth_query = of_truth.of_rows()
+    known = np.zeros(len(run), dtype=bool)
     known[run_row] = True
-    label = np.zeros(len(run_query), dtype=qrels.relevance.dtype)
+    label = np.zeros(len(run), dtype=qrels.relevance.dtype)
     label[run_row] = qrels.relevance[truth_row]
     judged = known & (label >= 0) if convention.negative == "unjudged" else known
 
@@ -93,19 +94,19 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
 
     numbers = np.flatnonzero(counted)
     if len(numbers) < len(queries):
-        rows, rest = rows[counted[run_query[rows]]], rest[counted[truth_query[rest]]]
+        rows, rest = rows[counted[of_run.of_rows()[rows]]], rest[counted[truth_query[rest]]]
     by_rows = convention.judgments == "rows"
     rest_offsets = None if by_rows else _offsets(truth_query[rest], len(queries), numbers)
     aspects = None
     if table is not None:
-        judgment = np.full(len(run_query), -1)
+        judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
         aspects = JoinedAspects(table, judgment, None if by_rows else rest, rest_offsets, _skips_below(convention))
-    identity = _identity(qrels, truth.hashes, truth_query, len(queries))[numbers]
+    identity = _identity(qrels, truth, truth_query)[numbers]
     return Joined(
         queries=_numpy(queries)[numbers],
-        offsets=ranked.offsets if rows is ranked.rows else _offsets(run_query[rows], len(queries), numbers),
-        order=None if len(rows) == len(run_query) and _ascend(rows) else rows,
+        offsets=ranked.offsets if rows is ranked.rows else _offsets(of_run.of_rows()[rows], len(queries), numbers),
+        order=None if len(rows) == len(run) and _ascend(rows) else rows,
         score=run.score,
         relevance=label,
         convention=convention,
@@ -122,21 +123,33 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     )
 
 
-def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, Numbers, Numbers]:
-    """Return the judged queries, ascending, and the number of each row's query: -1, and excluded, if not judged."""
-    queries = _ascending(pc.unique(qrels.qid))
-    truth_query = _codes(qrels.qid, queries)
-    run_query = _codes(run.qid, queries)
-    judged_topics = run_query >= 0
-    if not judged_topics.all():
-        unknown = _ascending(pc.unique(run.qid.take(places_of(np.flatnonzero(~judged_topics)))))
+class _Stretches(NamedTuple):
+    """Rows by query: where each stretch of rows of one query begins, its length, and the query's number or -1."""
+
+    start: Ints
+    size: Ints
+    query: Numbers
+
+    def of_rows(self) -> Numbers:
+        """Return the number of each row's query."""
+        return np.repeat(self.query, self.size)
+
+
+def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, _Stretches, _Stretches]:
+    """Return the judged queries, ascending, and the rows of each, those of other queries excluded."""
+    of_truth, of_run = _stretches(qrels.qid), _stretches(run.qid)
+    queries = _ascending(pc.unique(of_truth[0]))
+    truth, ranked = (_Stretches(*rows, _places(heads, queries)) for heads, *rows in (of_truth, of_run))
+    others = ranked.query < 0
+    if others.any():
+        unknown = _ascending(pc.unique(of_run[0].take(places_of(np.flatnonzero(others)))))
         excluded["no judgments"] = tuple(unknown.to_pylist())
-        if not judged_topics.any():
+        if others.all():
             raise InvalidInput(
                 f"run and qrels have no query in common: the run has {few(unknown.to_pylist())}, "
                 f"the qrels have {few(queries.to_pylist())}"
             )
-    return queries, truth_query, run_query
+    return queries, truth, ranked
 
 
 def _counted(
@@ -177,35 +190,30 @@ def _ascend(values: NDArray[np.integer]) -> bool:
     return bool((values[1:] >= values[:-1]).all())
 
 
-def _codes(values: pa.Array, known: pa.Array) -> Numbers:
-    """Return the place of each value among the known ones, -1 for others."""
-    starts = _starts(values)
-    if len(starts) * 8 > len(values):
-        return _places(values, known)
-    # Files have the rows of a query together: each stretch of equal ids is looked up once (bench_files).
-    places = _places(values.take(places_of(starts)), known)
-    return np.repeat(places, np.diff(starts, append=len(values)))
+def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints, Ints]:
+    """Return the id of each stretch of equal ids, where it begins, and its length.
+
+    Files have the rows of a query together: each stretch is looked up once (bench_files).
+    """
+    changes = numbers_of(pc.not_equal(ids.slice(1), ids.slice(0, max(len(ids) - 1, 0))))
+    start = np.append(0, np.flatnonzero(changes) + 1)[: len(ids)]
+    if len(start) * 8 > len(ids):  # rows in any order: each is a stretch of its own
+        return ids, np.arange(len(ids)), np.ones(len(ids), dtype=np.int64)
+    return ids.take(places_of(start)), start, np.diff(start, append=len(ids))
 
 
 def _places(values: pa.Array, known: pa.Array) -> Numbers:
     return numbers_of(pc.fill_null(pc.index_in(values, value_set=known), _UNKNOWN))
 
 
-def _starts(values: pa.Array) -> Ints:
-    """Return where each stretch of equal ids begins."""
-    changes = numbers_of(pc.not_equal(values.slice(1), values.slice(0, max(len(values) - 1, 0))))
-    return np.append(0, np.flatnonzero(changes) + 1)[: len(values)]
-
-
-def _side(table: Qrels | Run, query: Numbers, n_queries: int, name: str) -> Side:
+def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
-    rows = np.flatnonzero(query >= 0)
-    if len(rows) < len(query):
-        query = query[rows]
-    offsets = _offsets(query, n_queries)
-    if not _ascend(query):
-        rows = rows[order_of(query)]
-    return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
+    stretches = order_of(of.query)
+    stretches = stretches[np.count_nonzero(of.query < 0) :]
+    start, size = of.start[stretches], of.size[stretches]
+    sizes = np.bincount(of.query[stretches], weights=size, minlength=n_queries)
+    offsets = offsets_of(sizes.astype(np.int64))
+    return Side(rows_of(start, size), offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
 
 
 def _offsets(query: Numbers, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
@@ -224,10 +232,10 @@ def _numpy(values: pa.Array) -> NDArray[Any]:
     return numbers_of(values) if pa.types.is_integer(values.type) else np.array(values.to_pylist(), dtype=object)
 
 
-def _identity(qrels: Qrels, hashes: Hashes, query: Numbers, n_queries: int) -> Hashes:
+def _identity(qrels: Qrels, truth: Side, query: Numbers) -> Hashes:
     """Return a sum over hashes of each query's judged documents and labels: the same in every order of rows."""
     label = np.asarray(qrels.relevance, dtype=np.float64).view(np.uint64)
     # A sum does not depend on the order of its terms; modulo 2**64 it cannot overflow.
-    total = np.zeros(n_queries, dtype=np.uint64)
-    np.add.at(total, query, mixed(hashes ^ mixed(label)))
+    total = np.zeros(len(truth.offsets) - 1, dtype=np.uint64)
+    np.add.at(total, query, mixed(truth.hashes ^ mixed(label)))
     return total
