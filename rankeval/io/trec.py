@@ -103,7 +103,7 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
     spacing = _spacing(source, check)
     if spacing is None:
         return None
-    first_line, n_separators = spacing
+    first_line, n_separators, has_mark = spacing
     # Labels are read as text and parsed once for each level: Arrow itself would take 0x10 for 16.
     value_type = pa.dictionary(pa.int32(), pa.string()) if layout.value == "relevance" else pa.float64()
     source.seek(0)
@@ -127,7 +127,9 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
         return None
     ids = {name: combined(table.column(name)) for name in layout.ids}
     values = _values(table.column(layout.value))
-    if values is None or not np.isfinite(values).all() or pc.any(pc.starts_with(ids["qid"], "#")).as_py():
+    if values is None or not np.isfinite(values).all():
+        return None
+    if has_mark and pc.any(pc.starts_with(ids["qid"], "#")).as_py():
         return None
     # Only the tag of the first line counts.
     tag = first_line.split(None, len(layout.fields) - 1)[-1] if layout.tag else b""
@@ -137,9 +139,12 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
         return None
 
 
-def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int] | None:
-    """Return the first line and the number of blanks, tabs and line ends; None if two of them stand together."""
-    is_regular = True
+def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int, bool] | None:
+    """Return the first line, the number of blanks, tabs and line ends, and whether there is a #.
+
+    None stands for a text in which two of those separators stand together.
+    """
+    is_regular, has_mark = True, False
     # For benchmark B: a block at a time in the same memory, behind the last byte of the block before.
     block = bytearray(_BLOCK + 1)
     block[0] = ord("\n")
@@ -156,13 +161,14 @@ def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int
             continue
         first_line = first_line or bytes(block[1 : read + 1]).split(b"\n", 1)[0]
         n_separators += int(np.count_nonzero(blank[1:]))
+        has_mark = has_mark or block.find(b"#", 1, read + 1) >= 0
         block[0] = block[read]
     if check is not None:
         check.end()
     if block[0] == ord("\n"):
-        return (first_line, n_separators) if is_regular else None
+        return (first_line, n_separators, has_mark) if is_regular else None
     # The last line lacks its end; behind a blank it may have lost its last column too.
-    return (first_line, n_separators + 1) if is_regular and block[0] > ord(" ") else None
+    return (first_line, n_separators + 1, has_mark) if is_regular and block[0] > ord(" ") else None
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any] | None:
