@@ -208,8 +208,9 @@ def _places(values: pa.Array, known: pa.Array) -> Numbers:
 
 def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
-    stretches = order_of(of.query)
-    stretches = stretches[np.count_nonzero(of.query < 0) :]
+    stretches = np.flatnonzero(of.query >= 0)
+    if not _ascend(of.query[stretches]):
+        stretches = stretches[order_of(of.query[stretches])]
     start, size = of.start[stretches], of.size[stretches]
     sizes = np.bincount(of.query[stretches], weights=size, minlength=n_queries)
     offsets = offsets_of(sizes.astype(np.int64))
