@@ -124,25 +124,30 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
 
 
 class _Stretches(NamedTuple):
-    """Rows by query: where each stretch of rows of one query begins, its length, and the query's number or -1."""
+    """Rows by query: where each stretch of rows of one query begins, its length, and the query's number or -1.
 
-    start: Ints
-    size: Ints
+    Rows in any order are stretches of one row each: `start` and `size` are None.
+    """
+
+    start: Ints | None
+    size: Ints | None
     query: Numbers
 
     def of_rows(self) -> Numbers:
         """Return the number of each row's query."""
-        return np.repeat(self.query, self.size)
+        return self.query if self.size is None else np.repeat(self.query, self.size)
 
 
 def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, _Stretches, _Stretches]:
     """Return the judged queries, ascending, and the rows of each, those of other queries excluded."""
-    of_truth, of_run = _stretches(qrels.qid), _stretches(run.qid)
-    queries = _ascending(pc.unique(of_truth[0]))
-    truth, ranked = (_Stretches(*rows, _places(heads, queries)) for heads, *rows in (of_truth, of_run))
+    truth_ids, truth_start, truth_size = _stretches(qrels.qid)
+    run_ids, run_start, run_size = _stretches(run.qid)
+    queries = _ascending(pc.unique(truth_ids))
+    truth = _Stretches(truth_start, truth_size, _places(truth_ids, queries))
+    ranked = _Stretches(run_start, run_size, _places(run_ids, queries))
     others = ranked.query < 0
     if others.any():
-        unknown = _ascending(pc.unique(of_run[0].take(places_of(np.flatnonzero(others)))))
+        unknown = _ascending(pc.unique(run_ids.take(places_of(np.flatnonzero(others)))))
         excluded["no judgments"] = tuple(unknown.to_pylist())
         if others.all():
             raise InvalidInput(
@@ -190,15 +195,15 @@ def _ascend(values: NDArray[np.integer]) -> bool:
     return bool((values[1:] >= values[:-1]).all())
 
 
-def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints, Ints]:
-    """Return the id of each stretch of equal ids, where it begins, and its length.
+def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
+    """Return the id of each stretch of equal ids, where it begins, and its length, as in `_Stretches`.
 
     Files have the rows of a query together: each stretch is looked up once (bench_files).
     """
     changes = numbers_of(pc.not_equal(ids.slice(1), ids.slice(0, max(len(ids) - 1, 0))))
     start = np.append(0, np.flatnonzero(changes) + 1)[: len(ids)]
-    if len(start) * 8 > len(ids):  # rows in any order: each is a stretch of its own
-        return ids, np.arange(len(ids)), np.ones(len(ids), dtype=np.int64)
+    if len(start) * 8 > len(ids):
+        return ids, None, None
     return ids.take(places_of(start)), start, np.diff(start, append=len(ids))
 
 
@@ -208,13 +213,14 @@ def _places(values: pa.Array, known: pa.Array) -> Numbers:
 
 def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
-    stretches = np.flatnonzero(of.query >= 0)
-    if not _ascend(of.query[stretches]):
-        stretches = stretches[order_of(of.query[stretches])]
-    start, size = of.start[stretches], of.size[stretches]
-    sizes = np.bincount(of.query[stretches], weights=size, minlength=n_queries)
-    offsets = offsets_of(sizes.astype(np.int64))
-    return Side(rows_of(start, size), offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
+    kept = np.flatnonzero(of.query >= 0)
+    query = of.query if len(kept) == len(of.query) else of.query[kept]
+    sizes = np.bincount(query, None if of.size is None else of.size[kept], minlength=n_queries)
+    if not _ascend(query):
+        kept = kept[order_of(query)]
+    rows = kept if of.start is None or of.size is None else rows_of(of.start[kept], of.size[kept])
+    offsets = offsets_of(sizes.astype(np.int64, copy=False))
+    return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
 
 
 def _offsets(query: Numbers, n_queries: int, some: slice | Ints = slice(None)) -> Ints:

@@ -88,7 +88,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
 
 
 def _hash_even(text: NDArray[np.uint8], size: int, n_ids: int) -> Hashes:
-    """Return the hashes of a block of ids of one length: they stand at even steps, which halves the time (bench_files)."""
+    """Return the hashes of ids of one length: they stand at even steps, which halves the time (bench_files)."""
     words = _words(text)
     found: Any = np.uint64(size * int(_GOLDEN) % 2**64)
     for place in range(0, size, _WORD):
@@ -217,8 +217,8 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     key >>= np.uint64(query_bits)
     if query_bits:  # a shift by all 64 bits is undefined: with one query there are no bits for it
         upper = np.arange(n_queries, dtype=np.uint64) << np.uint64(64 - query_bits)
-        for part, side in ((key[:n_truth], truth), (key[n_truth:], ranked)):
-            part |= np.repeat(upper, side.sizes(queries))
+        key[:n_truth] |= np.repeat(upper, truth.sizes(queries))
+        key[n_truth:] |= np.repeat(upper, ranked.sizes(queries))
     key &= ~place
     key |= np.arange(n_rows, dtype=np.uint64)
     key.sort()
