@@ -1,6 +1,6 @@
-"""On two executors: five million rows, one query of a million, a worker and an executor killed in the middle.
+"""On executors of their own: five million rows with a worker and an executor killed, and the package sent as a zip.
 
-It takes minutes, and belongs to the full run (see conftest.py).
+They take minutes, and belong to the full run (see conftest.py).
 """
 
 from __future__ import annotations
@@ -15,15 +15,27 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 
+def found_by(program, *arguments):
+    """Run a program beside this file; return what it prints last."""
+    command = [sys.executable, Path(__file__).with_name(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def test_killed_workers_change_no_bit(tmp_path):
     """A task that runs again doubles nothing, and a query with a fifth of all rows is scored as any other."""
-    program = [sys.executable, Path(__file__).with_name("cluster.py"), tmp_path, "50000"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-5000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = found_by("cluster.py", tmp_path, "50000")
     assert found == {
         "same bytes": True,
         "n_scores": found["n_queries"],
         "n_queries": found["n_queries"],
         "killed": ["killed-0", "killed-1"],
     }
+
+
+def test_an_executor_takes_the_package_from_an_archive(tmp_path):
+    """The executor has the dependencies alone: it says what to do, and works once the archive is sent."""
+    found = found_by("shipped.py", tmp_path)
+    assert "cannot import rankeval: install rankeval-mlflow there, or send them its wheel" in found.pop("without")
+    assert found == {"same bytes": True, "n_scores": 50}
