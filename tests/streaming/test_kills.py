@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow.dataset as ds
 import pytest
 from streaming.logs import Log, evaluate
@@ -14,7 +16,8 @@ from streaming.logs import Log, evaluate
 import rankeval as rk
 from rankeval.evaluation.streaming import plan, running
 
-KILLS = 10 if os.environ.get("RANKEVAL_TESTS") == "full" else 3
+FULL = os.environ.get("RANKEVAL_TESTS") == "full"
+KILLS = 10 if FULL else 3
 
 DRIVER = """
 import json, os, random, signal, sys
@@ -63,6 +66,38 @@ for number in range(kills):
 print(json.dumps(left))
 """
 
+PROCESSES = """
+import os, signal, sys, threading, time
+import rankeval as rk
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.streaming import buckets, plan, running
+buckets.BATCH, buckets.RUN, plan.PART, running._OF_A_PART = 500, 1000, 2000, 4
+data, scores, whom = sys.argv[1:4]
+n_jobs, at, delay = int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
+n_events = 0
+
+def shoot():
+    time.sleep(delay)
+    pid = os.getpid()
+    if whom == "worker":
+        from joblib.externals.loky import reusable_executor
+        pid = sorted(reusable_executor._executor._processes)[at % 2]
+    os.kill(pid, signal.SIGKILL)
+
+def count(done, total):
+    global n_events
+    n_events += 1
+    if whom != "nobody" and n_events == at:
+        threading.Thread(target=shoot, daemon=True).start()
+
+NAMES = {"qid": "query", "relevance": "label", "score": "value"}
+try:
+    rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], scores=scores, n_jobs=n_jobs, progress=count)
+except InvalidInput as error:
+    sys.exit(3 if "was ended from outside" in str(error) else str(error))
+print(n_events)
+"""
+
 
 def content(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -86,6 +121,37 @@ def test_a_call_that_was_killed_goes_on_to_the_same_bytes(tmp_path, order):
     how = {"measures": ["nDCG@10", "AP"]}
     again = evaluate(data, scores=tmp_path / "clean", **how)
     assert again.to_bytes() == log.evaluation(**how).to_bytes()
+
+
+if FULL:  # two minutes
+
+    @pytest.mark.parametrize("order", ["sorted", "shuffled"])
+    @pytest.mark.parametrize("whom", ["caller", "worker"])
+    def test_processes_that_were_killed_leave_the_same_bytes(tmp_path, order, whom):
+        """At random moments, with two of them; the next call has two or one."""
+        log = Log.made(n_queries=3000)
+        data = (log if order == "sorted" else log.shuffled()).write(tmp_path / "log", row_group_size=500)
+
+        def call(scores, n_jobs=2, whom="nobody", at=0, delay=0.0):
+            command = [sys.executable, "-c", PROCESSES, data, tmp_path / str(scores), whom, n_jobs, at, delay]
+            return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=60)
+
+        clean = call("clean")
+        assert clean.returncode == 0, clean.stderr
+        n_events, expected, draw = (
+            int(clean.stdout),
+            content(tmp_path / "clean"),
+            np.random.default_rng(len(order + whom)),
+        )
+        assert n_events > 20
+        ends = []
+        for number in range(5):
+            ends.append(call(number, whom=whom, at=draw.integers(1, n_events), delay=draw.random() / 50).returncode)
+            assert ends[-1] in (0, -signal.SIGKILL if whom == "caller" else 3)
+            again = call(number, n_jobs=1 + number % 2)
+            assert again.returncode == 0, again.stderr
+            assert content(tmp_path / str(number)) == expected
+        assert sum(end != 0 for end in ends) >= 3  # the others had ended before
 
 
 @pytest.mark.usefixtures("small")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from streaming.logs import Log
+
+from rankeval.evaluation.streaming.workers import end_with
 
 CALL = """
 import json, sys, time
@@ -36,3 +40,36 @@ def test_a_process_does_not_import_pandas_or_scipy(tmp_path, order):
     assert processes
     for modules in processes:
         assert not {"pandas", "scipy", "sklearn"} & set(modules)
+
+
+CALLER = """
+import subprocess, sys
+print(subprocess.Popen([sys.executable, "-c", sys.argv[1]]).pid, flush=True)
+sys.stdin.read()
+"""
+WORKER = """
+import os, time
+from rankeval.evaluation.streaming.workers import end_with
+end_with(os.getppid())
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_process_ends_with_its_caller():
+    """Also if that was killed and told it nothing. The pipe is open as long as one of both is there."""
+    caller = subprocess.Popen(
+        [sys.executable, "-c", CALLER, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    worker = int(caller.stdout.readline())
+    assert caller.stdout.readline() == "ready\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        caller.wait(1)
+    os.kill(worker, 0)  # it is there
+    caller.kill()
+    assert caller.communicate(timeout=30)[0] == ""
+
+
+def test_a_process_of_another_caller_does_not_end():
+    end_with(os.getpid())
+    assert not [one for one in threading.enumerate() if one.name.endswith("(_wait_for_end)")]

@@ -13,14 +13,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rankeval._checks import shown
 from rankeval.collection.convention import Convention
 from rankeval.contamination.streamed import Evidence, StreamedCheck
-from rankeval.errors import InvalidInput, Refusal
+from rankeval.errors import Refusal
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.streaming import buckets, folder, plan
+from rankeval.evaluation.streaming import buckets, folder, plan, workers
 from rankeval.evaluation.streaming.folder import Folder
 from rankeval.evaluation.streaming.memory import Share, share_of
 from rankeval.evaluation.streaming.plan import Part
@@ -80,14 +79,14 @@ def evaluate_dataset(
     GuardRefusal
         If the content is registered with a guard and this ranking was not opened.
     """
-    workers = _workers(n_jobs)
-    share = share_of(memory, workers)
+    n_workers = workers.number_of(n_jobs)
+    share = share_of(memory, n_workers)
     asked = tuple(measures)
     bound_measures((one for _, one in asked), convention)  # what cannot be computed is an error before anything is read
     source = Source.of(data, names)
     request = Request(source.columns, asked, convention, weights, name)
     with folder.opened(scores, _card(source, request), data) as kept, Bar(progress, source.n_rows, "evaluate") as bar:
-        call = _Call(source, request, StreamedCheck.current(), kept, share, workers, bar)
+        call = _Call(source, request, StreamedCheck.current(), kept, share, n_workers, bar)
         try:
             results = call.by_interval()
         except Unsorted:
@@ -173,26 +172,8 @@ class _Call:
             raise
 
     def _each(self, tasks: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
-        """Do tasks, in this process or in several, and yield the place and the result of each as it comes."""
-        if self.workers == 1 or len(tasks) < 2:
-            yield from ((place, task()) for place, task in enumerate(tasks))
-            return
-        import joblib
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        run = joblib.Parallel(self.workers, prefer="processes", return_as="generator_unordered", batch_size=1)
-        try:
-            yield from run(joblib.delayed(_placed)(place, task) for place, task in enumerate(tasks))
-        except TerminatedWorkerError as error:
-            goes_on = "the same call goes on from there" if self.kept.keeps else "with scores= such a call can go on"
-            raise InvalidInput(
-                f"a process of n_jobs={self.workers} was ended from outside, perhaps for lack of memory: give a "
-                f"smaller memory= or fewer processes; {goes_on}"
-            ) from error
-
-
-def _placed(place: int, task: Callable[[], Any]) -> tuple[int, Any]:
-    return place, task()
+        goes_on = "the same call goes on from there" if self.kept.keeps else "with scores= such a call can go on"
+        return workers.each(tasks, self.workers, goes_on=goes_on)
 
 
 def _evidence_of(
@@ -206,17 +187,6 @@ def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: F
     result = scored(blocks(), request)
     kept.write(place, result)
     return result
-
-
-def _workers(n_jobs: int) -> int:
-    """Return the number of processes."""
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
-        raise InvalidInput(f"n_jobs is {shown(n_jobs)}; expected a number of processes, or -1 for all cores")
-    if n_jobs == 1:
-        return 1
-    import joblib
-
-    return int(joblib.effective_n_jobs(n_jobs))
 
 
 def codes_of(one: Measure) -> list[str]:
