@@ -165,7 +165,7 @@ class Judged:
 
     def codes_at(self, row: Ints, query: Ints) -> NDArray[Any]:
         """Return the codes of some rows, given the query of each; few of them need no list of all (bench_arrays A)."""
-        if self.by_rank is None:
+        if self.by_rank is None or 4 * len(row) > self.offsets[-1]:
             return self.code[row]
         codes: NDArray[Any] = self.by_rank.lists[query, row - self.offsets[query]]
         return codes

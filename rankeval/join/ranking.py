@@ -155,7 +155,7 @@ def _sorted_in_blocks(
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
         found.append(block.collisions(offsets))
-    place, query, key, ties = mended(found, score, offsets, layout, by_position=by_position)
+    place, query, key, ties = mended(found, score, offsets, layout, by_position=by_position, with_rows=with_rows)
     if by_rank is not None:
         by_rank.mend(place - offsets[query], query, layout.code(key))
     if ranked is not None:

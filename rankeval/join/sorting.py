@@ -65,10 +65,10 @@ class Layout(NamedTuple):
         """Return the layout of keys whose code stands above the position."""
         return Layout(self.code_bits, self.position_bits)
 
-    def exchanged(self, low: Ints) -> Ints:
+    def exchanged(self, key: Ints) -> Ints:
         """Return the low bits of keys with position and code in each other's place, as in `turned`."""
-        code = low & np.int64((1 << self.code_bits) - 1)
-        return code << np.int64(self.position_bits) | low >> np.int64(self.code_bits)
+        code = key & np.int64((1 << self.code_bits) - 1)
+        return code << np.int64(self.position_bits) | self.position(key)
 
     def position(self, key: Ints) -> Ints:
         """Return the position in its query of each key's row."""
@@ -220,7 +220,7 @@ def _sort(key: Ints) -> None:
 
 
 def mended(
-    found: list[Collisions], score: Floats, offsets: Ints, layout: Layout, *, by_position: bool
+    found: list[Collisions], score: Floats, offsets: Ints, layout: Layout, *, by_position: bool, with_rows: bool
 ) -> tuple[Ints, Ints, Ints, Groups]:
     """Put keys that collide into exact order.
 
@@ -236,11 +236,14 @@ def mended(
         What the keys hold.
     by_position : bool
         Order tied rows by their position, else by code and then position.
+    with_rows : bool
+        Whether positions are asked for.
 
     Returns
     -------
     row, query, key : ndarray of int64
-        The rows whose keys collide, the query of each, and the key that belongs there; its score is wanting.
+        The rows whose keys collide, the query of each, and the low bits of the key that belongs there: the code alone
+        if no positions are asked for.
     ties : Groups
         The tied rows.
     """
@@ -249,37 +252,44 @@ def mended(
         return _NONE, _NONE, _NONE, NO_GROUPS
     runs = runs_of(same, offsets)
     row, run = runs.rows()
-    first = offsets_of(runs.end - runs.start)[:-1]
     heads = np.zeros(len(row), dtype=np.bool_)
-    heads[first] = True
+    heads[offsets_of(runs.end - runs.start)[:-1]] = True
     key = np.empty(len(row), dtype=np.int64)
-    key[first], key[~heads] = above[heads[:-1][~heads[1:]]], upper
+    key[heads], key[~heads] = above[np.diff(same, prepend=-1) != 1], upper
     query = runs.query[run]
     exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
-    key &= np.int64((1 << layout.low_bits) - 1)
-    if by_position:
-        key = _in_order(key, exact, run, heads, layout)
-    else:
-        key = layout.turned().exchanged(_in_order(layout.exchanged(key), exact, run, heads, layout))
-    tied = (exact[1:] == exact[:-1]) & ~heads[1:]
-    return row, query, key, runs if len(upper) == np.count_nonzero(tied) else runs_of(row[1:][tied], offsets)
-
-
-def _in_order(low: Ints, exact: Floats, run: Ints, heads: NDArray[np.bool_], layout: Layout) -> Ints:
-    """Put the low bits of keys into order within each run, by score and then by themselves, and the scores in place."""
-    low |= run << np.int64(layout.low_bits)
     apart = (exact[1:] != exact[:-1]) & ~heads[1:]
-    some = _NONE
+    if by_position:
+        key &= np.int64((1 << layout.low_bits) - 1)
+        _put_in_order(key, exact, run, apart, layout.low_bits)
+    elif with_rows:
+        key = layout.exchanged(key)
+        _put_in_order(key, exact, run, apart, layout.low_bits)
+        key = layout.turned().exchanged(key)
+    else:
+        key &= np.int64((1 << layout.code_bits) - 1)
+        _put_in_order(key, exact, run, apart, layout.code_bits)
+    if not apart.any():
+        return row, query, key, runs
+    return row, query, key, runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets)
+
+
+def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_], bits: int) -> None:
+    """Put the low bits of keys into order within each run, by score and then by themselves, and the scores likewise.
+
+    ``apart`` marks the rows, from the second, whose score differs from that of the row before in the run.
+    """
+    low |= run << np.int64(bits)
+    some = order = _NONE
     if apart.any():  # most runs hold ties alone; the others need a slower sort (bench_arrays C)
         mixed = np.zeros(int(run[-1]) + 1, dtype=np.bool_)
         mixed[run[1:][apart]] = True
         some = np.flatnonzero(mixed[run])
-    order = some[np.lexsort((low[some], -exact[some], run[some]))]
+        order = some[np.lexsort((low[some], -exact[some], run[some]))]
     exact[some], slow = exact[order], low[order]
     low.sort()
     low[some] = slow
-    low &= np.int64((1 << layout.low_bits) - 1)
-    return low
+    low &= np.int64((1 << bits) - 1)
 
 
 def runs_of(same: Ints, offsets: Ints) -> Groups:
