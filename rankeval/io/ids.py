@@ -120,10 +120,10 @@ def _texts(ids: Any, what: str) -> pa.Array | None:
             return None
     if pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
     if not (pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)) or ids.null_count == len(ids):
         return None
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
     if ids.null_count:
         row = pc.index(ids.is_null(), True).as_py()
         raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found None)")
