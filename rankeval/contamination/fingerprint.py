@@ -65,6 +65,10 @@ if TYPE_CHECKING:
     from rankeval.collection.run import Run
 
 
+_SORTED_AT_ONCE = 2**16
+"""Rows whose places are found at once (bench_guard_large)."""
+
+
 class Lazy(Mapping[str, Hashes]):
     """Kind of content -> hashes, computed when first asked for.
 
@@ -87,6 +91,9 @@ class Lazy(Mapping[str, Hashes]):
         if kind not in self._made:
             self._made[kind] = self._makers[kind]()
         return self._made[kind]
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._makers  # a mapping's own computes them
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -216,8 +223,9 @@ class Fingerprint:
         """The ids of the queries, sorted by content: the same queries in the same order under whatever ids."""
         return self.names[np.argsort(self.content, kind="stable")]
 
+    @cached_property
     def canonical_order(self) -> NDArray[np.intp]:
-        """Return the rows sorted by content, the rows of a query together, whatever order they were given in."""
+        """The rows sorted by content, the rows of a query together, whatever order they were given in."""
         rank = np.empty(self.n_queries, dtype=np.intp)
         rank[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
         keys = [self.rows[self.strongest], rank[self.codes]]
@@ -350,6 +358,19 @@ def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     score : ndarray of shape (n_rows,)
         The scores.
     """
+    if (codes[1:] < codes[:-1]).any():
+        order = order_of(codes)
+        level = np.empty(len(codes), dtype=np.uint64)
+        level[order] = tie_levels(codes[order], score[order])
+        return level
+    # Some queries at a time, so that what is sorted stays in the cache.
+    edges = np.unique(np.searchsorted(codes, codes[::_SORTED_AT_ONCE]))
+    parts = map(slice, edges, [*edges[1:], len(codes)])
+    return np.concatenate([_levels(codes[part], score[part]) for part in parts] or [np.empty(0, dtype=np.uint64)])
+
+
+def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
+    """Return the same for rows in the order of their queries."""
     # Rows of one score stand in any order. Two sorts of one key each are three times as fast as a lexsort.
     order = np.argsort(-score)
     order = order[order_of(codes[order])]

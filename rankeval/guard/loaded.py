@@ -177,7 +177,7 @@ class LoadedCollection:
             The ranking.
         """
         if not isinstance(ranking, Run):
-            return {"score": ranking[self.prints.canonical_order()]}
+            return {"score": ranking[self.prints.canonical_order]}
         place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
         query = np.array([place.get(name, -1) for name in ranking.qid.to_pylist()], dtype=np.int64)
         judged = query >= 0  # other queries of the run belong to other collections
@@ -200,7 +200,7 @@ class LoadedCollection:
         score = stored["score"]
         if "docid" not in stored:
             rows = np.empty_like(score)
-            rows[self.prints.canonical_order()] = score
+            rows[self.prints.canonical_order] = score
             return rows
         qid = self.prints.names_by_content[stored["query"]]
         return Run(qid, _decode_ids(stored["docid"]), score, name)

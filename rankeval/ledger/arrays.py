@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_SAMPLE, _SAMPLES, _WORTH = 2**14, 64, 0.9
+
 _NAME = re.compile(r"(signatures|rankings)/[0-9a-f]{64}\.bin")
 
 
@@ -44,7 +46,17 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
 def as_file(kind: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, bytes]:
     """Return the name and the content of the file that keeps arrays."""
     data = pack(arrays)
-    return _name_of(kind, data), zlib.compress(data, 6)
+    return _name_of(kind, data), zlib.compress(data, 6 if _shrinks(data) else 0)
+
+
+def _shrinks(data: bytes) -> bool:
+    """Tell whether compressing is worth its time: a million hashes or scores take seconds, and as many bytes as before.
+
+    Samples tell, all of a small array.
+    """
+    step = max(_SAMPLE, len(data) // _SAMPLES)
+    some = b"".join(data[start : start + _SAMPLE] for start in range(0, len(data), step))
+    return len(zlib.compress(some, 1)) < _WORTH * len(some)
 
 
 def from_file(name: str, content: bytes) -> dict[str, NDArray[Any]]:

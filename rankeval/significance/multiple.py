@@ -21,7 +21,7 @@ from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
 from rankeval.significance.declarations import Floats, Settings, most_reaching
 from rankeval.significance.pairs import PairPlaces, Pairs, as_pairs
-from rankeval.significance.signs import SUMS_AT_ONCE, number_of_patterns, share_of_patterns, sums_by_pattern
+from rankeval.significance.signs import number_of_patterns, share_of_patterns, sums_of
 
 
 def none(p: ArrayLike) -> Floats:
@@ -144,7 +144,7 @@ def max_t(d: ArrayLike | Pairs, settings: Settings) -> Floats:
     falling, scale, ordered = observed[order], _inverse(length[order]), pairs.at(order)
     least = falling - TIE_TOLERANCE * np.sqrt(n) - scale * ordered.noise(lost[order], np.ones(n))
     count = np.zeros(m, dtype=np.int64)
-    for sums in sums_by_pattern(ordered.rows_and_ones(), settings, at_once=SUMS_AT_ONCE):
+    for sums in sums_of(ordered, settings):
         # The largest among the hypotheses not yet rejected when this one is reached.
         largest = np.full(sums.shape[1], -np.inf)
         for columns in ordered.blocks_of_sums(sums.shape[1], backwards=True):
@@ -191,7 +191,7 @@ def max_t_limits(d: ArrayLike | Pairs, settings: Settings) -> tuple[Floats, Floa
         return mean, standard_error(columns), np.sqrt((centred**2).sum(axis=0))
 
     mean, error, length = pairs.summed(of_block)
-    q = _critical(pairs.centred(), length, np.full(len(mean), len(pairs)), settings)
+    q = _critical(pairs.centred(mean), length, np.full(len(mean), len(pairs)), settings)
     reach = q * error if q < np.inf else np.full_like(mean, np.inf)
     return mean - reach, mean + reach
 
@@ -220,7 +220,7 @@ def _critical(centred: Pairs, length: Floats, sizes: NDArray[np.int64], settings
     """Return the quantile of `critical_t`, given the root of each column's sum of squares; 0 for columns left out."""
     scale, alike = _inverse(length), np.ptp(sizes) == 0
     largest = []
-    for sums in sums_by_pattern(centred.rows_and_ones(), settings, at_once=SUMS_AT_ONCE):
+    for sums in sums_of(centred, settings):
         largest.append(np.full(sums.shape[1], -np.inf))
         for columns in centred.blocks_of_sums(sums.shape[1]):
             drawn = settings.evidence(centred.sums(sums, columns) * scale[columns, None])

@@ -13,7 +13,7 @@ the sum of a column is the difference of two sums, whatever the signs or the wei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,8 @@ class Pairs:
         -1 for columns that are turned.
     bounds : ndarray of shape (n_pairs,), or None
         What is taken off each column, after it was turned.
+    kept : dict
+        Sums of the rows over resamples, for whoever asks for the same ones (`signs.sums_of`).
     """
 
     rows: Floats
@@ -67,6 +69,7 @@ class Pairs:
     low: Ints | None = None
     signs: Floats | None = None
     bounds: Floats | None = None
+    kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
 
     @classmethod
     def of_systems(cls, scores: Floats, pairs: ArrayLike) -> Pairs:
@@ -177,7 +180,7 @@ class Pairs:
         high, low = found.reshape(2, -1)
         rows = self.rows if len(used) == len(self.rows) else self.rows[used]
         signs, bounds = (None if each is None else each[places] for each in (self.signs, self.bounds))
-        return Pairs(rows, high, low, signs, bounds)
+        return Pairs(rows, high, low, signs, bounds, self.kept if rows is self.rows else {})
 
     def sums(self, of_rows: Floats, columns: slice) -> Floats:
         """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1.
@@ -222,9 +225,11 @@ class Pairs:
         starts = range(0, m, width)
         yield from (slice(start, min(start + width, m)) for start in (reversed(starts) if backwards else starts))
 
-    def centred(self) -> Pairs:
-        """Return the columns less their means, up to rounding."""
-        return replace(self, rows=self.rows - self.rows.mean(axis=1, keepdims=True), bounds=None)
+    def centred(self, means: Floats) -> Pairs:
+        """Return the columns less their means, for `sums`."""
+        if self.high is None:
+            return Pairs(self.rows - means[:, None])
+        return replace(self, bounds=means if self.bounds is None else self.bounds + means)
 
     def noise(self, lost: Floats, weights: Floats) -> Floats:
         """Return by how much `sums` may differ from sums of the columns themselves; 0 for plain columns.

@@ -46,7 +46,7 @@ from rankeval.significance.signs import (
     number_drawn,
     number_of_patterns,
     share_of_patterns,
-    sums_by_pattern,
+    sums_of,
 )
 
 
@@ -177,11 +177,10 @@ def _read_group(
 ) -> None:
     """Write counts, and the distances of the ends of intervals from the mean, of some columns."""
     own = pairs.at(group)
-    rows = own.rows_and_ones(weights)
     total = number_drawn(len(weights), settings)
     kept: dict[int, Floats] = {}
     gone = 0
-    for sums in sums_by_pattern(rows, settings, at_once=SUMS_AT_ONCE):
+    for sums in sums_of(own, settings, weights):
         gone += sums.shape[1]
         patterns = _Patterns(sums[-2], sums[-1], weights, settings)
         for columns in own.blocks_of_sums(sums.shape[1]):

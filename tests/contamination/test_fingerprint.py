@@ -12,6 +12,7 @@ from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS
 from rankeval.contamination.fingerprint import (
+    Lazy,
     fingerprint,
     fingerprint_qrels,
     run_outputs,
@@ -363,6 +364,31 @@ def test_the_canonical_order_is_the_same_for_any_order_of_rows_and_keeps_queries
     y, qid = np.append(y, y[:8]), np.append(qid, np.full(8, 99))
     order = np.random.default_rng(2).permutation(len(y))
     one, two = fingerprint(X, y, qid), fingerprint(X[order], y[order], qid[order])
-    assert (X[one.canonical_order()] == X[order][two.canonical_order()]).all()
-    blocks = two.codes[two.canonical_order()]
+    assert (X[one.canonical_order] == X[order][two.canonical_order]).all()
+    blocks = two.codes[two.canonical_order]
     assert (np.diff(blocks) != 0).sum() == two.n_queries - 1
+
+
+def test_to_ask_which_kinds_there_are_computes_none():
+    """A kind that is not kept was hashed anew for every `in`: of ten million rows .2 s each time."""
+    made = []
+    lazy = Lazy({"labels": lambda: made.append(1) or np.zeros(1, np.uint64)}, not_kept=("labels",))
+    assert "labels" in lazy
+    assert "features" not in lazy
+    assert list(lazy) == ["labels"]
+    assert not made
+
+
+@pytest.mark.parametrize("order", ["by query", "shuffled"])
+def test_levels_of_many_rows_are_those_of_each_query_alone(order, monkeypatch):
+    """Rows are sorted some queries at a time, cut between queries; a long query is never cut."""
+    monkeypatch.setattr("rankeval.contamination.fingerprint._SORTED_AT_ONCE", 16)
+    rng = np.random.default_rng(2)
+    codes = np.repeat(np.arange(40), rng.integers(1, 50, 40))
+    score = rng.integers(0, 9, len(codes)) / 4
+    if order == "shuffled":
+        shuffle = rng.permutation(len(codes))
+        codes, score = codes[shuffle], score[shuffle]
+    expected = [len(set(score[(codes == code) & (score > own)])) for code, own in zip(codes, score, strict=True)]
+    assert tie_levels(codes, score).tolist() == expected
+    assert tie_levels(codes[:0], score[:0]).tolist() == []

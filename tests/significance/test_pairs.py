@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankeval as rk
 from rankeval import _threads
 from rankeval.errors import InvalidInput
-from rankeval.significance import TESTS, Settings, paired_test, resampling
+from rankeval.significance import TESTS, Settings, paired_test, resampling, signs
 from rankeval.significance.columns import differences
 from rankeval.significance.multiple import max_t, max_t_limits
 from rankeval.significance.pairs import Pairs
@@ -108,12 +109,31 @@ def test_groups_of_systems_and_spans_of_patterns_change_nothing(n, of_sums, monk
     pairs = Pairs.of_systems(scores, all_pairs(scores))
     whole, joint = flip_test(pairs, settings), max_t(pairs, settings)
     monkeypatch.setattr(resampling, "SUMS_AT_ONCE", of_sums)
-    monkeypatch.setattr("rankeval.significance.multiple.SUMS_AT_ONCE", of_sums)
+    monkeypatch.setattr(signs, "SUMS_AT_ONCE", of_sums)
+    monkeypatch.setattr(signs, "_KEPT", 0)
     parts = flip_test(pairs, settings)
     assert parts.p_value.tolist() == whole.p_value.tolist()
     np.testing.assert_allclose(parts.ci_low, whole.ci_low, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(parts.family, whole.family, rtol=1e-9, atol=1e-14)
     assert max_t(pairs, settings).tolist() == joint.tolist()
+
+
+@pytest.mark.parametrize("n", [12, 70])
+def test_a_test_and_its_joint_correction_draw_the_same_signs_once(n, monkeypatch):
+    """Of a million queries drawing takes nearly all of the time. What is read of the sums is that of drawing anew."""
+    scores, settings = rounded_scores(n), Settings("two-sided", 0.9, 999, 3)
+    calls = [flip_test, max_t, max_t_limits]
+    anew = [call(Pairs.of_systems(scores, all_pairs(scores)), settings) for call in calls]
+    pairs, drawn, sums_by_pattern = Pairs.of_systems(scores, all_pairs(scores)), [], signs.sums_by_pattern
+    monkeypatch.setattr(signs, "sums_by_pattern", lambda *given, **at: drawn.append(1) or sums_by_pattern(*given, **at))
+    once = [call(pairs, settings) for call in calls]
+    assert len(drawn) == 1
+    assert once[0].p_value.tolist() == anew[0].p_value.tolist()
+    assert once[0].ci_low.tolist() == anew[0].ci_low.tolist()
+    assert [each.tolist() for each in (once[1], *once[2])] == [each.tolist() for each in (anew[1], *anew[2])]
+    other = flip_test(pairs, replace(settings, rng=4))
+    assert len(drawn) == 2, "another seed draws other signs"
+    assert n < 17 or other.p_value.tolist() != once[0].p_value.tolist()
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
