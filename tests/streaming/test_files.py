@@ -86,7 +86,15 @@ def test_two_ways_to_write_one_text_are_one_query(tmp_path):
 def test_rows_in_names_that_readers_pass_over_are_not_dropped(tmp_path, hidden):
     write(tmp_path / "d=2" / "x.parquet")
     write(tmp_path / hidden, q=[3], y=[1], s=[0.5])
-    for given in (tmp_path, tmp_path.as_uri()):
+    for given in (
+        tmp_path,
+        tmp_path.as_uri(),
+        f"{tmp_path}//",
+        ".",
+        "./",
+        f"../{tmp_path.name}/",
+        f"{tmp_path.as_uri()}/",
+    ):
         with pytest.raises(InvalidInput, match=rf"passed over: .*{re.escape(hidden)}.*begins with _ or \."):
             rk.evaluate(given, **K)
     files = [tmp_path / hidden, tmp_path / "d=2" / "x.parquet"]

@@ -8,7 +8,9 @@ log/_d=2/b.parquet             passed over by readers of Parquet, though it look
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -44,7 +46,8 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
         If there is no such data set, it has no file, or rows would be passed over.
     """
     found = [(one, dataset.schema) for dataset in _leaves(_opened(data)) for one in dataset.get_fragments()]
-    hidden = _hidden_names(data)
+    with _said_if_unreadable(data):
+        hidden = _hidden_names(data)
     rows = [one for one in hidden if _looks_like_rows(one)]
     if rows:
         raise InvalidInput(
@@ -82,15 +85,21 @@ def _opened(data: Any) -> ds.Dataset:
             f"pyarrow.dataset), found a {type(data).__name__}; give the columns of a frame themselves: "
             "evaluate(frame['relevance'], frame['score'], qid=frame['qid'])"
         )
-    try:
+    with _said_if_unreadable(data):
         if isinstance(data, list) and any("://" in one for one in data):
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
+
+
+@contextmanager
+def _said_if_unreadable(data: Any) -> Iterator[None]:
+    """Raise what a file system says, without the secrets of a URL."""
+    try:
+        yield
     except FileNotFoundError as error:
         raise InvalidInput(f"there is no such data set: {masked(str(error))}") from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        what = shown([masked(one) for one in data] if isinstance(data, list) else masked(data))
-        raise InvalidInput(f"cannot open the data set {what}: {masked(str(error))}") from None
+        raise InvalidInput(f"cannot open the data set {_said(data)}: {masked(str(error))}") from None
 
 
 def _from_urls(urls: list[str]) -> ds.Dataset:
@@ -128,8 +137,12 @@ def _hidden_names(data: Any) -> list[str]:
     """Return the files below a folder that readers pass over, since a name on the way begins with _ or a dot."""
     if not isinstance(data, (str, os.PathLike)):
         return []
-    data = os.fspath(data)
-    filesystem, root = pafs.FileSystem.from_uri(data) if "://" in data else (pafs.LocalFileSystem(), data)
+    filesystem, root = pafs.LocalFileSystem(), os.fspath(data)
+    if "://" in root:
+        filesystem, root = pafs.FileSystem.from_uri(root)
+    else:
+        root = Path(root).expanduser().resolve().as_posix()
+    root = root.rstrip("/") or "/"
     if filesystem.get_file_info(root).type != pafs.FileType.Directory:
         return []
     files = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
