@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval._checks import few
+from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from rankeval.collection.run import Run
 
 Numbers = NDArray[np.int32]
+_MANY_ROWS = 2**17
+"""Columns of so many rows are arrays that the C library gives back when they are freed."""
+
 _UNKNOWN = places_of(np.array([-1])).cast(pa.int32())[0]  # given a plain -1, Arrow makes a scalar and imports pandas
 
 
@@ -62,6 +66,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = convention.resolved("qrels")
+    if len(run) >= _MANY_ROWS:
+        keep_freed_memory()
     excluded: dict[str, tuple[Any, ...]] = {}
     queries, of_truth, of_run = _numbered(qrels, run, excluded)
     truth, ranked = _side(qrels, of_truth, len(queries), "qrels"), _side(run, of_run, len(queries), "run")
@@ -69,15 +75,16 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     truth_query = of_truth.of_rows()
     known = np.zeros(len(run), dtype=bool)
     known[run_row] = True
-    label = np.zeros(len(run), dtype=qrels.relevance.dtype)
-    label[run_row] = qrels.relevance[truth_row]
+    relevance = _narrow(qrels.relevance)
+    label = np.zeros(len(run), dtype=relevance.dtype)
+    label[run_row] = relevance[truth_row]
     judged = known & (label >= 0) if convention.negative == "unjudged" else known
 
     retrieved = np.diff(ranked.offsets) > 0
     counted = _counted(queries, retrieved, convention, excluded)
     rule_counts = {"missing": (~retrieved).astype(np.int64)}
     if convention.unjudged == "highest":
-        label[~judged] = qrels.relevance.max(initial=0)
+        label[~judged] = relevance.max(initial=0)
     rows = ranked.rows
     has_label = truth_row if judged is known else truth_row[judged[run_row]]
     rule_counts["unjudged"] = np.diff(ranked.offsets) - np.bincount(truth_query[has_label], minlength=len(queries))
@@ -87,8 +94,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     unretrieved = np.ones(len(truth_query), dtype=bool)
     unretrieved[truth_row] = False
     if convention.negative == "unjudged":  # a label below zero is no judgment
-        unretrieved &= qrels.relevance >= 0
-    missed = truth_query[unretrieved & (qrels.relevance > 0)]
+        unretrieved &= relevance >= 0
+    missed = truth_query[unretrieved & (relevance > 0)]
     rule_counts["judgments"] = np.bincount(missed, minlength=len(queries))
     rest = truth.rows[unretrieved[truth.rows]]
 
@@ -111,7 +118,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         relevance=label,
         convention=convention,
         judged=judged,
-        unretrieved=qrels.relevance[rest][:0] if by_rows else qrels.relevance[rest],
+        unretrieved=relevance[rest][:0] if by_rows else relevance[rest],
         unretrieved_offsets=rest_offsets,
         lacking=None if retrieved.all() else ~retrieved[numbers],
         docid=run.docid,
@@ -226,6 +233,13 @@ def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side
 def _offsets(query: Numbers, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
     """Return where the rows of each query begin, or of some queries."""
     return offsets_of(np.bincount(query, minlength=n_queries)[some])
+
+
+def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return whole labels from -128 to 127 in a byte each, as those of nearly all files are, and others as they are."""
+    if labels.dtype.kind == "f" or not -128 <= labels.min() <= labels.max() <= 127:
+        return labels
+    return labels.astype(np.int8)
 
 
 def _skips_below(convention: Convention) -> float | None:

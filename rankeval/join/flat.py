@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_BLOCK = 2**15
+
 
 def ratio(part: ArrayLike, whole: ArrayLike, *, otherwise: ArrayLike = np.nan) -> Floats:
     """Return ``part / whole``, and ``otherwise`` where the whole is not above zero."""
@@ -43,7 +45,11 @@ def spread(start: Ints, size: Ints) -> tuple[Ints, Ints]:
 def rows_of(start: Ints, size: Ints) -> Ints:
     """Return the rows of several runs one after another."""
     rows = np.repeat(start - offsets_of(size)[:-1], size)
-    rows += np.arange(len(rows))
+    place = np.arange(min(_BLOCK, len(rows)))  # counted block by block: no second array of that length (bench_files)
+    for begin in range(0, len(rows), _BLOCK):
+        block = rows[begin : begin + _BLOCK]
+        block += place[: len(block)]
+        place += _BLOCK
     return rows
 
 

@@ -104,6 +104,15 @@ def test_a_query_that_begins_like_a_comment_is_no_comment(tmp_path: Path):
         rk.Qrels.read(tmp_path / "qrels")
     (tmp_path / "qrels").write_text("q1 0 d1 1\n# q2 0 d1 1\n#about 1\n")
     assert len(rk.Qrels.read(tmp_path / "qrels")) == 1
+    (tmp_path / "qrels").write_text("#q1 0 d1 1\nq2 0 #d1 1\n")
+    with pytest.raises(FileFormatError, match="line 1: found a row whose query begins with #"):
+        rk.Qrels.read(tmp_path / "qrels")
+    (tmp_path / "qrels").write_text("q1 0 #d1 1\nq#2 0 d1 1\n")
+    assert rk.Qrels.read(tmp_path / "qrels").docid.to_pylist() == ["#d1", "d1"]
+    for length in range((1 << 18) - 1, (1 << 18) + 2):  # at the edge of what is read at a time
+        (tmp_path / "qrels").write_bytes(b"q 0 " + b"d" * (length - 7) + b" 1\n#q 0 d 1\n")
+        with pytest.raises(FileFormatError, match="line 2: found a row whose query begins with #"):
+            rk.Qrels.read(tmp_path / "qrels")
 
 
 def test_files_joined_with_their_marks_are_refused(tmp_path: Path):

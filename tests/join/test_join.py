@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
+from rankeval.join.collections import join_collection
+from rankeval.join.flat import rows_of
 
 GAIN = {0: 1, 1: 2, 2: 5}
 DOCUMENTS = st.sampled_from([f"d{number}" for number in range(9)])
@@ -160,3 +162,37 @@ def test_labels_of_any_kind_gain_what_they_are(labels, in_run):
     assert found == pytest.approx([dcg, dcg / ideal, len(relevant & set(order)) / len(relevant)])
     rows = rk.evaluate(labels, [3, 2, 1], qid=[0, 0, 0], measures=["DCG", "R(rel=0.1)"]).scores[0]
     assert rows == pytest.approx([sum(max(float(one), 0) / log2(r + 2) for r, one in enumerate(labels)), 1.0])
+
+
+@pytest.mark.parametrize("top", [1, 127, 128, 2**40, 0.5])
+@pytest.mark.parametrize("low", [0, -1, -128, -129])
+def test_labels_of_any_size_reach_their_rows(low, top):
+    """Labels that fit a byte are held in one."""
+    judgments = {"p": {"a": top, "b": low, "c": top}, "q": {"a": low, "b": top}}
+    qrels, run = rk.Qrels.from_dict(judgments), rk.Run.from_dict({"q": {"b": 2.0, "x": 1.0}, "p": {"b": 3.0, "a": 2.0}})
+    joined = join_collection(qrels, run, convention=rk.Convention(unjudged="highest"))
+    assert joined.relevance.tolist() == [top, top, low, top]
+    assert joined.unretrieved.tolist() == [top, low]
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in stretches", "in any order"])
+def test_rows_of_a_query_keep_their_order_wherever_they_stand(together):
+    """Of a query that nobody judged, none is kept; queries ascend."""
+    rng = np.random.default_rng(3)
+    ids = np.repeat(["t", "q10", "q9", "unjudged", "t"], [40, 20, 30, 25, 50]).astype(object)
+    ids = ids if together else rng.permutation(ids)
+    run = rk.Run(ids, [f"d{row}" for row in range(len(ids))], rng.normal(size=len(ids)))
+    qrels = rk.Qrels(["t", "q9", "q10", "q8"], ["d0", "d1", "d2", "d3"], [1, 1, 1, 1])
+    joined = join_collection(qrels, run, convention=rk.Convention(missing="empty"))
+    rows = [np.flatnonzero(ids == query) for query in ("q10", "q8", "q9", "t")]
+    assert joined.queries.tolist() == ["q10", "q8", "q9", "t"]
+    assert joined.order.tolist() == np.concatenate(rows).tolist()
+    assert np.diff(joined.offsets).tolist() == [len(one) for one in rows]
+    assert joined.excluded == {"no judgments": ("unjudged",)}
+
+
+def test_rows_of_long_runs_are_counted_on_from_block_to_block():
+    start, size = np.array([7, 500_000, 3, 90_000, 0]), np.array([0, 40_000, 1, 70_000, 0])
+    expected = np.concatenate([np.arange(one, one + many) for one, many in zip(start, size, strict=True)])
+    np.testing.assert_array_equal(rows_of(start, size), expected)
+    assert len(rows_of(start[:0], size[:0])) == 0

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.streaming.rows import BATCH
@@ -19,9 +17,6 @@ _PROGRAM = 256 << 20
 
 _ROW = 128
 """Bytes of a row while it is scored, with all copies (bench_streaming)."""
-
-_KEPT = 31 << 20
-"""Bytes of an allocation that glibc still takes as a hint; beyond 32 MiB it does not."""
 
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
 _UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
@@ -69,16 +64,6 @@ def share_of(memory: int | str | None, n_jobs: int) -> Share:
             + (", or fewer processes" if n_jobs > 1 else "")
         )
     return Share((given - programs) // n_jobs)
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep the memory of arrays that are freed for the next block, at most 62 MiB of it.
-
-    glibc gives back what is free above twice the largest array that was freed so far, and each page of it costs half a
-    microsecond or more when it is taken again: 10 of 115 ns a row (bench_streaming, shuffled). So one larger array is
-    made and freed, whose pages are never touched. Other C libraries do as they did.
-    """
-    np.empty(_KEPT, dtype=np.uint8)
 
 
 def bytes_of(memory: int | str) -> int:

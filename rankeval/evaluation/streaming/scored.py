@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.streaming.faults import located
-from rankeval.evaluation.streaming.memory import keep_freed_memory
 from rankeval.evaluation.streaming.queries import Block
 from rankeval.evaluation.streaming.rows import as_columns
 from rankeval.evaluation.streaming.source import Columns
