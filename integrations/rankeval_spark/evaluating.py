@@ -26,6 +26,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
+from rankeval_spark.packing import by_query
 from rankeval_spark.parts import PART, Note, PartScoring, as_raised, score_columns
 from rankeval_spark.result import SparkEvaluation
 from rankeval_spark.rows import chosen_columns, refuse_gaps
@@ -117,7 +118,7 @@ def evaluate(
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
-    whole = rows.repartition(partitions_for(rows) if partitions is None else partitions, "qid")
+    whole = by_query(rows, partitions_for(rows) if partitions is None else partitions)
     parts = whole.mapInArrow(scoring.parts, PART).persist()
     columns = score_columns([label for label, _ in asked], weights is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"

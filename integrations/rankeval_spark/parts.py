@@ -30,6 +30,7 @@ from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays
 from rankeval.measures import Measure
+from rankeval_spark.packing import unpacked
 from rankeval_spark.rows import Gap, gaps_of
 
 PART = "note string, evidence binary, part binary"
@@ -80,9 +81,9 @@ class PartScoring:
         Parameters
         ----------
         batches : iterable of RecordBatch
-            Rows of whole queries, with the columns of `rows.chosen_columns`.
+            Rows of whole queries, with the columns of `rows.chosen_columns`, packed.
         """
-        filled = [batch for batch in batches if batch.num_rows]
+        filled = unpacked(batches)
         if not filled:
             return
         note, evidence, part = self._noted(pa.Table.from_batches(filled))

@@ -5,7 +5,8 @@
 The input is a folder of Parquet files: 100 rows a query, in no order. Each way reads it, sends the rows by query to the
 executors, and ends there:
 
-    noop        nothing is done with the rows
+    noop        nothing is done with the rows, as many partitions as Spark takes
+    noop_ours   the same with as many partitions as evaluate takes
     aggregate   Spark's own mean of the scores of each query, without Python
     evaluate    our three measures, and the evaluation at the driver
 
@@ -32,6 +33,7 @@ from sessions import running
 
 import rankeval as rk
 import rankeval_spark
+from rankeval_spark.sessions import partitions_for
 
 ROWS_A_QUERY = 100
 COLUMNS = {"qid": "qid", "relevance": "label", "score": "score"}
@@ -92,7 +94,7 @@ def main() -> None:
 
 
 def measure(session, path: str, rows: pa.Table, repeats: int) -> None:
-    """Time the three ways in turn, after one round that is not counted."""
+    """Time the ways in turn, after one round that is not counted."""
     from pyspark.sql import functions
 
     def read():
@@ -100,6 +102,10 @@ def measure(session, path: str, rows: pa.Table, repeats: int) -> None:
 
     def noop():
         read().repartition("qid").write.format("noop").mode("overwrite").save()
+
+    def noop_ours():
+        ours = partitions_for(read())
+        read().repartition(ours, "qid").write.format("noop").mode("overwrite").save()
 
     def aggregate():
         read().groupBy("qid").agg(functions.mean("score"), functions.max("label")).write.format("noop").mode(
@@ -112,7 +118,7 @@ def measure(session, path: str, rows: pa.Table, repeats: int) -> None:
 
     seconds: dict[str, list[tuple[float, float]]] = {}
     for number in range(repeats + 1):
-        for way in (noop, aggregate, evaluate):
+        for way in (noop, noop_ours, aggregate, evaluate):
             before, started, cpu = shuffled_bytes(session), time.perf_counter(), cpu_seconds()
             found = way()
             spent = time.perf_counter() - started, cpu_seconds() - cpu
@@ -125,7 +131,8 @@ def measure(session, path: str, rows: pa.Table, repeats: int) -> None:
         least = {name: min(one[place] for one in spent) for name, spent in seconds.items()}
         for name, spent in seconds.items():
             each = ", ".join(f"{one[place]:.1f}" for one in spent)
-            print(f"{name:10} {least[name]:6.2f} {what}  ({each})  {least[name] / least['noop']:.2f} x noop")
+            ratios = ", ".join(f"{least[name] / least[way]:.2f} x {way}" for way in ("noop", "noop_ours"))
+            print(f"{name:10} {least[name]:6.2f} {what}  ({each})  {ratios}")
     started = time.process_time()
     whole = rk.evaluate(rows["label"], rows["score"], qid=rows["qid"])
     print(f"in memory, one core: {time.process_time() - started:.2f} CPU s")

@@ -1,4 +1,4 @@
-"""A program whose executor has the dependencies of this package but not the package, which comes as a zip.
+"""A program whose executor has the dependencies of this package but not the package, which comes as its wheel.
 
 python shipped.py FOLDER
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import venv
-import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -36,15 +36,12 @@ def bare_python(folder: Path) -> Path:
 
 
 def archive(folder: Path) -> Path:
-    """Return the packages in one archive, as a wheel has them."""
-    path = folder / "rankeval_mlflow.zip"
-    with zipfile.ZipFile(path, "w") as into:
-        for package in (rk, rankeval_spark):
-            root = Path(package.__file__).parent
-            for file in sorted(root.rglob("*")):
-                if file.is_file() and "__pycache__" not in file.parts:
-                    into.write(file, file.relative_to(root.parent))
-    return path
+    """Return the wheel of this project, under a name that Spark puts on the path."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / "dist", root]
+    subprocess.run(command, check=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel.rename(folder / "rankeval_mlflow.zip")
 
 
 def main(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""On executors of their own: five million rows with a worker and an executor killed, and the package sent as a zip.
+"""On executors of their own: five million rows with a worker and an executor killed, and the package sent as a wheel.
 
 They take minutes, and belong to the full run (see conftest.py).
 """
@@ -34,8 +34,8 @@ def test_killed_workers_change_no_bit(tmp_path):
     }
 
 
-def test_an_executor_takes_the_package_from_an_archive(tmp_path):
-    """The executor has the dependencies alone: it says what to do, and works once the archive is sent."""
+def test_an_executor_takes_the_package_from_a_wheel(tmp_path):
+    """The executor has the dependencies alone: it says what to do, and works once the wheel is sent."""
     found = found_by("shipped.py", tmp_path)
     assert "cannot import rankeval: install rankeval-mlflow there, or send them its wheel" in found.pop("without")
     assert found == {"same bytes": True, "n_scores": 50}

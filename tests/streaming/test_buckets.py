@@ -27,7 +27,7 @@ IDS = {
 def test_rows_of_a_query_are_in_one_bucket_in_their_order(ids, n_rows, number):
     numbers = np.random.default_rng(n_rows).integers(0, 100, n_rows)
     rows = pa.RecordBatch.from_arrays([IDS[ids](numbers), pa.array(np.arange(n_rows))], ["qid", "score"])
-    ordered, starts = buckets._by_bucket(rows, number)
+    ordered, starts = buckets.by_bucket(rows, number)
     assert starts[0] == 0
     assert starts[-1] == n_rows == ordered.num_rows
     assert len(starts) == number + 1

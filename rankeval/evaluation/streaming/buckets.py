@@ -77,7 +77,7 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
     try:
         with pa.OSFile(str(half), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for rows in _runs(part, columns, run):
-                ordered, starts = _by_bucket(rows, ranges[-1].stop)
+                ordered, starts = by_bucket(rows, ranges[-1].stop)
                 for one in ranges:
                     begins = starts[one.start : one.stop + 1]
                     piece = ordered.slice(begins[0], begins[-1] - begins[0])
@@ -108,8 +108,16 @@ def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
-def _by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
-    """Return rows in order of their buckets, and where each bucket begins."""
+def by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
+    """Return rows in order of their buckets, and where each bucket begins.
+
+    Parameters
+    ----------
+    rows : RecordBatch
+        At least one row; the column ``qid`` has no nulls.
+    number : int
+        The number of buckets.
+    """
     bits = (rows.num_rows - 1).bit_length()
     # The bucket above, the row below: NumPy sorts such keys in a third of the time of a stable order of the buckets.
     kind = np.uint32 if (number - 1).bit_length() + bits <= 32 else np.uint64
