@@ -57,7 +57,7 @@ from rankeval.contamination.id_hashes import text_hashes
 from rankeval.contamination.label_counts import LabelCounts, label_bytes, summand
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
-from rankeval.join.grouping import group_rows, order_of
+from rankeval.join.grouping import Grouping, group_rows, order_of
 from rankeval.join.matching import Hashes
 
 if TYPE_CHECKING:
@@ -223,6 +223,21 @@ class Fingerprint:
         """The ids of the queries, sorted by content: the same queries in the same order under whatever ids."""
         return self.names[np.argsort(self.content, kind="stable")]
 
+    def places(self, names: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the places of query ids among the queries sorted by content; -1 for other ids.
+
+        Parameters
+        ----------
+        names : ndarray
+            Ids, each once.
+        """
+        if np.array_equal(names, self.names):  # as those of a run on these judgments are: a dict takes seconds
+            found = np.empty(self.n_queries, dtype=np.int64)
+            found[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
+            return found
+        place = {name: place for place, name in enumerate(self.names_by_content.tolist())}
+        return np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
     @cached_property
     def canonical_order(self) -> NDArray[np.intp]:
         """The rows sorted by content, the rows of a query together, whatever order they were given in."""
@@ -342,8 +357,11 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
     ranked = _by_query({"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None)
     level = tie_levels(ranked.codes, run.score)
     order = _per_query(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
-    found = dict(zip(ranked.names.tolist(), order.tolist(), strict=True))
-    own = np.array([found.get(name, 0) for name in data.names.tolist()], dtype=np.uint64)
+    if np.array_equal(ranked.names, data.names):
+        own = order
+    else:
+        found = dict(zip(ranked.names.tolist(), order.tolist(), strict=True))
+        own = np.array([found.get(name, 0) for name in data.names.tolist()], dtype=np.uint64)
     # The same list of documents under another query is another output.
     return {"documents": join(own, data.queries["documents"]), "ranked": own}
 
@@ -386,6 +404,22 @@ def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     return level
 
 
+def queries_of(qid: Any) -> tuple[Grouping, NDArray[np.intp]]:
+    """Group rows by query, and return the place of each row's query too.
+
+    Parameters
+    ----------
+    qid : array of shape (n_rows,)
+        The query of each row.
+    """
+    grouping = group_rows(qid)
+    codes = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
+    if grouping.order is not None:
+        grouped, codes = codes, np.empty_like(codes)
+        codes[grouping.order] = grouped
+    return grouping, codes
+
+
 def _by_query(
     makers: dict[str, Callable[[], Hashes]],
     lengths: Mapping[str, int],
@@ -396,16 +430,12 @@ def _by_query(
     **given: Any,
 ) -> Fingerprint:
     """Group the rows by query; their hashes are made, and added up, when they are asked for."""
-    grouping = group_rows(qid)
+    grouping, codes = queries_of(qid)
     lengths = {**lengths, "qid": int(grouping.offsets[-1])}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{kind} has {length}" for kind, length in lengths.items())
         raise InvalidInput(f"the rows do not fit together: {found}; give one value per row")
     n_queries = len(grouping.queries)
-    codes = np.repeat(np.arange(n_queries), np.diff(grouping.offsets))
-    if grouping.order is not None:
-        grouped, codes = codes, np.empty_like(codes)
-        codes[grouping.order] = grouped
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
     rows = Lazy(makers, not_kept=("labels", "judgments"))

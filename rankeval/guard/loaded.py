@@ -23,7 +23,7 @@ from rankeval.collection.data import take_rows
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.rows import check_rows
 from rankeval.collection.run import Run, as_run
-from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, queries_of, run_outputs
 from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import ranking_methods, responses
@@ -178,8 +178,8 @@ class LoadedCollection:
         """
         if not isinstance(ranking, Run):
             return {"score": ranking[self.prints.canonical_order]}
-        place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
-        query = np.array([place.get(name, -1) for name in ranking.qid.to_pylist()], dtype=np.int64)
+        grouping, codes = queries_of(ranking.qid)
+        query = self.prints.places(grouping.queries)[codes]
         judged = query >= 0  # other queries of the run belong to other collections
         return {
             "query": query[judged],
@@ -213,9 +213,8 @@ class LoadedCollection:
         evaluation : Evaluation
             Of this collection.
         """
-        place = {name: place for place, name in enumerate(self.prints.names_by_content.tolist())}
         scores = np.full((self.prints.n_queries, len(evaluation.measure_names)), np.nan)
-        scores[[place[name] for name in evaluation.queries.tolist()]] = evaluation.scores
+        scores[self.prints.places(evaluation.queries)] = evaluation.scores
         return scores
 
     def _predict(self, name: str, model: Any) -> Any:
