@@ -20,13 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Floats, Ints, cells_of
 
 Table = NDArray[np.unsignedinteger]
-
-
-_MANY_QUERIES = 256
-"""With fewer queries the calls of a table by rank, one a rank, cost more than their arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +42,7 @@ class ByRank:
 
     @classmethod
     def empty(cls, offsets: Ints) -> ByRank | None:
-        """Return a table of zeros; None if it would be mostly empty, or if the queries are few.
+        """Return a table of zeros; None if it would be mostly empty.
 
         Parameters
         ----------
@@ -54,7 +50,7 @@ class ByRank:
             Where each query begins.
         """
         n_queries, longest = len(offsets) - 1, int(np.diff(offsets).max(initial=0))
-        if n_queries < _MANY_QUERIES or not 0 < longest * n_queries <= 2 * offsets[-1]:
+        if not 0 < longest * n_queries <= 2 * offsets[-1]:
             return None
         width = -(-longest // 8) * 8
         return cls(np.zeros((longest, n_queries), dtype=np.uint8), np.zeros((n_queries, width), dtype=np.uint8))
@@ -116,13 +112,6 @@ class ByRank:
         """Return the number of true flags of each query."""
         number: Table = np.add.reduce(flags.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(flags)))
         return number
-
-
-def cells_of(lengths: Ints, longest: int) -> NDArray[np.bool_]:
-    """Return which cells of a table of lists, (n_lists, longest), are not beyond the end of their list."""
-    small = np.min_scalar_type(longest)  # an eighth of the bytes to compare, or a quarter
-    cells: NDArray[np.bool_] = np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
-    return cells
 
 
 def before_first_hit(hits: Table) -> Table:

@@ -53,6 +53,13 @@ def rows_of(start: Ints, size: Ints) -> Ints:
     return rows
 
 
+def cells_of(lengths: Ints, longest: int) -> NDArray[np.bool_]:
+    """Return which cells of a table of lists, (n_lists, longest), are not beyond the end of their list."""
+    small = np.min_scalar_type(longest)  # an eighth of the bytes to compare, or a quarter
+    cells: NDArray[np.bool_] = np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
+    return cells
+
+
 def query_blocks(offsets: Ints, n_rows: int) -> Iterator[slice]:
     """Yield consecutive queries that have at most ``n_rows`` rows together, or one query that has more."""
     first = 0

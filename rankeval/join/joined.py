@@ -45,6 +45,9 @@ CHUNK = 2**19
 _FEW_LABELS = 64
 """Whole labels over so short a range are counted off from the lowest, and not sorted."""
 
+_MANY_QUERIES = 256
+"""With fewer queries the calls of a table by rank, one a rank, cost more than their arithmetic."""
+
 _FEW_LEVELS, _LONG = 16, 1024
 """So few labels of lists so long are counted by comparing a whole list with each."""
 
@@ -135,7 +138,9 @@ class Joined:
         levels, code, rest = self._labels(queries, rows, offsets, judged)
         found = self._ranked(rows, code, offsets, len(levels))
         ranked, row, ties = found.code, found.row, found.ties
-        by_rank = found.by_rank if ranked is None else ByRank.of(ranked, offsets)
+        by_rank = found.by_rank
+        if ranked is not None and len(offsets) > _MANY_QUERIES:
+            by_rank = ByRank.of(ranked, offsets)
         if judged is not None:
             judged = judged[row]
         if by_rank is not None and judged is None:
@@ -233,6 +238,7 @@ class Joined:
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
+            with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):
             if self.docid is None:

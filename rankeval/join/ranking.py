@@ -45,6 +45,7 @@ def rank_rows(
     by_position: bool,
     highest_first: bool = False,
     with_rows: bool = False,
+    with_table: bool = False,
 ) -> Ranked:
     """Put the rows of each query into descending order of score.
 
@@ -65,6 +66,8 @@ def rank_rows(
         Whether tied rows of the highest label come first, if they are ordered by label.
     with_rows : bool
         Also return which row stands at each rank.
+    with_table : bool
+        Return the codes by rank, if they are sorted and the table would not be mostly empty. Ignored ``with_rows``.
 
     Returns
     -------
@@ -85,7 +88,7 @@ def rank_rows(
             layout,
             by_position=by_position or not few,
             with_rows=with_rows or not few,
-            with_table=few and not with_rows and not highest_first,
+            with_table=with_table and few and not with_rows and not highest_first,
         )
         if few and highest_first:
             assert found.code is not None

@@ -25,8 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import cells_of
-from rankeval.join.flat import Floats, Ints, offsets_of
+from rankeval.join.flat import Floats, Ints, cells_of, offsets_of
 from rankeval.join.judged import NO_GROUPS, Groups
 
 _LAST = np.finfo(np.float64).max.view(np.int64)

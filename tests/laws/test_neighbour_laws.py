@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laws.test_measure_laws import all_members
 
 import rankeval as rk
-from rankeval.join import by_rank, joined
+from rankeval.join import joined
 from rankeval.measures import ranked
 
 LENGTHS = {
@@ -83,7 +83,7 @@ def test_a_query_has_the_same_values_alone_and_beside_others(lengths, seed, labe
     order = np.random.default_rng(seed).permutation(len(qid)) if seed % 3 == 0 else slice(None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joined, "CHUNK", chunk)
-        patch.setattr(by_rank, "_MANY_QUERIES", fewest)
+        patch.setattr(joined, "_MANY_QUERIES", fewest)
         patch.setattr(ranked, "_LONG", long)
         negative = "zero" if labels == "below zero" and seed % 4 < 2 else "unjudged"
         rules = {"convention": rk.Convention(negative=negative), "ties": rule}
@@ -97,7 +97,7 @@ def test_tables_by_rank_give_the_values_of_flat_lists(lengths, ties, monkeypatch
     y, score, qid = rows(2, lengths, "few", ties)
     found = []
     for fewest, long in ((0, 1024), (10**6, 1024), (10**6, 1)):
-        monkeypatch.setattr(by_rank, "_MANY_QUERIES", fewest)
+        monkeypatch.setattr(joined, "_MANY_QUERIES", fewest)
         monkeypatch.setattr(ranked, "_LONG", long)
         ev = rk.evaluate(y, score, qid=qid, measures=all_members() if not ties else FEW)
         found.append(
