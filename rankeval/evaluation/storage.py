@@ -106,16 +106,16 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
         If it is another file.
     """
     try:
-        return _fields(content)
+        found = _fields(content)
     except _NOT_OURS as error:
         at = f"{where}: " if where else ""
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InvalidInput(
             f"{at}expected a Parquet file that Evaluation.save of this version wrote; found another ({why})"
         ) from error
-    finally:
-        if len(content) > _LARGE:
-            pa.default_memory_pool().release_unused()
+    if len(content) > _LARGE:
+        pa.default_memory_pool().release_unused()
+    return found
 
 
 def _fields(content: bytes) -> dict[str, Any]:
