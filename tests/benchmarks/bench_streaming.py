@@ -166,7 +166,14 @@ def draw(found: list[tuple[str, int, int, float]], path: Path) -> None:
         axes.plot(rows[[0, -1]], cpu[[0, -1]], "-" if jobs == 1 else "--", color=color)
         slope = 1e3 * (cpu[-1] - cpu[0]) / (rows[-1] - rows[0]) if len(rows) > 1 else 1e3 * cpu[0] / rows[0]
         label = f"{order}, {jobs} process{'es' * (jobs > 1)}: {slope:.0f} ns a row"
-        axes.annotate(label, (rows[-1], cpu[-1]), (8, 0), textcoords="offset points", va="center", color=color)
+        axes.annotate(
+            label,
+            (rows[-1], cpu[-1]),
+            (8, 0),
+            textcoords="offset points",
+            va="bottom" if jobs > 1 else "top",
+            color=color,
+        )
     axes.set(xlabel="million rows", ylabel="CPU seconds", xlim=0, ylim=0)
     axes.set_title("Three measures from Parquet, reading and start of processes included", loc="left", fontsize=11)
     axes.text(0.02, 0.95, "lines: straight, from the first point to the last", transform=axes.transAxes, va="top")
