@@ -1,14 +1,10 @@
 """Rows in any order, put together by query on disk: rows whose query has the same hash go into the same bucket.
 
-    part of the data     ->  one Arrow file of several runs; a run is rows by bucket, and a batch of it some buckets
-                             [ 0 0 0 1 1 2 2 | 3 4 4 4 5 | ... ] [ 0 1 1 2 2 2 | 3 3 4 5 5 | ...
-    some of the buckets  ->  their batches of all runs of all files, cut by bucket: whole queries
-
-The trap: mapped files count as memory of the process, with many pages around each slice. So batches are read.
+    part of the data  ->  one Arrow file of several runs; a run is rows by bucket, and a batch of it some buckets
+                          [ 0 0 0 1 1 2 2 | 3 4 4 4 5 | ... ] [ 0 1 1 2 2 2 | 3 3 4 5 5 | ...
 
 Rows keep their order, so that it decides among equal scores if the convention says so (``ties="stable"``). The number
-of buckets follows from the number of rows alone. If one does not fit into memory, it is divided by other bits of the
-hash; a query that does not fit is an error.
+of buckets follows from the number of rows alone. `gathering` reads them.
 """
 
 from __future__ import annotations
@@ -25,8 +21,8 @@ from numpy.typing import NDArray
 
 from rankeval.evaluation.streaming.faults import located, refuse_bad_values
 from rankeval.evaluation.streaming.kinds import is_text
+from rankeval.evaluation.streaming.memory import Share
 from rankeval.evaluation.streaming.plan import Part
-from rankeval.evaluation.streaming.queries import Block, refuse_great
 from rankeval.evaluation.streaming.rows import BATCH, batches
 from rankeval.evaluation.streaming.source import Columns
 from rankeval.io.columns import numbers_of
@@ -41,7 +37,9 @@ _BLOCK = 1 << 14
 """Rows hashed at a time, so that they stay in the processor's cache (bench_streaming)."""
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _STARTS = b"rankeval.starts"
-_LOW = np.uint64(0xFFFF_FFFF)
+_PEEK = 1 << 10
+_COPIES = 5
+"""Times that a run is in memory while it is written (bench_streaming)."""
 _HALF = np.uint64(32)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
@@ -51,7 +49,7 @@ def n_buckets(n_rows: int) -> int:
     return min(-(-n_rows // BATCH), _MOST_BUCKETS)
 
 
-def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: Path, run: int) -> None:
+def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: Path, share: Share) -> None:
     """Write the rows of a part by bucket to one file, which is whole or not there.
 
     Parameters
@@ -64,8 +62,8 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
         All buckets, by those that are scored together.
     path : Path
         The file.
-    run : int
-        Rows to put in order at a time.
+    share : Share
+        The memory of this process.
 
     Raises
     ------
@@ -76,7 +74,7 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
     half = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with pa.OSFile(str(half), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for rows in _runs(part, columns, run):
+            for rows in _runs(part, columns, _run_of(part, columns, share)):
                 ordered, starts = by_bucket(rows, ranges[-1].stop)
                 for one in ranges:
                     begins = starts[one.start : one.stop + 1]
@@ -86,6 +84,33 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
     except BaseException:
         half.unlink(missing_ok=True)
         raise
+
+
+def batches_of(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """Yield what `write_buckets` has written of some buckets: a batch of each run, and where each bucket begins in it.
+
+    The trap: mapped files count as memory of the process, with many pages around each slice. So batches are read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_ranges : int
+        The number of ranges of buckets.
+    place : int
+        Which of them.
+    """
+    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
+        for number in range(place, reader.num_record_batches, n_ranges):
+            rows, metadata = reader.get_batch_with_custom_metadata(number)
+            yield rows, np.frombuffer(metadata[_STARTS], dtype=np.int64)
+
+
+def _run_of(part: Part, columns: Columns, share: Share) -> int:
+    """Return the rows to put in order at a time, by the size of the first ones."""
+    first, _ = next(batches(part.files, columns, coded=False, most=_PEEK))
+    row_bytes = max(int(first.nbytes) // int(first.num_rows), 1)
+    return max(min(RUN, share.n_bytes // (_COPIES * row_bytes)), 1)
 
 
 def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
@@ -169,71 +194,3 @@ def hashes_of(ids: pa.Array) -> Hashes:
     names = names if is_text(names.type) else pc.cast(names, pa.string())
     found: Hashes = hash_ids(names)[numbers_of(coded.indices)]
     return found
-
-
-def blocks_of(paths: Sequence[Path], ranges: Sequence[range], place: int, most: int) -> Iterator[Block]:
-    """Yield the rows of some buckets as blocks of whole queries.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files of all parts of the data, in its order.
-    ranges : sequence of range
-        All buckets, by those that are scored together.
-    place : int
-        Which of the ranges.
-    most : int
-        Rows that fit into memory.
-
-    Raises
-    ------
-    InvalidInput
-        If a query has more rows.
-    """
-    runs = [run for path in paths for run in _read(path, len(ranges), place)]
-    for bucket in range(len(ranges[place])):
-        slices = [rows.slice(starts[bucket], starts[bucket + 1] - starts[bucket]) for rows, starts in runs]
-        filled = [one for one in slices if one.num_rows]
-        if not filled:
-            continue
-        if sum(one.num_rows for one in filled) <= most:
-            yield Block(pa.Table.from_batches(filled), [])
-        else:
-            yield from _divided(filled, most)
-
-
-def _read(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.RecordBatch, list[int]]]:
-    """Yield the batch of some buckets of each run of a file, and where the buckets begin in it."""
-    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
-        for number in range(place, reader.num_record_batches, n_ranges):
-            rows, metadata = reader.get_batch_with_custom_metadata(number)
-            yield rows, np.frombuffer(metadata[_STARTS], dtype=np.int64).tolist()
-
-
-def _divided(slices: list[pa.RecordBatch], most: int) -> Iterator[Block]:
-    """Yield the rows of a bucket that is too large, in several blocks, by the lower half of the hash."""
-    lower = [hashes_of(one["qid"]) & _LOW for one in slices]
-    ranges = [(0, 1 << 32)]
-    while ranges:
-        begin, end = ranges.pop()
-        masks = [(one >= np.uint64(begin)) & (one < np.uint64(end)) for one in lower]
-        n_rows = sum(int(mask.sum()) for mask in masks)
-        found = [(one, mask) for one, mask in zip(lower, masks, strict=True) if mask.any()]
-        if n_rows and n_rows <= most:
-            rows = [one.filter(_mask(mask)) for one, mask in zip(slices, masks, strict=True) if mask.any()]
-            yield Block(pa.Table.from_batches(rows), [])
-        elif n_rows:
-            least = min(int(one[mask].min()) for one, mask in found)
-            greatest = max(int(one[mask].max()) for one, mask in found)
-            if least == greatest:
-                first = next(
-                    one["qid"][int(mask.argmax())] for one, mask in zip(slices, masks, strict=True) if mask.any()
-                )
-                refuse_great(first.as_py(), n_rows, most)
-            middle = (least + greatest) // 2 + 1
-            ranges += [(least, middle), (middle, greatest + 1)]
-
-
-def _mask(mask: NDArray[np.bool_]) -> pa.Array:
-    packed = np.packbits(mask, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(packed)])

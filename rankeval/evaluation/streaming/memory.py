@@ -18,6 +18,9 @@ _PROGRAM = 256 << 20
 _ROW = 128
 """Bytes of a row while it is scored, with all copies (bench_streaming)."""
 
+_READ = 16
+"""Bytes of a row as it is read, at least."""
+
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
 _UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
 
@@ -38,6 +41,10 @@ class Share:
     def most_rows(self) -> int:
         """Rows that may be scored together."""
         return self.n_bytes // _ROW
+
+    def holds(self, n_bytes: float, n_rows: int) -> bool:
+        """Say whether rows of so many bytes may be held while so many of them are scored."""
+        return n_bytes + n_rows * (_ROW - _READ) <= self.n_bytes
 
 
 def share_of(memory: int | str | None, n_jobs: int) -> Share:

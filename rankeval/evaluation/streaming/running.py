@@ -19,7 +19,7 @@ from rankeval.errors import Refusal
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.streaming import buckets, folder, plan, workers
+from rankeval.evaluation.streaming import buckets, folder, gathering, plan, workers
 from rankeval.evaluation.streaming.folder import Folder
 from rankeval.evaluation.streaming.memory import Share, share_of
 from rankeval.evaluation.streaming.plan import Part
@@ -120,25 +120,26 @@ class _Call:
 
     def by_bucket(self) -> list[Scored]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
-        number, most = buckets.n_buckets(self.source.n_rows), self.share.most_rows
+        number = buckets.n_buckets(self.source.n_rows)
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
         parts = plan.row_parts(self.source)
         cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
         self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
         kept = self.kept.read_all(len(ranges))
+        self.bar.total = self.bar.n_done + self.source.n_rows  # rows out of order may have been found late
         if self.check.is_needed or len(kept) < len(ranges):
             self.bar.total += self.source.n_rows
             self._write_buckets(parts, paths, ranges)
-        tasks = [partial(buckets.blocks_of, paths, ranges, place, most) for place in range(len(ranges))]
-        return self._score(tasks, [self.source.n_rows // len(ranges)] * len(ranges), kept)
+        tasks = [partial(gathering.blocks_of, paths, ranges, place, self.share) for place in range(len(ranges))]
+        even, more = divmod(self.source.n_rows, len(ranges))  # a bar needs no more
+        return self._score(tasks, [even + (place < more) for place in range(len(ranges))], kept)
 
     def _write_buckets(self, parts: list[Part], paths: list[Path], ranges: list[range]) -> None:
         self.kept.make_buckets(self.source.n_rows * self.source.columns.row_bytes)
-        run = min(buckets.RUN, self.share.most_rows)
         left = [(part, path) for part, path in zip(parts, paths, strict=True) if not path.exists()]
         self.bar.add(sum(part.n_rows for part in parts) - sum(part.n_rows for part, _ in left))
-        write = partial(buckets.write_buckets, columns=self.source.columns, ranges=ranges, run=run)
+        write = partial(buckets.write_buckets, columns=self.source.columns, ranges=ranges, share=self.share)
         for place, _ in self._each([partial(write, part, path=path) for part, path in left]):
             self.bar.add(left[place][0].n_rows)
 
