@@ -82,6 +82,7 @@ def test_a_data_set_is_evaluated_where_it_lies(rankeval, tmp_path):
         (("qrels", "--parquet", "log.parquet", *columns), "leave out QRELS"),
         (("--parquet", "log.parquet", *columns, "--format", "trec"), "not --parquet"),
         (("--parquet", "log.parquet", *columns, "--score", "sore"), "score='sore' is not in the data set"),
+        (("--parquet", "log.parquet", *columns, "--scores", "s3://bucket/x"), "scores= is a URL of s3"),
     ):
         code, _, err = rankeval("evaluate", *arguments)
         assert (code, said in err, err.count("\n")) == (2, True, 1), err

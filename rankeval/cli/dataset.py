@@ -34,7 +34,7 @@ Weights = Annotated[
 Memory = Annotated[str | None, typer.Option(help="With --parquet: what all processes may take together, such as 1GB.")]
 Jobs = Annotated[int, typer.Option(help="With --parquet: number of processes; -1 for all cores.")]
 Scores = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         metavar="FOLDER",
         help="With --parquet: write the scores of each query there, as Parquet. The same command goes on after a kill.",
@@ -54,7 +54,7 @@ class Dataset:
     weights: str | None
     memory: str | None
     n_jobs: int
-    scores: Path | None
+    scores: str | None
 
     def is_given(self, qrels: Path | None, runs: list[Path] | None) -> bool:
         """Say whether a data set is to be evaluated; refuse options of both ways, and of neither.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from streaming.logs import Log, evaluate
@@ -91,6 +93,106 @@ def test_scores_are_not_written_into_the_data_set(tmp_path):
     with pytest.raises(InvalidInput, match="the folder of the data set"):
         evaluate(ours, scores=ours / "deeper" / "scores")
     assert not (ours / "deeper").exists()
+
+
+def ways_to_open_a_folder(folder, monkeypatch):
+    """Yield data sets that would hold a folder beside or below their files when they are opened again."""
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("HOME", str(folder.parent))
+    yield folder.as_uri()
+    yield f"{folder.as_uri()}/"
+    yield f"~/{folder.name}"
+    yield ds.dataset(folder)
+    yield ds.dataset(folder.name)
+    yield ds.dataset(folder.as_uri())
+    yield ds.dataset([ds.dataset(folder)])
+
+
+def test_scores_are_not_written_into_the_data_set_however_it_was_given(tmp_path, monkeypatch):
+    ours = Log.made().write(tmp_path / "log")
+    for data in ways_to_open_a_folder(ours, monkeypatch):
+        for scores in (ours / "scores", (ours / "scores").as_uri(), "~/log/scores", "log/scores"):
+            with pytest.raises(InvalidInput, match=r"the folder of the data set.* give a folder elsewhere"):
+                evaluate(data, scores=scores)
+        assert [one.name for one in ours.iterdir()] == ["000.parquet"]
+
+
+def test_scores_are_not_written_beside_partitions_of_the_data_set(tmp_path):
+    rows = Log.made().table
+    for query in (1, 2):
+        (tmp_path / f"query={query}" / "day=1").mkdir(parents=True)
+        pq.write_table(rows.drop_columns("query"), tmp_path / f"query={query}" / "day=1" / "x.parquet")
+    for data in (tmp_path, ds.dataset(tmp_path, partitioning="hive")):
+        with pytest.raises(InvalidInput, match="the folder of the data set"):
+            evaluate(data, scores=tmp_path / "scores")
+    assert not (tmp_path / "scores").exists()
+
+
+def test_scores_may_lie_beside_files_that_were_named(tmp_path, monkeypatch):
+    log = Log.made()
+    file = log.write(tmp_path / "log") / "000.parquet"
+    monkeypatch.chdir(file.parent)
+    for number, data in enumerate((file, file.name, file.as_uri(), [file], [str(file)])):
+        scores = file.parent / f"scores-{number}"
+        for _ in range(2):
+            assert evaluate(data, scores=scores).to_bytes() == log.evaluation().to_bytes()
+
+
+def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, monkeypatch):
+    log = Log.made()
+    data = log.write(tmp_path / "log")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for scores, where in (
+        ((tmp_path / "a b").as_uri(), tmp_path / "a b"),
+        ("~/deep/scores", tmp_path / "home" / "deep" / "scores"),
+        (Path("~/other"), tmp_path / "home" / "other"),
+        ("plain", tmp_path / "plain"),
+    ):
+        assert evaluate(data, scores=scores).to_bytes() == log.evaluation().to_bytes()
+        assert (where / "part-00000.parquet").exists()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a b", "home", "log", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ("s3://key:SECRET@bucket/out", "is a URL of s3"),
+        (Path("s3://key:SECRET@bucket/out"), "is a URL of s3"),
+        ("hdfs://host:8020/x", "is a URL of hdfs"),
+        ("file://elsewhere/x", "is no folder of this machine"),
+        ("~nobody-of-this-name/x", "is no folder of this machine"),
+        ("a\0b", r"expected the path of a folder"),
+        ("", "scores is ''; expected the path of a folder"),
+        (5, "scores is 5; expected the path of a folder"),
+        (b"x", "scores is b'x'; expected the path of a folder"),
+        (True, "scores is True; expected the path of a folder"),
+    ],
+)
+def test_what_is_no_folder_of_this_machine_is_refused(tmp_path, monkeypatch, scores, said):
+    data = Log.made().write(tmp_path / "log")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=said) as raised:
+        evaluate(data, scores=scores)
+    assert "SECRET" not in str(raised.value)
+    assert [one.name for one in tmp_path.iterdir()] == ["log"]
+
+
+@pytest.mark.parametrize("text", ["[1]", "3", "null", '{"format": 1, "call": [], "plan": {}}', '{"plan": 7}', "{", ""])
+def test_a_manifest_that_is_none_is_said(tmp_path, text):
+    ours, scores = Log.made().write(tmp_path / "log"), tmp_path / "scores"
+    evaluate(ours, scores=scores)
+    (scores / "_rankeval.json").write_text(text)
+    with pytest.raises(InvalidInput, match=r"_rankeval.json is damaged .*; remove the folder, or give another"):
+        evaluate(ours, scores=scores)
+
+
+def test_a_manifest_of_another_format_is_said(tmp_path):
+    ours, scores = Log.made().write(tmp_path / "log"), tmp_path / "scores"
+    evaluate(ours, scores=scores)
+    (scores / "_rankeval.json").write_text('{"format": 2}')
+    with pytest.raises(InvalidInput, match="its format is 2 there and 1 here"):
+        evaluate(ours, scores=scores)
 
 
 def test_a_worker_that_was_killed_is_said_with_what_to_do(tmp_path):

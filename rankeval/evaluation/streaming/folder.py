@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -21,14 +23,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankeval._checks import few
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.streaming.scored import Scored
+from rankeval.evaluation.streaming.urls import masked
 from rankeval.io.opening import write_atomically
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # as in s3://bucket, also after Path has made one slash of two
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -121,9 +128,16 @@ class Folder:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the manifest says, empty if there is none."""
+        """What the manifest says, empty if there is none; a ValueError if it is damaged."""
         path = self.path / _MANIFEST
-        return dict(json.loads(path.read_text())) if path.exists() else {}
+        if not path.exists():
+            return {}
+        found = json.loads(path.read_text())
+        if not isinstance(found, dict) or "format" not in found:
+            raise ValueError("it names no format")
+        if found["format"] == _FORMAT and not all(isinstance(found.get(key), dict) for key in ("call", "plan")):
+            raise ValueError("it lacks the call or its plan")
+        return found
 
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Write down how the data set is cut into parts; parts that were cut in another way are removed first."""
@@ -158,18 +172,18 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
 
     Parameters
     ----------
-    scores : path, optional
+    scores : path or file:// URL, optional
         The folder; made if it does not exist.
     card : mapping
         What is asked, as JSON.
-    data : path, optional
+    data : path, URL, list of paths, or pyarrow Dataset
         The data set, as it was given.
 
     Raises
     ------
     InvalidInput
-        If the folder holds something else, or the parts of another call, or lies in a folder of the data set; or if
-        its disk fills up.
+        If it is no folder of this machine, it holds something else, or the parts of another call, or it lies in a
+        folder of the data set; or if its disk fills up.
     """
     if scores is None:
         with tempfile.TemporaryDirectory(prefix="rankeval-") as path:
@@ -177,23 +191,67 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
             with folder.told_if_full():
                 yield folder
         return
-    _refuse_inside(Path(scores).resolve(), data)
-    folder = Folder(Path(scores), keeps=True, card=json.loads(json.dumps(card)))
+    folder = Folder(_path_of(scores), keeps=True, card=json.loads(json.dumps(card)))
     try:
+        _refuse_inside(folder.path, data)
         folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({error.strerror})") from error
+    except (OSError, RuntimeError) as error:  # the latter of links in a circle
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({reason})") from error
     _refuse_other(folder)
     with folder.told_if_full():
         yield folder
 
 
-def _refuse_inside(folder: Path, data: Any) -> None:
-    if isinstance(data, (str, Path)) and Path(data).is_dir() and Path(data).resolve() in (folder, *folder.parents):
+def _path_of(scores: Any) -> Path:
+    """Return the path of the folder of a call."""
+    text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidInput(f"scores is {shown(scores)}; expected the path of a folder")
+    try:
+        path = _local(text)
+    except (pa.ArrowInvalid, RuntimeError) as error:  # the latter of the home of an unknown user
+        raise InvalidInput(f"scores={masked(text)!r} is no folder of this machine ({error})") from error
+    if path is None:
         raise InvalidInput(
-            f"scores={str(folder)!r} is in {str(data)!r}, the folder of the data set, of which the scores would be "
-            "a part the next time; give a folder elsewhere"
+            f"scores= is a URL of {text.partition(':')[0]}, and scores are written to a folder of this machine: give "
+            "its path, and copy it when the call has ended"
         )
+    return path
+
+
+def _local(text: str) -> Path | None:
+    """Return a path as pyarrow reads it, also from a URL and with ~; None if it is not of this machine."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return Path(text).expanduser()
+    return Path(pafs.FileSystem.from_uri(text)[1]) if scheme[0] == "file:/" else None
+
+
+def _refuse_inside(folder: Path, data: Any) -> None:
+    for root in _roots(data):
+        if root in (folder.resolve(), *folder.resolve().parents):
+            raise InvalidInput(
+                f"scores={str(folder)!r} is in {str(root)!r}, the folder of the data set, of which the scores would "
+                "be a part the next time; give a folder elsewhere"
+            )
+
+
+def _roots(data: Any) -> set[Path]:
+    """Return the folders of this machine that a data set consists of, as whole folders; none if it names its files."""
+    if isinstance(data, (str, os.PathLike)):
+        path = _local(os.fspath(data))
+        return {path.resolve()} if path is not None and path.is_dir() else set()
+    if not hasattr(data, "get_fragments"):
+        return set()
+    # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts as one.
+    folders = {Path(one.path).parent.resolve() for one in data.get_fragments() if one.filesystem.type_name == "local"}
+    return {_above_partitions(one) for one in folders}
+
+
+def _above_partitions(folder: Path) -> Path:
+    """Return the folder that holds hive partitions (``day=1/``), of the folder of a file."""
+    return next(one for one in (folder, *folder.parents) if "=" not in one.name)
 
 
 def _refuse_other(folder: Folder) -> None:
