@@ -5,8 +5,9 @@
 A log has 100 rows a query, three columns (whole-number query, grade of a byte, score of 64 bits), files of 10^7 rows
 and row groups of 2^20, compressed by Snappy. It is written in pieces into a temporary folder (9 bytes a row; the
 shuffled one takes 17 more while it is evaluated) and deleted afterwards. Each call runs in a process of its own; CPU is
-that of the call and of its workers, and the peak is the sum over the processes, sampled twenty times a second. The
-modules are compiled before, as those of an installed package are: a call on a small log does that, and is not counted.
+that of the call and of its workers, with that of the kernel for them ("kernel s"), and the peak is the sum over the
+processes, sampled twenty times a second. The modules are compiled before, as those of an installed package are: a call
+on a small log does that, and is not counted.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ import rankeval.evaluation.streaming
 data, jobs, memory, measures = sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
 def cpu():
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(one.ru_utime + one.ru_stime for one in used), sum(one.ru_stime for one in used)
 begin, wall = cpu(), time.perf_counter()
 ev = rk.evaluate(data, qid="query", relevance="grade", score="score", measures=measures, memory=memory, n_jobs=jobs)
 wall = time.perf_counter() - wall
 if jobs > 1:
     from joblib.externals.loky import get_reusable_executor
     get_reusable_executor().shutdown(wait=True)
-print(json.dumps({"cpu": cpu() - begin, "wall": wall, "queries": ev.n_queries, "digest": ev.ranking_digest,
+used, kernel = (after - before for after, before in zip(cpu(), begin))
+print(json.dumps({"cpu": used, "kernel": kernel, "wall": wall, "queries": ev.n_queries, "digest": ev.ranking_digest,
                   "means": ev.aggregates()}))
 """
 
@@ -125,7 +127,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         write(Path(name), 1_000_000, is_sorted=False, texts=given.texts)
         measured(Path(name), 2, given.memory)
-    print(f"{'rows':>12} {'order':9} jobs  CPU s   wall s  ns/row  M rows/s/core  peak MB  bytes/row")
+    print(f"{'rows':>12} {'order':9} jobs  CPU s  kernel s   wall s  ns/row  M rows/s/core  peak MB  bytes/row")
     for n_rows in map(int, given.rows):
         for order in given.orders:
             with tempfile.TemporaryDirectory(dir=given.folder) as name:
@@ -136,9 +138,10 @@ def main() -> None:
                 for jobs in given.jobs:
                     one = measured(folder, jobs, given.memory)
                     digests.add((one["digest"], *one["means"].values()))
-                    found.append((order, jobs, n_rows, one["cpu"]))
+                    found.append((order, jobs, n_rows, one["cpu"], one["cpu"] - one["kernel"]))
                     print(
-                        f"{n_rows:12,} {order:9} {jobs:4} {one['cpu']:6.1f} {one['wall']:8.1f} "
+                        f"{n_rows:12,} {order:9} {jobs:4} {one['cpu']:6.1f} {one['kernel']:9.1f} "
+                        f"{one['wall']:8.1f} "
                         f"{one['cpu'] / n_rows * 1e9:7.1f} {n_rows / one['cpu'] / 1e6:14.1f} {one['peak'] / 1e6:8.0f} "
                         f"{size:10.1f}",
                         flush=True,
@@ -149,36 +152,32 @@ def main() -> None:
         draw(found, Path(given.plot))
 
 
-def draw(found: list[tuple[str, int, int, float]], path: Path) -> None:
-    """Draw CPU seconds against rows, and the straight line through the first and the last point of each series."""
+def draw(found: list[tuple[str, int, int, float, float]], path: Path) -> None:
+    """Draw CPU seconds against rows, with and without the kernel's, and what each row of the smallest log costs."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7.5, 4.5))
-    for order, jobs in dict.fromkeys((order, jobs) for order, jobs, _, _ in found):
-        points = sorted((rows / 1e6, cpu) for one, number, rows, cpu in found if (one, number) == (order, jobs))
-        rows, cpu = map(np.array, zip(*points, strict=True))
-        color = "tab:blue" if order == "sorted" else "tab:orange"
-        filled = color if jobs == 1 else "white"
-        axes.plot(rows, cpu, "o", color=color, markerfacecolor=filled, zorder=3)
-        axes.plot(rows[[0, -1]], cpu[[0, -1]], "-" if jobs == 1 else "--", color=color)
-        slope = 1e3 * (cpu[-1] - cpu[0]) / (rows[-1] - rows[0]) if len(rows) > 1 else 1e3 * cpu[0] / rows[0]
-        label = f"{order}, {jobs} process{'es' * (jobs > 1)}: {slope:.0f} ns a row"
-        axes.annotate(
-            label,
-            (rows[-1], cpu[-1]),
-            (8, 0),
-            textcoords="offset points",
-            va="bottom" if jobs > 1 else "top",
-            color=color,
-        )
-    axes.set(xlabel="million rows", ylabel="CPU seconds", xlim=0, ylim=0)
-    axes.set_title("Three measures from Parquet, reading and start of processes included", loc="left", fontsize=11)
-    axes.text(0.02, 0.95, "lines: straight, from the first point to the last", transform=axes.transAxes, va="top")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
+    for axes, place, title in zip(both, (3, 4), ("Kernel included", "Without the kernel"), strict=True):
+        for order, jobs in dict.fromkeys(one[:2] for one in found):
+            points = sorted((one[2] / 1e6, one[place]) for one in found if one[:2] == (order, jobs))
+            rows, cpu = map(np.array, zip(*points, strict=True))
+            color = "tab:blue" if order == "sorted" else "tab:orange"
+            costs = 1e3 * cpu / rows
+            label = f"{order}, {jobs} process{'es' * (jobs > 1)}: {costs[0]:.0f} to {costs[-1]:.0f} ns a row"
+            axes.plot(rows, cpu, "o", color=color, markerfacecolor=color if jobs == 1 else "white", zorder=3)
+            axes.plot(
+                [0, rows[-1]], [0, rows[-1] * costs[0] / 1e3], "-" if jobs == 1 else "--", color=color, label=label
+            )
+        axes.set(xlabel="million rows", xlim=0, ylim=0)
+        axes.set_title(title, loc="left", fontsize=11)
+        axes.legend(frameon=False, loc="upper left")
+        axes.spines[["top", "right"]].set_visible(False)
+    both[0].set_ylabel("CPU seconds")
+    figure.suptitle("Three measures from Parquet. Lines: each row costs what it costs in the smallest log", fontsize=11)
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":
