@@ -18,6 +18,11 @@ def check_count(name: str, value: Any) -> None:
         raise InvalidInput(f"{name} is {shown(value)}; expected a whole number within 64 bits")
 
 
+def whole_number(value: Any) -> int | None:
+    """Return a whole number of any library as an int; None if it is none, as True."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
 def check_number(name: str, value: Any) -> None:
     """Refuse anything but a finite number; ``name`` is the argument's."""
     if not _is_real(value) or not -float_info.max <= value <= float_info.max:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+from rankeval._checks import shown
+from rankeval.errors import InvalidInput
+
 Progress = Callable[[int, int], None]
 """Is called with how much is done, and how much there is."""
 
@@ -20,9 +23,16 @@ class Bar:
         How much there is to do.
     title : str
         The bar's title.
+
+    Raises
+    ------
+    InvalidInput
+        If ``progress`` is none of these.
     """
 
     def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise InvalidInput(f"progress is {shown(progress)}; expected a function of two numbers, or True for a bar")
         self.total: int = total
         self.n_done: int = 0
         self._call = progress if callable(progress) else None

@@ -8,6 +8,7 @@ import tempfile
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
@@ -56,6 +57,7 @@ def test_a_column_that_is_not_there_is_said_with_those_that_are(data):
 
 def test_what_is_no_data_set_is_refused(tmp_path, data):
     (tmp_path / "log.csv").write_text("query,label,value\n1,1,1\n")
+    pa.feather.write_feather(Log.made().table, tmp_path / "log.arrow")
     pq.write_table(Log.made().table.slice(0, 0), tmp_path / "empty.parquet")
     pq.write_table(pa.table({"query": [1], "label": [[1, 2]], "value": [0.5]}), tmp_path / "lists.parquet")
     for given, error, said in (
@@ -66,7 +68,19 @@ def test_what_is_no_data_set_is_refused(tmp_path, data):
         (tmp_path / "empty.parquet", InvalidInput, "the data set has no rows"),
         (tmp_path / "lists.parquet", InvalidInput, "give one value a row"),
         (ds.dataset(data).filter(ds.field("label") > 0), InvalidInput, "has a filter"),
-        (ds.dataset(Log.made().table), InvalidInput, "expected a data set of Parquet files"),
+        (ds.dataset(Log.made().table), InvalidInput, "of Parquet files, found rows in memory"),
+        (
+            ds.dataset(tmp_path / "log.csv", format="csv"),
+            InvalidInput,
+            "found one of csv files; write",
+        ),
+        (
+            ds.dataset(tmp_path / "log.arrow", format="feather"),
+            InvalidInput,
+            "found one of arrow files; write",
+        ),
+        ({"query": [1]}, InvalidInput, "found a dict; give the columns"),
+        ({}, InvalidInput, "found a dict"),
     ):
         with pytest.raises(error, match=said):
             evaluate(given)
@@ -133,8 +147,27 @@ def test_memory_is_an_amount(data):
     with pytest.raises(InvalidInput, match=r"memory='10MB' is too little for n_jobs=1: give at least [0-9]+MB"):
         evaluate(data, memory="10MB")
     assert share_of("4GB", 2).n_bytes < share_of("4GB", 1).n_bytes
-    with pytest.raises(InvalidInput, match="n_jobs is 0"):
-        evaluate(data, n_jobs=0)
+    for wrong in (0, True, np.bool_(True), 1.0, "2", None):
+        with pytest.raises(InvalidInput, match="n_jobs is"):
+            evaluate(data, n_jobs=wrong)
+
+
+def test_numbers_of_numpy_are_numbers(data):
+    expected = evaluate(data).to_bytes()
+    assert bytes_of(np.int64(7)) == 7
+    assert evaluate(data, memory=np.int64(2 * 10**9), n_jobs=np.int64(2)).to_bytes() == expected
+    assert evaluate(data, memory=np.uint32(2 * 10**9), n_jobs=np.int8(1)).to_bytes() == expected
+    for wrong in (np.int64(0), np.float64(1e9), np.bool_(True)):
+        with pytest.raises(InvalidInput, match="memory is"):
+            evaluate(data, memory=wrong)
+
+
+def test_progress_is_a_function_or_a_bar(data):
+    for progress in (True, False, None, lambda *_: None):
+        assert evaluate(data, progress=progress).n_queries == 60
+    for wrong in (5, "yes", 1, np.bool_(True)):
+        with pytest.raises(InvalidInput, match=r"progress is .*; expected a function of two numbers, or True"):
+            evaluate(data, progress=wrong)
 
 
 def test_a_folder_of_another_call_is_refused_with_the_difference(tmp_path, data):

@@ -33,12 +33,15 @@ def write(path, **columns):
 def ways_to_name_a_file_twice(path):
     link = path.with_name("link.parquet")
     link.symlink_to(path)
+    hard = path.parent.parent / "hard.parquet"
+    hard.hardlink_to(path)
     relative = os.path.relpath(path)
     yield [path, path], "stands twice"
     yield [str(path), relative], "are one file"
     yield [path.as_uri(), path.as_uri()], "stands twice"
     yield [str(path), f"{path.parent}/../{path.parent.name}/{path.name}"], "are one file"
     yield [path, link], "are one file"
+    yield [hard, path], "are one file"
     yield path.parent, "are one file"
     yield ds.dataset([ds.dataset(str(path)), ds.dataset(str(path))]), "stands twice"
 

@@ -75,7 +75,7 @@ def _opened(data: Any) -> ds.Dataset:
         return data
     if isinstance(data, (str, os.PathLike)):
         data = os.fspath(data)
-    elif isinstance(data, Iterable) and not hasattr(data, "columns"):
+    elif isinstance(data, Iterable) and not isinstance(data, Mapping) and not hasattr(data, "columns"):
         data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
         if not data or not all(isinstance(one, str) for one in data):
             raise InvalidInput(f"a data set as a list has paths of Parquet files, found {few(data)}")
@@ -126,9 +126,11 @@ def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
     if isinstance(dataset, ds.UnionDataset):
         return [leaf for child in dataset.children for leaf in _leaves(child)]
     if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(dataset.format, ds.ParquetFileFormat):
+        is_files = isinstance(dataset, ds.FileSystemDataset)
+        found = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
         raise InvalidInput(
-            f"expected a data set of Parquet files, found a {type(dataset).__name__}; write it as Parquet first, or "
-            "give its columns as arrays"
+            f"expected a data set of Parquet files, found {found}; write it as Parquet first "
+            "(pyarrow.dataset.write_dataset), or give its columns as arrays"
         )
     return [dataset]
 
@@ -173,7 +175,7 @@ def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
     """
     seen: dict[tuple[str, int], list[tuple[Any, str]]] = {}
     for filesystem, path, groups in files:
-        place = os.path.realpath(path) if filesystem.type_name == "local" else path
+        place = _place_on_disk(path) if filesystem.type_name == "local" else path
         for group in groups:
             others = seen.setdefault((place, group), [])
             other = next((name for where, name in others if where == filesystem), None)
@@ -181,6 +183,12 @@ def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
                 same = "stands twice in the data set" if other == path else f"and {other} are one file"
                 raise InvalidInput(f"{path} {same}; give each file once, or its rows would count twice")
             others.append((filesystem, path))
+
+
+def _place_on_disk(path: str) -> str:
+    """Return the same text for all names of a local file: links, and names that the file system gives to one file."""
+    known = Path(path).stat()
+    return f"{known.st_dev}:{known.st_ino}" if known.st_nlink > 1 else os.path.realpath(path)
 
 
 def refuse_two_spellings(files: Iterable[tuple[str, Mapping[str, Any]]], qid: str) -> None:

@@ -229,12 +229,13 @@ def _local(text: str) -> Path | None:
 
 
 def _refuse_inside(folder: Path, data: Any) -> None:
-    for root in _roots(data):
-        if root in (folder.resolve(), *folder.resolve().parents):
-            raise InvalidInput(
-                f"scores={str(folder)!r} is in {str(root)!r}, the folder of the data set, of which the scores would "
-                "be a part the next time; give a folder elsewhere"
-            )
+    whole = folder.resolve()
+    around = sorted(_roots(data) & {whole, *whole.parents})
+    if around:
+        raise InvalidInput(
+            f"scores={str(folder)!r} is in {str(around[0])!r}, the folder of the data set, of which the scores would "
+            "be a part the next time; give a folder elsewhere"
+        )
 
 
 def _roots(data: Any) -> set[Path]:
@@ -245,8 +246,8 @@ def _roots(data: Any) -> set[Path]:
     if not hasattr(data, "get_fragments"):
         return set()
     # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts as one.
-    folders = {Path(one.path).parent.resolve() for one in data.get_fragments() if one.filesystem.type_name == "local"}
-    return {_above_partitions(one) for one in folders}
+    folders = {Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"}
+    return {_above_partitions(one.resolve()) for one in folders}
 
 
 def _above_partitions(folder: Path) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rankeval._checks import shown
+from rankeval._checks import shown, whole_number
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.streaming.rows import BATCH
 
@@ -95,6 +95,6 @@ def bytes_of(memory: int | str) -> int:
         found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
         if found and found[2].upper() in _UNITS:
             return int(float(found[1]) * _UNITS[found[2].upper()])
-    elif isinstance(memory, int) and not isinstance(memory, bool) and memory > 0:
-        return memory
+    elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
+        return n_bytes
     raise InvalidInput(f"memory is {shown(memory)}; expected bytes, or a text such as '1GB' or '512MiB'")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from rankeval._checks import shown
+from rankeval._checks import shown, whole_number
 from rankeval.errors import InvalidInput
 
 _LOOK = 0.5
@@ -29,13 +29,14 @@ def number_of(n_jobs: int) -> int:
     InvalidInput
         If it is none.
     """
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
+    number = whole_number(n_jobs)
+    if not number:
         raise InvalidInput(f"n_jobs is {shown(n_jobs)}; expected a number of processes, or -1 for all cores")
-    if n_jobs == 1:
+    if number == 1:
         return 1
     import joblib
 
-    return int(joblib.effective_n_jobs(n_jobs))
+    return int(joblib.effective_n_jobs(number))
 
 
 def each(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str) -> Iterator[tuple[int, Any]]:
