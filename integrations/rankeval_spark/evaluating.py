@@ -1,6 +1,6 @@
 """evaluate on Spark: choose the columns, cut the rows by query, score each partition, decide, wrap.
 
-    df -> columns -> repartition by query -> one part a partition, cached -> notes and evidence at the driver -> result
+    df -> columns -> repartition by query -> one part a partition, kept -> notes and evidence at the driver -> result
 
 The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by a number and the query's
 column sends all rows of a query to one partition, and adaptive execution leaves such a shuffle as it is: it cuts
@@ -26,6 +26,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
+from rankeval_spark.keeping import Kept
 from rankeval_spark.packing import by_query
 from rankeval_spark.parts import PART, Note, PartScoring, as_raised, score_columns
 from rankeval_spark.result import SparkEvaluation
@@ -119,13 +120,14 @@ def evaluate(
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
     whole = by_query(rows, partitions_for(rows) if partitions is None else partitions)
-    parts = whole.mapInArrow(scoring.parts, PART).persist()
     columns = score_columns([label for label, _ in asked], weights is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
+    with explained():
+        parts = Kept.of(whole.mapInArrow(scoring.parts, PART))
     result = SparkEvaluation(parts, columns, text_ids=text_ids, forget=None if watch is None else watch.destroy)
     try:
         with explained():
-            found = parts.select("note", "evidence").toArrow()
+            found = parts.rows.select("note", "evidence").toArrow()
         notes: list[Note] = [json.loads(note) for note in found["note"].to_pylist()]
         _refuse(notes, names, rules, bound)
         for evidence in found["evidence"].to_pylist():

@@ -18,25 +18,27 @@ from rankeval_spark.parts import PartScores
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from rankeval_spark.keeping import Kept
+
 _SPARK_TYPES = {pa.float64(): "double", pa.int64(): "long", pa.string(): "string"}
 
 
 class SparkEvaluation:
     """The evaluation of the rows of a DataFrame. `rankeval_spark.evaluate` makes it.
 
-    The parts of the evaluation, one a partition, are kept in Spark's cache until `release`, so that neither `scores`
-    nor `evaluation` scores anything again. If an executor is lost, Spark scores its partitions again.
+    The executors keep the parts of the evaluation, one a partition, until `release`, so that neither `scores` nor
+    `evaluation` scores anything again. If an executor is lost, Spark scores its partitions again.
 
     Parameters
     ----------
-    parts : DataFrame
-        The parts, cached.
+    parts : Kept
+        The parts.
     columns : mapping of str to str
         Columns of a part's table -> those of `scores`.
     text_ids : bool
         Whether ids of queries are texts.
     forget : callable
-        Frees what the parts need beside the cache.
+        Frees what the parts are made with.
 
     Examples
     --------
@@ -46,9 +48,9 @@ class SparkEvaluation:
     """
 
     def __init__(
-        self, parts: DataFrame, columns: dict[str, str], *, text_ids: bool, forget: Callable[[], Any] | None = None
+        self, parts: Kept, columns: dict[str, str], *, text_ids: bool, forget: Callable[[], Any] | None = None
     ) -> None:
-        self._parts: DataFrame | None = parts
+        self._parts: Kept | None = parts
         self._columns = columns
         self._forget = forget
         whole = {"qid": pa.string() if text_ids else pa.int64()}
@@ -85,13 +87,13 @@ class SparkEvaluation:
     def _kept(self) -> DataFrame:
         if self._parts is None:
             raise InvalidInput("this result was released; ask for .scores and .evaluation before release()")
-        return self._parts
+        return self._parts.rows
 
     def release(self) -> None:
-        """Take the parts out of Spark's cache; an `evaluation` that was asked for before stays."""
+        """Let the executors forget the parts; an `evaluation` that was asked for before stays."""
         if self._parts is None:
             return
-        self._parts.unpersist()
+        self._parts.forget()
         self._parts = None
         if self._forget is not None:
             self._forget()
