@@ -118,7 +118,7 @@ def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     n_held = 0
     for rows, place in batches(part.files, columns, coded=False, most=run):
-        with located([place], columns):
+        with located(place, columns):
             refuse_bad_values(rows)
         if n_held + rows.num_rows > run:
             yield _together(held)

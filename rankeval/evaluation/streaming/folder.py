@@ -277,4 +277,6 @@ def _refuse_other(folder: Folder) -> None:
     if state.get("format") != _FORMAT:
         differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
     if differ:
-        raise InvalidInput(f"{where} holds the parts of another call: {'; '.join(differ)}; give another folder")
+        raise InvalidInput(
+            f"{where} holds the parts of another call: {'; '.join(differ)}; give another folder, or remove this one"
+        )

@@ -47,7 +47,7 @@ class _Ids:
 
     @classmethod
     def of(cls, batch: Batch, columns: Columns) -> _Ids:
-        with located([batch.place], columns):
+        with located(batch.place, columns):
             return cls(*comparable(batch.rows["qid"], "qid"))
 
     def __getitem__(self, row: int) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
@@ -14,7 +16,7 @@ from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part
-from rankeval.evaluation.streaming.faults import located
+from rankeval.evaluation.streaming.faults import of_queries
 from rankeval.evaluation.streaming.queries import Block
 from rankeval.evaluation.streaming.rows import as_columns
 from rankeval.evaluation.streaming.source import Columns
@@ -84,14 +86,10 @@ def evidence_of(blocks: Iterable[Block], request: Request, check: StreamedCheck)
     Raises
     ------
     InvalidInput
-        If rows are at fault; the message names file and row group.
+        If rows are at fault; the message names the row with file and row group, or the query.
     """
-    found = []
-    for block in blocks:
-        with located(block.places, request.columns):
-            joined = join_arrays(**as_columns(block.rows), convention=request.convention)
-            found.append(_evidence(joined, block, check))
-    return found
+    evidence = partial(_evidence, request=request, check=check)
+    return [of_queries(block.rows, block.places, request.columns, evidence) for block in blocks]
 
 
 def scored(blocks: Iterable[Block], request: Request) -> Scored:
@@ -107,33 +105,36 @@ def scored(blocks: Iterable[Block], request: Request) -> Scored:
     Raises
     ------
     InvalidInput
-        If rows are at fault; the message names file and row group.
+        If rows are at fault; the message names the row with file and row group, or the query.
     """
     keep_freed_memory()
     evaluations: list[Evaluation] = []
     grades: set[float] = set()
+    evaluated = partial(_evaluated, request=request)
     for block in blocks:
-        with located(block.places, request.columns):
-            joined = join_arrays(**as_columns(block.rows), convention=request.convention)
-            evaluations.append(_score(joined, block, request))
+        joined, evaluation = of_queries(block.rows, block.places, request.columns, evaluated)
+        evaluations.append(evaluation)
         if request.needs_grades:
             grades.update(np.unique(joined.relevance).tolist())
-    evaluation = merged(evaluations) if evaluations else None
-    return Scored(evaluation, tuple(sorted(grades)))
+    return Scored(merged(evaluations) if evaluations else None, tuple(sorted(grades)))
 
 
-def _score(joined: Joined, block: Block, request: Request) -> Evaluation:
-    by_row = "weights" in block.rows.schema.names
-    given = block.rows["weights"] if by_row else request.weights
+def _joined(rows: pa.Table, request: Request) -> Joined:
+    return join_arrays(**as_columns(rows), convention=request.convention)
+
+
+def _evaluated(rows: pa.Table, request: Request) -> tuple[Joined, Evaluation]:
+    joined = _joined(rows, request)
+    given = rows["weights"] if "weights" in rows.schema.names else request.weights
     weights = None if given is None else part_weights(given, joined)
-    return score_part(joined, request.measures, weights=weights, name=request.name)
+    return joined, score_part(joined, request.measures, weights=weights, name=request.name)
 
 
-def _evidence(joined: Joined, block: Block, check: StreamedCheck) -> Evidence | None:
-    given = as_columns(block.rows)
-    qid = block.rows["qid"].combine_chunks()
+def _evidence(rows: pa.Table, request: Request, check: StreamedCheck) -> Evidence | None:
+    joined = _joined(rows, request)
+    qid = rows["qid"].combine_chunks()
     qid = qid.cast(qid.type.value_type) if hasattr(qid, "dictionary") else qid
-    return check.evidence(joined.relevance, qid, docid=given["docid"], score=joined.score)
+    return check.evidence(joined.relevance, qid, docid=as_columns(rows)["docid"], score=joined.score)
 
 
 def refuse_all(evaluation: Evaluation, grades: Iterable[float]) -> None:

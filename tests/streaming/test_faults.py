@@ -1,0 +1,156 @@
+"""Rows at fault are named by file, row group and row, and queries at fault by their id, sorted or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from streaming.logs import NAMES, Log, evaluate
+
+import rankeval as rk
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.streaming import faults
+
+pytestmark = pytest.mark.usefixtures("small")
+
+AT = 200 + 40 + 27
+"""A row of the second file, of its second row group, and of the second batch of that."""
+
+
+def rows_of(*, shuffled: bool, texts: bool = True) -> pa.Table:
+    """Return a log with documents and weights, which are 1, in one order."""
+    log = Log.made(ids=lambda numbers: np.array([f"q{one:03}" for one in numbers], dtype=object) if texts else numbers)
+    log.y, log.score = np.maximum(log.y, 0), np.arange(len(log.y)) * 0.5
+    log = log.shuffled() if shuffled else log
+    rows = log.table.append_column("weight", pa.array(np.ones(len(log.qid))))
+    return rows.append_column("doc", pa.array([f"d{one}" for one in range(len(log.qid))]))
+
+
+def changed(rows: pa.Table, column: str, at: int, value: object) -> pa.Table:
+    cells = rows[column].to_pylist()
+    cells[at] = value
+    return rows.set_column(rows.schema.get_field_index(column), column, pa.array(cells, rows[column].type))
+
+
+def written(rows: pa.Table, folder: Path) -> Path:
+    """Write rows as two files, the first of 200 rows, in row groups of 40."""
+    pq.write_table(rows.slice(0, 200), folder / "a.parquet", row_group_size=40)
+    pq.write_table(rows.slice(200), folder / "b.parquet", row_group_size=40)
+    return folder
+
+
+def error_of(data: object, **how: object) -> str:
+    with pytest.raises(InvalidInput) as raised:
+        evaluate(data, **how)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("doc", None, "docid='doc': row 27 has no document id"),
+        ("weight", None, "weights='weight': row 27 has no number"),
+        ("weight", float("nan"), "weights='weight': row 27 is nan"),
+        ("weight", -0.5, "weights='weight': row 27 is -0.5; expected numbers, none below 0"),
+    ],
+)
+def test_a_document_or_weight_at_fault_is_named_by_its_row(tmp_path, shuffled, column, value, said):
+    data = written(changed(rows_of(shuffled=shuffled), column, AT, value), tmp_path)
+    assert error_of(data, docid="doc", weights="weight").startswith(f"{tmp_path}/b.parquet, row group 1: {said}")
+
+
+def test_a_document_without_a_number_is_named_by_its_row(tmp_path):
+    rows = rows_of(shuffled=True)
+    rows = rows.set_column(rows.schema.get_field_index("doc"), "doc", pa.array(np.arange(len(rows)) * 1.0))
+    data = written(changed(rows, "doc", AT, float("nan")), tmp_path)
+    assert "b.parquet, row group 1: docid='doc': row 27 has no document id" in error_of(data, docid="doc")
+
+
+def faults_of_a_query(rows: pa.Table, query: object):
+    """Yield rows in which one query is at fault, the call that shows it, and what is said."""
+    first, second = np.flatnonzero(np.array(rows["query"].to_pylist(), dtype=object) == query)[:2].tolist()
+    doc = rows["doc"][first].as_py()
+    yield (
+        changed(rows, "weight", second, 2.0),
+        {"weights": "weight"},
+        "weights='weight': found several within one query",
+    )
+    yield (
+        changed(rows, "doc", second, doc),
+        {"docid": "doc"},
+        f"docid='doc': document {doc!r} stands twice in query {str(query)!r} (rows 0 and 1 of the query, counting from",
+    )
+    yield changed(rows, "label", second, -3), {"convention": "sklearn"}, "relevance='label': found 1 label below zero"
+    tied = changed(rows, "value", second, rows["value"][first].as_py())
+    yield tied, {"ties": "docid"}, "ties='docid' needs docid=, one document id for each row"
+    weights = {one: 1.0 for one in rows["query"].to_pylist() if one != query}
+    yield rows, {"weights": weights}, f"weights: query {query!r} has none"
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("texts", [False, True])
+def test_a_query_at_fault_is_named(tmp_path, shuffled, texts):
+    rows = rows_of(shuffled=shuffled, texts=texts)
+    names = rows["query"].to_pylist()
+    query = next(one for one in names[AT:] if names.count(one) > 2 and one != names[AT])
+    for number, (wrong, how, said) in enumerate(faults_of_a_query(rows, query)):
+        (tmp_path / str(number)).mkdir()
+        data = written(wrong, tmp_path / str(number))
+        found = error_of(data, **how)
+        where, _, rest = found.partition(": ")
+        assert rest.startswith(said), found
+        if shuffled:
+            assert where == f"query {query!r}"
+        else:
+            groups = row_groups_with(query, data)
+            assert where == f"query {query!r} in {', '.join(groups)}", found
+        assert "among" not in found
+        assert "(1 such in all)" not in found
+
+
+def row_groups_with(query: object, data: Path) -> list[str]:
+    return [
+        f"{path}, row group {group}"
+        for path in sorted(data.iterdir())
+        for group in range(pq.ParquetFile(path).num_row_groups)
+        if query in pq.ParquetFile(path).read_row_group(group, ["query"])["query"].to_pylist()
+    ]
+
+
+def test_a_query_of_processes_of_their_own_is_named(tmp_path):
+    rows = rows_of(shuffled=True)
+    query = rows["query"][AT].as_py()
+    wrong, how, said = next(faults_of_a_query(rows, query))
+    assert error_of(written(wrong, tmp_path), n_jobs=2, **how).startswith(f"query {query!r}: {said}")
+
+
+def test_the_first_of_several_queries_at_fault_in_a_block_is_named():
+    """By halves: a look at each query alone would take minutes where they are many."""
+    n = 3000
+    weights = np.where(np.arange(n) < 1234, 1.0, np.arange(n))
+    rows = pa.table({"qid": np.arange(n) // 2, "relevance": np.ones(n, int), "score": np.ones(n), "weights": weights})
+    calls = []
+
+    def work(some):
+        calls.append(len(some))
+        return rk.evaluate(some["relevance"], some["score"], qid=some["qid"], weights=some["weights"])
+
+    with pytest.raises(InvalidInput, match=r"^query 617: weights: found several within one query"):
+        faults.of_queries(rows, [], faults.Columns(NAMES, {}), work)
+    assert len(calls) < 15
+    assert sum(calls) < 4 * n
+
+
+def test_an_error_that_no_query_has_alone_is_raised_as_it_is():
+    rows = pa.table({"qid": ["a", "b"]})
+
+    def work(some):
+        if len(some) == 2:
+            raise InvalidInput("two are too many")
+
+    with pytest.raises(InvalidInput, match=r"^two are too many$"):
+        faults.of_queries(rows, [], faults.Columns(NAMES, {}), work)
