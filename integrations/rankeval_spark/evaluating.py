@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,21 +123,19 @@ def evaluate(
     whole = by_query(rows, partitions_for(rows) if partitions is None else partitions)
     columns = score_columns([label for label, _ in asked], weights is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
-    with explained():
-        parts = Kept.of(whole.mapInArrow(scoring.parts, PART))
-    result = SparkEvaluation(parts, columns, text_ids=text_ids, forget=None if watch is None else watch.destroy)
-    try:
+    with ExitStack() as failing:
+        if watch is not None:
+            failing.callback(watch.unpersist)
         with explained():
+            parts = Kept.of(whole.mapInArrow(scoring.parts, PART))
+            failing.callback(parts.forget)
             found = parts.rows.select("note", "evidence").toArrow()
         notes: list[Note] = [json.loads(note) for note in found["note"].to_pylist()]
         _refuse(notes, names, rules, bound)
         for evidence in found["evidence"].to_pylist():
             check.add(None if evidence is None else pickle.loads(evidence))  # noqa: S301 - our own workers wrote it
         check.refuse(action="evaluate")
-    except BaseException:
-        result.release()
-        raise
-    return result
+        return SparkEvaluation(parts.rows, columns, text_ids=text_ids, forget=failing.pop_all().close)
 
 
 def _refuse_order_of_rows(rules: Convention) -> None:

@@ -17,9 +17,6 @@ from rankeval_spark.parts import PartScores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from rankeval_spark.keeping import Kept
-
 _SPARK_TYPES = {pa.float64(): "double", pa.int64(): "long", pa.string(): "string"}
 
 
@@ -31,14 +28,14 @@ class SparkEvaluation:
 
     Parameters
     ----------
-    parts : Kept
-        The parts.
+    parts : DataFrame
+        The parts, which are kept.
     columns : mapping of str to str
         Columns of a part's table -> those of `scores`.
     text_ids : bool
         Whether ids of queries are texts.
     forget : callable
-        Frees what the parts are made with.
+        Makes the executors forget them.
 
     Examples
     --------
@@ -47,10 +44,8 @@ class SparkEvaluation:
     ...     result.evaluation.aggregate()
     """
 
-    def __init__(
-        self, parts: Kept, columns: dict[str, str], *, text_ids: bool, forget: Callable[[], Any] | None = None
-    ) -> None:
-        self._parts: Kept | None = parts
+    def __init__(self, parts: DataFrame, columns: dict[str, str], *, text_ids: bool, forget: Callable[[], Any]) -> None:
+        self._parts: DataFrame | None = parts
         self._columns = columns
         self._forget = forget
         whole = {"qid": pa.string() if text_ids else pa.int64()}
@@ -64,7 +59,8 @@ class SparkEvaluation:
         """The scores as a DataFrame of Spark: a row a query that counts.
 
         Columns: ``qid`` (string or long), each measure under the name asked for, the numbers of documents
-        ``relevant``, ``retrieved``, ``tied`` and ``judged``, and ``weight`` if queries have weights.
+        ``relevant``, ``retrieved``, ``tied`` and ``judged``, and ``weight`` if queries have weights. Use it before
+        `release`: after that, Spark scores the rows again each time that the frame is used.
         """
         from pyspark.sql.types import StructType
 
@@ -87,16 +83,17 @@ class SparkEvaluation:
     def _kept(self) -> DataFrame:
         if self._parts is None:
             raise InvalidInput("this result was released; ask for .scores and .evaluation before release()")
-        return self._parts.rows
+        return self._parts
 
     def release(self) -> None:
-        """Let the executors forget the parts; an `evaluation` that was asked for before stays."""
+        """Let the executors forget the parts.
+
+        An `evaluation` that was asked for before stays. Frames of `scores` are scored again each time they are used.
+        """
         if self._parts is None:
             return
-        self._parts.forget()
         self._parts = None
-        if self._forget is not None:
-            self._forget()
+        self._forget()
 
     def __enter__(self) -> Self:
         return self

@@ -126,6 +126,8 @@ def test_registered_rows_are_refused_as_in_memory(spark, tmp_path, monkeypatch):
         other = rows(2, n_queries=100, ids="string")
         with rankeval_spark.evaluate(spark.createDataFrame(other), **COLUMNS, docid="d") as result:
             assert result.evaluation.n_queries == 100
+            scores = result.scores
+        assert scores.count() == 100  # scored again
     finally:
         monkeypatch.undo()
         forget()

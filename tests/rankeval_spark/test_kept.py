@@ -70,3 +70,16 @@ def test_rows_are_read_once_in_a_call_and_another_result_of_them_may_be_released
         assert ap(second) == FIRST
     assert read.value == 4
     assert kept(spark) == 0
+
+
+def test_scores_taken_before_the_release_are_those_of_the_call_after_it(spark, tmp_path):
+    """They are scored again, but from the shuffled rows: the rows are not read again."""
+    from pyspark.sql import functions
+
+    turned = tmp_path / "turned"
+    score = functions.udf(lambda score: -score if turned.exists() else score, "double").asNondeterministic()("s")
+    with rankeval_spark.evaluate(frame(spark, 1).withColumn("s", score), **ASKED) as result:
+        scores = result.scores
+    turned.touch()
+    assert scores.first()["AP"] == FIRST
+    assert kept(spark) == 0
