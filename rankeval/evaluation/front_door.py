@@ -82,8 +82,8 @@ def evaluate(
     n_jobs : int, default=1
         Number of processes that evaluate a data set; -1 for all cores. The result does not depend on it.
     scores : path, optional
-        A folder for the scores of a data set by query. They are written while it is evaluated, as several Parquet
-        files. If a call is ended, the same call goes on with the parts that are there.
+        A folder of this machine, outside of the data set, for its scores by query. They are written while it is
+        evaluated, as several Parquet files. If a call is ended, the same call goes on with the parts that are there.
     progress : callable or bool, optional
         For a data set: a function of the number of rows that are done and of all rows; True shows a bar.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES, Log, evaluate
@@ -119,6 +120,25 @@ def row_groups_with(query: object, data: Path) -> list[str]:
         for group in range(pq.ParquetFile(path).num_row_groups)
         if query in pq.ParquetFile(path).read_row_group(group, ["query"])["query"].to_pylist()
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "folders", "shown"),
+    [
+        (pa.timestamp("ns"), ["2026-11-22 00:00:00", "2026-11-23 00:00:00"], "Timestamp('2026-11-23 00:00:00')"),
+        (pa.date32(), ["2026-11-22", "2026-11-23"], "datetime.date(2026, 11, 23)"),
+        (pa.uint64(), ["1", str(2**63 + 1)], str(2**63 + 1)),
+        (pa.string(), ["a", "b"], "'b'"),
+    ],
+)
+def test_a_query_of_the_names_of_folders_is_named(tmp_path, kind, folders, shown):
+    for folder, weights in zip(folders, ([1.0, 1.0], [1.0, 2.0]), strict=True):
+        (tmp_path / f"query={folder}").mkdir()
+        rows = pa.table({"label": [1, 0], "value": [0.1, 0.2], "weight": weights})
+        pq.write_table(rows, tmp_path / f"query={folder}" / "x.parquet")
+    data = ds.dataset(tmp_path, partitioning=ds.partitioning(pa.schema([("query", kind)]), flavor="hive"))
+    found = error_of(data, weights="weight")
+    assert found.startswith(f"query {shown} in {tmp_path}/query={folders[1]}/x.parquet, row group 0: weights='weight'")
 
 
 def test_a_query_of_processes_of_their_own_is_named(tmp_path):

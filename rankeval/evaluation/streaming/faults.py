@@ -87,13 +87,13 @@ def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: 
 
 def _query_at_fault(rows: pa.Table, work: Callable[[pa.Table], object]) -> tuple[object, InvalidInput] | None:
     """Return the first query whose rows alone are refused, found by halves, with the error; None if none is."""
-    numbers, names = comparable(rows["qid"], "qid")
+    numbers, _ = comparable(rows["qid"], "qid")
     left = np.unique(numbers)
     while len(left):
         half = left[: (len(left) + 1) // 2]
         error = _error_of(work, rows.filter(pa.array((numbers >= half[0]) & (numbers <= half[-1]))))
         if error is not None and len(half) == 1:
-            return (half if names is None else names[half]).tolist()[0], error
+            return rows["qid"][int(np.argmax(numbers == half))].as_py(), error
         left = left[len(half) :] if error is None else half
     return None
 
