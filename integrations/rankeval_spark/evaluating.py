@@ -120,7 +120,7 @@ def evaluate(
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
-    whole = by_query(rows, partitions_for(rows) if partitions is None else partitions)
+    whole = by_query(rows, partitions_for(rows) if partitions is None else int(partitions))
     columns = score_columns([label for label, _ in asked], weights is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
     with ExitStack() as failing:

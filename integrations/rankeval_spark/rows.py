@@ -19,6 +19,7 @@ from rankeval.errors import InvalidInput, QueryIdError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_OPTIONAL = ("docid", "weights")
 _WHOLE = ("byte", "short", "integer", "long")
 _IDS = ("string", *_WHOLE)
 _NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean")
@@ -46,26 +47,32 @@ def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
     UnknownName
         If there is no such column.
     InvalidInput
-        If a column is there twice, or of a type that cannot be read.
+        If a column is there twice, also by another case, or of a type that cannot be read.
     """
     from pyspark.sql import functions
 
-    given = {role: name for role, name in names.items() if name is not None}
-    for role, name in given.items():
-        _check(df, role, name)
-    quoted = {role: f"`{name.replace('`', '``')}`" for role, name in given.items()}
+    given = {role: name for role, name in names.items() if name is not None or role not in _OPTIONAL}
+    found = {role: _checked(df, role, name) for role, name in given.items()}
+    quoted = {role: f"`{name.replace('`', '``')}`" for role, name in found.items()}
     return df.select(*(functions.col(name).alias(role) for role, name in quoted.items()))
 
 
-def _check(df: DataFrame, role: str, name: str) -> None:
-    chosen(f"column {role}=", name, df.columns)
+def _checked(df: DataFrame, role: str, name: str | None) -> str:
+    name = chosen(f"column {role}=", name, df.columns)
     if df.columns.count(name) > 1:
         raise InvalidInput(f"{role}: the DataFrame has the column {name!r} twice; rename one of them")
+    alike = [column for column in df.columns if column.lower() == name.lower() and column != name]
+    if alike and df.sparkSession.conf.get("spark.sql.caseSensitive").lower() != "true":
+        raise InvalidInput(
+            f"{role}: Spark cannot tell the columns {name!r} and {alike[0]!r} apart; rename one of them, or set "
+            "spark.sql.caseSensitive to true"
+        )
     kind = df.schema[name].dataType.typeName()
     known, words = (_IDS, "text or whole numbers") if role in ("qid", "docid") else (_NUMBERS, "numbers")
     if kind not in known:
         wrong = QueryIdError if role == "qid" else InvalidInput
         raise wrong(f"{role}: the column {name!r} is of type {kind}; expected {words}, so cast it first")
+    return name
 
 
 def gaps_of(table: pa.Table) -> dict[str, Gap]:

@@ -41,7 +41,7 @@ def in_memory(table, **how):
     ("ids", "score", "how"),
     [
         ("int64", "float64", {"weights": "w", "name": "ours"}),
-        ("string", "float32", {"no_relevant": "skip", "ties": "docid", "docid": "d", "partitions": 3}),
+        ("string", "float32", {"no_relevant": "skip", "ties": "docid", "docid": "d", "partitions": np.int64(3)}),
         ("int32", "decimal", {"no_relevant": "one", "convention": "trec_eval-9.0.8", "docid": "d"}),
     ],
 )
@@ -97,6 +97,7 @@ def test_what_cannot_work_is_refused_before_a_job_starts(spark):
         ("ties='stable' .'lightgbm'.: the rows of a DataFrame have no order", InvalidInput, {"convention": "lightgbm"}),
         ("partitions is 0", InvalidInput, {"partitions": 0}),
         ("unknown measure", UnknownName, {"measures": "nGCD"}),
+        ("unknown column qid= None; known are: d, q, s, w, y", UnknownName, {"qid": None}),
     ):
         with pytest.raises(error, match=text):
             rankeval_spark.evaluate(df, **COLUMNS | what)
@@ -104,6 +105,15 @@ def test_what_cannot_work_is_refused_before_a_job_starts(spark):
         rankeval_spark.evaluate(rows(n_queries=3), **COLUMNS)
     with pytest.raises(InvalidInput, match="the DataFrame is empty"):
         rankeval_spark.evaluate(df.where("s > 1000"), **COLUMNS)
+    twice = df.withColumnRenamed("w", "S")
+    with pytest.raises(InvalidInput, match="score: Spark cannot tell the columns 's' and 'S' apart; rename one"):
+        rankeval_spark.evaluate(twice, **COLUMNS)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with rankeval_spark.evaluate(twice, **COLUMNS) as result:
+            assert result.evaluation.n_queries == 3
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_registered_rows_are_refused_as_in_memory(spark, tmp_path, monkeypatch):
