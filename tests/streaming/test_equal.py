@@ -101,6 +101,41 @@ def test_conventions_are_those_of_arrays(tmp_path, convention):
     assert found.to_bytes() == log.evaluation(docid=ids, **how).to_bytes()
 
 
+@pytest.mark.parametrize("start", [2**53, 2**60, 2**63 - 20, 2**64 - 40])
+def test_unsigned_ids_next_to_each_other_are_cut_apart(tmp_path, start):
+    """Ids that are one as float64, in several parts."""
+    qid = np.repeat(np.arange(40).astype(np.uint64) + np.uint64(start), 20)
+    log = Log(qid, np.arange(800) % 3, np.sin(np.arange(800)))
+    data = log.write(tmp_path / "log", row_group_size=30)
+    assert len(plan.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
+    assert evaluate(data).to_bytes() == log.evaluation().to_bytes()
+
+
+KEYS = {
+    "timestamp": pa.array([10**18 + 1, 10**18 + 2, 5], pa.timestamp("ns")),
+    "zoned": pa.array([10**15, 10**15 + 1, 5], pa.timestamp("us", "Europe/Paris")),
+    "date": pa.array([20000, 20001, 5], pa.date32()),
+    "unsigned": pa.array([2**64 - 2, 2**64 - 1, 2**63], pa.uint64()),
+    "texts": pa.array(["b", "c", "a"]),
+    "fractions": pa.array([0.1, 0.2, -0.5], pa.float32()),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_queries_in_names_of_folders_are_cut_by_their_type(tmp_path, kind):
+    qid = KEYS[kind].take(np.repeat([2, 0, 1], 250))
+    table = pa.table({"query": qid, "label": np.arange(750) % 3, "value": np.sin(np.arange(750))})
+    by_query = ds.partitioning(pa.schema([("query", qid.type)]), flavor="hive")
+    ds.write_dataset(table, tmp_path, format="parquet", partitioning=by_query)
+    data = ds.dataset(tmp_path, format="parquet", partitioning=by_query)
+    assert len(plan.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
+    expected = rk.evaluate(table["label"], table["value"], qid=qid, measures=MEASURES)
+    found = evaluate(data)
+    assert found.aggregates() == expected.aggregates()
+    assert found.queries.tolist() == expected.queries.tolist()
+    assert found.ranking_digest == expected.ranking_digest
+
+
 def test_statistics_that_lie_are_not_believed(tmp_path):
     """A row group out of order inside, and statistics that leave rows out, are found while reading."""
     log = Log.made(n_queries=30)

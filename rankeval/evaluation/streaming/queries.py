@@ -66,7 +66,8 @@ class _Ids:
         """Return the number of rows up to and with a query."""
         if self.names is not None:
             return int(np.searchsorted(self.numbers, np.searchsorted(self.names, query, side="right")))
-        return int(np.searchsorted(self.numbers, query, side="right"))
+        # NumPy compares unsigned numbers and Python's own as floats, which makes neighbours beyond 2**53 one.
+        return int(np.searchsorted(self.numbers, np.asarray(query, dtype=self.numbers.dtype), side="right"))
 
     def start_of(self, row: int) -> int:
         """Return the first row with the query of a row."""

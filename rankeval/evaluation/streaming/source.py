@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.evaluation.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
 from rankeval.evaluation.streaming.kinds import common, is_text, plain
+from rankeval.io.ids import comparable
 
 _FOOTERS = 16
 """Footers that are read at a time: on a remote file system each is a wait."""
@@ -211,13 +212,20 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
     metadata, keys = footer.metadata, footer.keys
     group = metadata.row_group(number)
     if name in keys:
-        return RowGroup(number, group.num_rows, (keys[name], keys[name]))
+        key = _as_read(keys[name], kind)
+        return RowGroup(number, group.num_rows, (key, key))
     place = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name)
     known = group.column(place).statistics
     # A file of another type has the same order: texts or whole numbers of another width.
     if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
         return RowGroup(number, group.num_rows, None)
     return RowGroup(number, group.num_rows, (known.min, known.max))
+
+
+def _as_read(key: Any, kind: pa.DataType) -> Any:
+    """Return a query that stands in the name of a folder as the one that its rows are compared as."""
+    numbers, names = comparable(pa.array([key], kind), "qid")
+    return numbers[0] if names is None else names[0]
 
 
 def is_ordered(kind: pa.DataType) -> bool:
