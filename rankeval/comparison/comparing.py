@@ -54,15 +54,16 @@ def compare(
     Parameters
     ----------
     systems : mapping of str to Evaluation or DataFrame
-        Name -> scores of shape (n_queries, n_measures). A frame, also one of polars, has a column per measure, and the
-        query ids as its index or as a column ``qid``. For several collections: name -> {collection: scores}, or frames
-        with an index (collection, qid) or a column ``collection``. The systems are then compared on each collection and
-        over all.
+        Name -> scores of shape (n_queries, n_measures). A frame, also of polars or Arrow, has a column per measure, and
+        the query ids as its index or as a column ``qid``. For several collections: name -> {collection: scores}, or
+        frames with an index (collection, qid) or a column ``collection``. The systems are then compared on each
+        collection and over all.
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
         By default all means and geometric means that the systems share. Sums such as NumRel are compared only if asked
-        for. Geometric means are compared on their log scale.
+        for, and so are the columns relevant, retrieved, tied, judged and weight of frames. Geometric means are compared
+        on their log scale.
     test : str, default "t"
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt", "sign",
         "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"; or another one declared in

@@ -12,6 +12,7 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.differences import differences, rule_differences
 from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.io.names import spelled
 from rankeval.measures import Measure
 from rankeval.significance.columns import refuse_fold_scores
@@ -24,6 +25,9 @@ Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
 Systems = Mapping[str, Scores] | Mapping[str, Scores | Mapping[str, Scores]]
 """Name -> scores of each system, on one collection or by collection."""
 
+WEIGHT = "weight"
+BESIDE = (*QUERY_COUNTS, WEIGHT)
+"""Columns of frames that stand beside scores, as in the scores of Spark."""
 
 POOLED_FOLDS = (
     "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training parts "
@@ -102,9 +106,9 @@ def per_query_frame(scores: Scores) -> pd.DataFrame:
         return scores.per_query
     if isinstance(scores, Mapping) and all(isinstance(one, Mapping) for one in scores.values()):
         scores = pd.DataFrame.from_dict(dict(scores), orient="index")
-    refuse_fold_scores(scores)
     to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
     frame = to_pandas() if callable(to_pandas) else scores
+    refuse_fold_scores(frame)
     if isinstance(frame, pd.DataFrame):
         # Ids left in a column are no measure, and the row numbers beside them are no ids.
         ids = spelled(frame.columns, "qid")
@@ -163,26 +167,33 @@ def chosen_measures(
 ) -> tuple[list[str], list[str]]:
     """Return the measures to compare, and a note on each that is left out."""
     columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
-    seen = dict.fromkeys(label for labels in columns.values() for label in labels)
+    seen = list(dict.fromkeys(label for labels in columns.values() for label in labels))
     everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
     if wanted is not None:
         return labels_of(wanted, everywhere), []
-    aggregates = {label: _aggregate(systems, label) for label in everywhere}
-    labels = [label for label, aggregate in aggregates.items() if aggregate in ("mean", "gmean")]
+    aggregates = {label: _aggregate(systems, label) for label in seen}
+    labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
     if not labels:
         listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
         raise InvalidInput(f"the systems share no measure that is a mean over queries: {listed}")
-    notes = [f"not compared, since only some systems have it: {label}" for label in seen if label not in everywhere]
+    beside = [label for label in seen if aggregates[label] == "none"]
+    lacked = [label for label in seen if label not in everywhere and label not in beside]
+    notes = [f"not compared, since only some systems have it: {label}" for label in lacked]
     notes += [f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"]
+    if beside:
+        why = f"not compared, since these columns are no scores: {', '.join(beside)}"
+        notes.append(f"{why}; name them in measures= to compare them")
+    if WEIGHT in beside:
+        notes.append(f"the tests count every query once, and do not use the column {WEIGHT!r}")
     return labels, notes
 
 
 def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
-    """Return how a measure is aggregated: as its family says, and by the mean for columns of frames."""
+    """Return how a measure is aggregated: as its family says; columns of frames by the mean, but for `BESIDE`."""
     for each in systems.values():
         if isinstance(each, Evaluation) and label in each.by_name:
             return each.by_name[label].family.aggregate
-    return "mean"
+    return "none" if label in BESIDE else "mean"
 
 
 def pairing_notes(paired: PairedScores) -> list[str]:

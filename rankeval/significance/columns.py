@@ -83,7 +83,7 @@ def refuse_fold_scores(table: Any) -> None:
         columns of seconds that our `cross_validate` or scikit-learn's adds. Anything else passes.
     """
     levels = getattr(getattr(table, "index", None), "names", ())
-    columns = set(getattr(table, "columns", ()))
+    columns = set(getattr(table, "column_names", getattr(table, "columns", ())))  # the first of Arrow
     if FOLD in levels or any(theirs <= columns for theirs in FOLD_COLUMNS):
         raise InvalidInput(NOT_A_SAMPLE)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import rankeval as rk
@@ -35,6 +36,7 @@ FORMS = {
     "unnamed levels": pd.concat,
     "columns": lambda parts: two_levels(parts).reset_index(),
     "polars": lambda parts: pl.from_pandas(two_levels(parts).reset_index()),
+    "Arrow": lambda parts: pa.Table.from_pandas(two_levels(parts).reset_index()),
 }
 
 

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -362,7 +363,7 @@ def test_all_pairs_of_real_runs_equal_the_golden_corrections(shared):
     np.testing.assert_allclose(table["p_adjusted"], golden["corrections"]["holm"]["adjusted"], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("to_frame", [lambda frame: frame, pl.from_pandas])
+@pytest.mark.parametrize("to_frame", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
 def test_ids_in_a_column_pair_the_rows(to_frame):
     """A column qid holds the ids: it is no measure, and the order of rows says nothing."""
     bm25 = pd.DataFrame({"qid": [1, 2, 3], "AP": [0.2, 0.4, 0.6]})
@@ -370,6 +371,25 @@ def test_ids_in_a_column_pair_the_rows(to_frame):
     by_column = compare({"bm25": to_frame(bm25), "ltr": to_frame(ltr)}, baseline="bm25").table
     by_index = compare({"bm25": bm25.set_index("qid"), "ltr": ltr.set_index("qid")}, baseline="bm25").table
     pd.testing.assert_frame_equal(by_column, by_index)
+
+
+def test_numbers_of_documents_beside_the_scores_are_no_measures():
+    """As in `hardest` and the scores of Spark: tested too, they would take a share of the correction."""
+    systems = evaluations()
+    beside = {name: one.per_query.assign(**one.query_counts, weight=1.0) for name, one in systems.items()}
+    found, expected = compare(beside), compare(systems)
+    pd.testing.assert_frame_equal(found.table, expected.table)
+    columns = "relevant, retrieved, tied, judged, weight"
+    notes = (
+        *expected.notes,
+        f"not compared, since these columns are no scores: {columns}; name them in measures= to compare them",
+        "the tests count every query once, and do not use the column 'weight'",
+    )
+    assert found.notes == notes
+    assert compare({"weak": systems["weak"], "strong": beside["strong"]}).notes == notes
+    assert set(compare(beside, measures=["AP", "tied"]).table["measure"]) == {"AP", "tied"}
+    with pytest.raises(InvalidInput, match="share no measure that is a mean over queries: 'weak' has relevant, tied"):
+        compare({name: one[["relevant", "tied"]] for name, one in beside.items()})
 
 
 def test_scores_of_other_tools_are_compared():

@@ -61,7 +61,7 @@ def test_the_bytes_are_those_of_memory(spark, ids, score, how):
         assert ("weight" in scores.column_names) == ("weights" in how)
     assert not spark.sparkContext._jsc.getPersistentRDDs()
     if "weights" not in how:
-        compared = rk.compare({"a": result.evaluation, "b": expected}, measures=["RR"])
+        compared = rk.compare({"a": scores, "b": expected}, measures=["RR"])
         assert compared.table["difference"].tolist() == [0]
     with pytest.raises(InvalidInput, match="was released"):
         _ = result.scores

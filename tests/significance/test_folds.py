@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -74,6 +75,9 @@ def test_compare_takes_no_fold_scores(folds):
     """Neither ours, nor a frame of what scikit-learn's cross_validate returns."""
     theirs = pd.DataFrame({"fit_time": D, "score_time": D, "test_AP": D})
     many = pd.concat({"a": folds, "b": folds}, names=["system"])
-    for one in (folds, folds[["AP"]], theirs, theirs[["fit_time", "score_time"]], many):
+    arrow = [pa.Table.from_pandas(one) for one in (folds, theirs)]
+    for one in (folds, folds[["AP"]], theirs, theirs[["fit_time", "score_time"]], many, *arrow):
         with pytest.raises(InvalidInput, match="scores of folds"):
             rk.compare({"a": one, "b": one})
+    with pytest.raises(InvalidInput, match="scores of folds"):
+        paired_test("t", arrow[1])
