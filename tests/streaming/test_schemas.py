@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -92,6 +94,54 @@ def test_ids_of_several_widths_are_one_type(tmp_path, one, other, is_sorted):
         write(tmp_path / f"{name}.parquet", q=part, y=y[begin:end], s=score[begin:end])
         begin = end
     assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+
+
+TEXTS = {
+    "plain": pa.array,
+    "large": lambda texts: pa.array(texts, pa.large_string()),
+    "view": lambda texts: pa.array(texts, pa.string_view()),
+    "dictionary": lambda texts: pa.array(texts).dictionary_encode(),
+    "large dictionary": lambda texts: pa.array(texts, pa.large_string()).dictionary_encode(),
+    "ordered": lambda texts: pa.array(texts).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string(), True)),
+    "DELTA_BYTE_ARRAY": pa.array,
+    "DELTA_LENGTH_BYTE_ARRAY": pa.array,
+}
+
+
+def write_texts(path, how, qid, docid, y, score):
+    """Write a file whose texts are held, or encoded, in one of many ways."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"q": TEXTS[how](qid), "d": TEXTS[how](docid), "y": y, "s": score})
+    encoding = {"q": how, "d": how} if "DELTA" in how else None
+    pq.write_table(table, path, use_dictionary=not encoding, column_encoding=encoding, row_group_size=50)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("is_sorted", [True, False], ids=["sorted", "any order"])
+@pytest.mark.parametrize("second", TEXTS)
+@pytest.mark.parametrize("first", TEXTS)
+def test_texts_are_read_however_each_file_holds_them(tmp_path, first, second, is_sorted):
+    order = np.arange(400) if is_sorted else np.random.default_rng(0).permutation(400)
+    qid = [f"q{100 + row // 8}" for row in order.tolist()]
+    docid = [f"d{row % 8}" for row in order.tolist()]
+    y, score = order % 3, np.round(np.sin(order), 1)
+    write_texts(tmp_path / "a.parquet", first, qid[:203], docid[:203], y[:203], score[:203])
+    write_texts(tmp_path / "b.parquet", second, qid[203:], docid[203:], y[203:], score[203:])
+    convention = rk.Convention(ties="docid")
+    found = rk.evaluate(tmp_path, **K, docid="d", convention=convention)
+    assert_equal(found, as_arrays(y, score, qid, docid=docid, convention=convention))
+
+
+@pytest.mark.parametrize("how", ["plain", "DELTA_BYTE_ARRAY"])
+def test_a_folder_of_queries_stands_beside_a_column_of_them(tmp_path, how):
+    write(tmp_path / "keys/q=a/x.parquet", y=[1, 0], s=[0.1, 0.2], d=["1", "2"])
+    write(tmp_path / "keys/q=c/x.parquet", y=[1, 0], s=[0.3, 0.2], d=["1", "2"])
+    write_texts(tmp_path / "column/x.parquet", how, ["b", "b"], ["1", "2"], [0, 2], [0.1, 0.1])
+    both = [ds.dataset(tmp_path / name, format="parquet", partitioning="hive") for name in ("keys", "column")]
+    schema = pa.schema([("q", pa.string()), ("d", pa.string()), ("y", pa.int64()), ("s", pa.float64())])
+    data = ds.dataset([one.replace_schema(schema) for one in both])
+    expected = as_arrays([1, 0, 0, 2, 1, 0], [0.1, 0.2, 0.1, 0.1, 0.3, 0.2], list("aabbcc"))
+    assert_equal(rk.evaluate(data, **K), expected)
 
 
 RARE = {

@@ -152,8 +152,6 @@ def by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
     starts = np.concatenate(([0], ends, [len(keys)]))
     keys &= (1 << bits) - 1
     ordered = rows.take(pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(keys), [None, pa.py_buffer(keys)]))
-    if pa.types.is_dictionary(ordered["qid"].type):
-        ordered = ordered.set_column(0, "qid", ordered["qid"].cast(ordered["qid"].type.value_type))
     return ordered, starts
 
 

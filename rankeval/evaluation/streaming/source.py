@@ -28,11 +28,24 @@ _TEXT = 20
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row group: its number in the file, its rows, and the least and the greatest query if the file says so."""
+    """A row group of a file.
+
+    Attributes
+    ----------
+    number : int
+        Its number in the file.
+    n_rows : int
+        Its rows.
+    ends : tuple, optional
+        The least and the greatest query if the file says so.
+    reads_coded : bool
+        Whether Arrow can read its texts of queries as dictionaries.
+    """
 
     number: int
     n_rows: int
     ends: tuple[Any, Any] | None
+    reads_coded: bool
 
 
 @dataclass(frozen=True)
@@ -213,13 +226,15 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
     group = metadata.row_group(number)
     if name in keys:
         key = _as_read(keys[name], kind)
-        return RowGroup(number, group.num_rows, (key, key))
+        return RowGroup(number, group.num_rows, (key, key), reads_coded=False)
     place = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name)
-    known = group.column(place).statistics
+    column = group.column(place)
+    known = column.statistics
+    reads_coded = is_text(kind) and not any(one.startswith("DELTA") for one in column.encodings)
     # A file of another type has the same order: texts or whole numbers of another width.
     if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
-        return RowGroup(number, group.num_rows, None)
-    return RowGroup(number, group.num_rows, (known.min, known.max))
+        return RowGroup(number, group.num_rows, None, reads_coded)
+    return RowGroup(number, group.num_rows, (known.min, known.max), reads_coded)
 
 
 def _as_read(key: Any, kind: pa.DataType) -> Any:
