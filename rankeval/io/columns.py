@@ -117,6 +117,13 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
     return combined(values)
 
 
+def without_view(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the same texts or bytes if these are held as views, of which Arrow takes no rows."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+
+
 def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the column in one piece, text as string, or as large_string if string cannot hold it."""
     if pa.types.is_string_view(column.type):

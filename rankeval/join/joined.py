@@ -343,6 +343,8 @@ def join_arrays(
     columns.refuse_unbounded(scores, "y_score")
     if documents is not None:
         _refuse_repeats(documents, names, grouping)
+    if isinstance(docid, (pa.Array, pa.ChunkedArray)):
+        docid = docid.cast(columns.without_view(docid.type))
     pooled = convention.negative == "unjudged" and bool((relevance < 0).any())
     return Joined(
         queries=grouping.queries,

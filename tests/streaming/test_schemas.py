@@ -56,6 +56,48 @@ def test_numbers_that_no_common_type_holds_are_refused(tmp_path):
         rk.evaluate(tmp_path, **K)
 
 
+def test_the_two_types_that_do_not_fit_are_named(tmp_path):
+    for name, kind in zip("abc", (pa.int64(), pa.int8(), pa.uint64()), strict=True):
+        write(tmp_path / f"{name}.parquet", q=[1], y=pa.array([1], kind), s=[0.5])
+    with pytest.raises(InvalidInput, match=r"relevance='y' is of type int64 in .*a.parq.* type uint64 in .*c.parquet"):
+        rk.evaluate(tmp_path, **K)
+
+
+def told(path, **types):
+    """Return the data set of a file, with other types of some columns in its schema."""
+    schema = pq.read_schema(path)
+    for name, kind in types.items():
+        schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+    return ds.dataset(path, schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "kind"),
+    [
+        ("qid", "q", pa.string()),
+        ("qid", "q", pa.float64()),
+        ("relevance", "y", pa.bool_()),
+        ("relevance", "y", pa.uint64()),
+        ("relevance", "y", pa.float32()),
+        ("score", "s", pa.float32()),
+        ("score", "s", pa.decimal128(5, 2)),
+    ],
+)
+def test_a_schema_that_changes_values_is_refused(tmp_path, role, name, kind):
+    write(tmp_path / "a.parquet", q=[1, 1], y=[1, 2], s=[0.5, 0.1])
+    said = rf"{role}='{name}' is of type \w+ in .*a.parquet and of type .*{str(kind)[:6]}.* in the schema"
+    with pytest.raises(InvalidInput, match=said):
+        rk.evaluate(told(tmp_path / "a.parquet", **{name: kind}), **K)
+
+
+@pytest.mark.parametrize("types", [{"q": pa.int32(), "y": pa.float64()}, {"q": pa.uint8(), "y": pa.int8()}])
+def test_a_schema_that_changes_no_value_is_taken(tmp_path, types):
+    write(tmp_path / "a.parquet", q=pa.array([1, 1, 2], pa.uint8()), y=[1, 2, 0], s=[0.5, 0.1, 1.5])
+    found = rk.evaluate(told(tmp_path / "a.parquet", **types), **K)
+    read = np.uint8 if types["q"] == pa.uint8() else np.int64
+    assert_equal(found, as_arrays([1, 2, 0], [0.5, 0.1, 1.5], np.array([1, 1, 2], read)))
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -150,6 +192,8 @@ RARE = {
     "binary_view": pa.array([b"a", b"\xff", b"a"], pa.binary_view()),
     "fixed": pa.array([b"a", b"\xff", b"a"], pa.binary(1)),
     "string_view": pa.array(["a", "b", "a"], pa.string_view()),
+    "uuid": pa.array([b"a" * 16, b"\xff" * 16, b"a" * 16], pa.binary(16)).cast(pa.uuid()),
+    "json": pa.array(["1", "2", "1"], pa.json_()),
     "null": pa.nulls(3),
 }
 
@@ -157,7 +201,7 @@ RARE = {
 @pytest.mark.parametrize("order", [[0, 2, 1], [0, 1, 2]], ids=["sorted", "any order"])
 @pytest.mark.parametrize("kind", RARE)
 def test_ids_of_rare_types_give_what_arrays_give(tmp_path, kind, order):
-    qid = pa.array([RARE[kind][row].as_py() for row in order], RARE[kind].type)
+    qid = pa.chunked_array([RARE[kind].slice(row, 1) for row in order]).combine_chunks()
     y, score = pa.array([1, 0, 2]), pa.array([0.1, 0.2, 0.3])
     write(tmp_path / "a.parquet", q=qid, y=y, s=score)
     if kind == "null":
@@ -165,6 +209,18 @@ def test_ids_of_rare_types_give_what_arrays_give(tmp_path, kind, order):
             rk.evaluate(tmp_path, **K)
         return
     assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RARE if kind != "null"])
+def test_documents_of_rare_types_give_what_arrays_give(tmp_path, kind):
+    docid = RARE[kind].slice(0, 2)
+    y, score, qid = [1, 0], [0.5, 0.5], [7, 7]
+    write(tmp_path / "a.parquet", q=qid, y=y, s=score, d=docid)
+    convention = rk.Convention(ties="docid")
+    expected = as_arrays(y, score, qid, docid=docid.to_pylist(), convention=convention)
+    for column in (docid, pa.chunked_array([docid.slice(0, 1), docid.slice(1)])):
+        assert_equal(as_arrays(y, score, qid, docid=column, convention=convention), expected)
+    assert_equal(rk.evaluate(tmp_path, **K, docid="d", convention=convention), expected)
 
 
 def test_texts_in_names_of_folders_are_ids(tmp_path):

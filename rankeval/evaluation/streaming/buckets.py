@@ -180,6 +180,7 @@ def hashes_of(ids: pa.Array) -> Hashes:
     ids : Arrow array
         Ids of any type, without nulls.
     """
+    ids = getattr(ids, "storage", ids)  # of a type that extends another, as uuid does
     kind = ids.type
     if pa.types.is_integer(kind) or is_text(kind):
         return hash_ids(ids)

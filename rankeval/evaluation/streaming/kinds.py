@@ -12,6 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io.columns import without_view
+
+SCHEMA = "the schema of the data set"
+"""Where a type stands that no file has, and that a caller gave."""
 
 _IDS = ("qid", "docid")
 
@@ -23,11 +27,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 def plain(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values of dictionaries and views."""
-    if pa.types.is_dictionary(kind):
-        return plain(kind.value_type)
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+    return plain(kind.value_type) if pa.types.is_dictionary(kind) else without_view(kind)
 
 
 def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
@@ -40,7 +40,7 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
     name : str
         Its name.
     kinds : mapping of pyarrow DataType to str
-        The types that files have it in, each with a file.
+        The types that files have it in, each with a file, and one that `SCHEMA` alone has.
 
     Raises
     ------
@@ -48,21 +48,23 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
         If every common type would change values; a `QueryIdError` for ids of queries.
     """
     known = [kind for kind in kinds if not pa.types.is_null(kind)] or list(kinds)
-    if len(known) == 1:
-        return known[0]
-    found = _texts_or_whole(known) if role in _IDS else _number(known)
-    if found is not None:
+    fitting = _texts_or_whole if role in _IDS else _number
+    found = known[0] if len(known) == 1 else fitting(known)
+    told = next((kind for kind in known if kinds[kind] == SCHEMA and _rounds(kind, found)), None)
+    if found is not None and told is None:
         return found
-    first, other = known[:2]
-    if role not in _IDS:
-        remedy = "numbers of one type"
-    else:
-        first, other = next((a, b) for a in known for b in known if a != b and _texts_or_whole([a, b]) is None)
-        remedy = "ids of one type"
+    pairs = ((one, other) for one in known for other in known if one != other)
+    first, other = next(((a, b) for a, b in pairs if fitting([a, b]) is None), (known[0], told))
+    remedy = "ids of one type" if role in _IDS else "numbers of one type"
     raise (QueryIdError if role == "qid" else InvalidInput)(
         f"{role}={name!r} is of type {first} in {kinds[first]} and of type {other} in {kinds[other]}, and to read "
         f"them as one would change values; write all files with {remedy}"
     )
+
+
+def _rounds(told: pa.DataType, found: pa.DataType | None) -> bool:
+    """Say whether values would be others in the type that a schema asks for, though there is a common one."""
+    return told != found and bool(pa.types.is_boolean(told) or pa.types.is_floating(told))
 
 
 def _texts_or_whole(kinds: list[pa.DataType]) -> pa.DataType | None:

@@ -6,7 +6,7 @@ pyarrow.dataset is imported where it is used: it loads pandas, which no worker n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.evaluation.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
-from rankeval.evaluation.streaming.kinds import common, is_text, plain
+from rankeval.evaluation.streaming.kinds import SCHEMA, common, is_text, plain
 from rankeval.io.ids import comparable
 
 _FOOTERS = 16
@@ -171,12 +171,16 @@ def _refuse_no_column(schema: pa.Schema, role: str, name: str) -> None:
 
 
 class _Footer(NamedTuple):
-    """What the footer of a file says, with the values and types of what stands in the names of its folders."""
+    """What the footer of a file says, with the values and types of what stands in the names of its folders.
+
+    ``told`` are the types in the schema of the data set: those of its first file, or what the caller asked for.
+    """
 
     fragment: Any
     metadata: pq.FileMetaData
     keys: Mapping[str, Any]
     kinds: Mapping[str, Any]
+    told: Mapping[str, Any]
 
 
 def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Footer:
@@ -201,14 +205,17 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
         if name not in keys:
             _refuse_no_column(schema, role, name)
         kinds[name] = plain((known if name in keys else schema).field(name).type)
-    return _Footer(fragment, metadata, keys, kinds)
+    told = {name: plain(known.field(name).type) for name in kinds}
+    return _Footer(fragment, metadata, keys, kinds, told)
 
 
-def _kinds(footers: Iterable[_Footer], name: str) -> dict[Any, str]:
-    """Return the types that files have a column in, each with the first such file."""
+def _kinds(footers: Sequence[_Footer], name: str) -> dict[Any, str]:
+    """Return the types that files have a column in, each with the first such file, and any other that is asked for."""
     found: dict[Any, str] = {}
     for footer in footers:
         found.setdefault(footer.kinds[name], footer.fragment.path)
+    for footer in footers:
+        found.setdefault(footer.told[name], SCHEMA)
     return found
 
 
