@@ -27,6 +27,9 @@ _GROUP = 3
 _MOST_DIGITS = 18
 """Digits of a number that the tables hold; longer ones are hashed as text."""
 
+_ODD_BYTES = "surrogateescape"
+"""How bytes are held that are no text, as those of a UUID: each as a letter that no text has."""
+
 
 def keys(n: int, salt: int = 0) -> Hashes:
     """Return the keys of the first n columns: odd, so that multiplying by them loses no bit."""
@@ -44,9 +47,9 @@ def text_hashes(values: Any) -> Hashes:
         values = values.to_numpy(zero_copy_only=False)
     column = np.asarray(values)
     if column.dtype.kind == "S":
-        column = np.char.decode(column, "utf-8")
-    if column.dtype.kind == "f" and np.isfinite(column).all() and (column == np.floor(column)).all():
-        column = column.astype(np.int64)  # 12.0 is the same id too
+        column = np.char.decode(column, "utf-8", _ODD_BYTES)
+    if column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all():
+        column = column.astype(np.int64) if (column == np.floor(column)).all() else column  # 12.0 is the same id too
     hashes = np.empty(len(column), dtype=np.uint64)
     # A block of ids becomes a matrix of letters as wide as its longest id: one long id must not widen all others.
     for start in range(0, len(column), _TEXTS):
@@ -57,7 +60,11 @@ def text_hashes(values: Any) -> Hashes:
 
 
 def _letter_hashes(block: NDArray[Any]) -> Hashes:
-    words = np.ascontiguousarray(block.astype(np.str_))
+    try:
+        words = np.ascontiguousarray(block.astype(np.str_))
+    except UnicodeDecodeError:  # bytes beyond ASCII
+        decoded = [one.decode("utf-8", _ODD_BYTES) if isinstance(one, bytes) else str(one) for one in block.tolist()]
+        words = np.array(decoded, dtype=np.str_)
     width = words.dtype.itemsize // 4
     letters = words.view(np.uint32).reshape(len(words), width).astype(np.uint64)
     return mixed(mixed(letters) @ keys(width, salt=_SALT))

@@ -188,6 +188,20 @@ def test_document_ids_are_the_same_as_strings_numbers_and_bytes():
     assert (text_hashes(np.array(["7", "long enough"]))[:1] == text_hashes(np.array(["7"]))).all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_bytes_that_are_no_text_and_great_fractions_are_ids_of_their_own():
+    """As Parquet holds UUIDs: objects of Python, bytes of NumPy, and Arrow columns of both kinds."""
+    ids = [b"\xff\x00a", b"\xff\x01a", b"\xc8\xc9\x01", "é".encode(), b"7"]
+    expected = text_hashes(np.array(ids))
+    assert len(set(expected.tolist())) == len(ids)
+    assert (expected[3:] == text_hashes(["é", "7"])).all()
+    for column in (np.array(ids, dtype=object), pa.array(ids), pa.chunked_array([pa.array(ids)])):
+        assert (text_hashes(column) == expected).all()
+    uuids = pa.array([bytes([200, 255, number]) + bytes(12) + b"1" for number in range(9)], pa.binary(16))
+    assert len(set(text_hashes(uuids.cast(pa.uuid())).tolist())) == 9
+    assert len(set(text_hashes(np.array([2.0**63, 2.0**64, 1e300, -1e300])).tolist())) == 4
+
+
 def test_judgments_and_rows_with_document_ids_are_one_content():
     qrels = Qrels.from_dict({"a": {"d1": 1, "d2": 0}, "b": {"d1": 2}})
     rows = fingerprint(None, [2, 0, 1], [5, 6, 6], docid=["d1", "d2", "d1"])
