@@ -236,6 +236,14 @@ def test_a_folder_without_a_query_id_is_named(tmp_path):
         rk.evaluate(tmp_path, **K)
 
 
+def test_a_folder_whose_id_is_not_a_number_is_named(tmp_path):
+    write(tmp_path / "q=1.5/x.parquet", y=[1], s=[0.1])
+    write(tmp_path / "q=nan/x.parquet", y=[1], s=[0.1])
+    as_number = ds.partitioning(pa.schema([("q", pa.float64())]), flavor="hive")
+    with pytest.raises(QueryIdError, match=r"q=nan/x.parquet: qid='q': .* no query id"):
+        rk.evaluate(ds.dataset(tmp_path, partitioning=as_number), **K)
+
+
 @pytest.mark.parametrize("scheme", ["foo", "hdfs", "s3"])
 @pytest.mark.parametrize("is_list", [False, True])
 def test_secrets_of_urls_are_not_shown(scheme, is_list):

@@ -6,6 +6,7 @@ pyarrow.dataset is imported where it is used: it loads pandas, which no worker n
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -192,7 +193,8 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
     except (pa.ArrowException, OSError) as error:
         raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
     keys = ds.get_partition_keys(fragment.partition_expression)
-    if names["qid"] in keys and keys[names["qid"]] is None:
+    key = keys.get(names["qid"])
+    if names["qid"] in keys and (key is None or (isinstance(key, float) and math.isnan(key))):
         raise QueryIdError(f"{fragment.path}: qid={names['qid']!r}: the name of its folder has no query id")
     schema = metadata.schema.to_arrow_schema()
     kinds = {}
