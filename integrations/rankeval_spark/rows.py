@@ -130,5 +130,11 @@ def refuse_gaps(gaps: Iterable[Mapping[str, Gap]], names: Mapping[str, str | Non
         wrong = QueryIdError if role == "qid" else InvalidInput
         raise wrong(
             f"{role}: the column {name!r} has {count(sum(kinds.values()), 'row')} without a value ({listed}{of}); mend "
-            f"these rows, or drop them by df.na.drop(subset=[{name!r}])"
+            f"these rows, or drop them by {_dropping(str(name), 'infinite' in kinds)}"
         )
+
+
+def _dropping(name: str, is_infinite: bool) -> str:
+    """Return a call that drops rows without a value; `na.drop` keeps infinite ones."""
+    quoted = name.replace("`", "``")
+    return f"""df.where("abs(`{quoted}`) < double('inf')")""" if is_infinite else f"df.na.drop(subset=[{name!r}])"

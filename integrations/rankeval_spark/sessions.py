@@ -86,5 +86,6 @@ def explained() -> Iterator[None]:
             raise
         raise InvalidInput(
             "the executors of Spark cannot import rankeval: install rankeval-mlflow there, or send them its wheel "
-            'under a name that ends in .zip: spark.sparkContext.addPyFile("rankeval_mlflow.zip")'
+            'under a name that ends in .zip: spark.sparkContext.addPyFile("rankeval_mlflow.zip"); if their Python is '
+            "another one, name yours by the environment variable PYSPARK_PYTHON"
         ) from error

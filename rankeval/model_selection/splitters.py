@@ -16,7 +16,7 @@ from rankeval.model_selection.stratification import Stratum
 
 
 class QueryKFold(QuerySplit):
-    """K folds of whole queries.
+    """K folds of whole queries, in the order of their ids: other ids of the same queries give other folds.
 
     Parameters
     ----------

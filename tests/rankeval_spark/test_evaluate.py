@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +81,9 @@ def test_errors_of_the_rows_are_said_at_the_driver_with_the_column(spark):
 
     refused("score: the column 's' has 1 row without a value .1 null, for example in query 'a'", s=[0.5, None, 0.1])
     refused("score: the column 's' has 2 rows .* .1 nan and 1 infinite", s=[np.nan, np.inf, 0.1])
+    refused(re.escape("""drop them by df.where("abs(`s`) < double('inf')")"""), s=[np.inf, -np.inf, 0.1])
+    gaps = spark.createDataFrame([(np.nan,), (np.inf,), (-np.inf,), (None,), (0.1,)], "s double")
+    assert [row.s for row in gaps.where("abs(`s`) < double('inf')").collect()] == [0.1]  # as the message says
     refused("qid: the column 'q' has 1 row without a value .1 null.;", QueryIdError, q=["a", None, "b"])
     refused("relevance: found 1 label below zero", y=[-1, 0, 1], what={"convention": "sklearn", "ties": "best"})
     refused("document 'd' stands twice in query 'a' .* within one partition", d=["d", "d", "d"], what={"docid": "d"})

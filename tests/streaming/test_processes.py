@@ -43,29 +43,30 @@ def test_a_process_does_not_import_pandas_or_scipy(tmp_path, order):
 
 
 CALLER = """
-import subprocess, sys
-print(subprocess.Popen([sys.executable, "-c", sys.argv[1]]).pid, flush=True)
+import multiprocessing, os, sys, time
+from rankeval.evaluation.streaming.workers import end_with
+
+def work(caller, starts_late):
+    print("ready", flush=True)
+    while starts_late and os.getppid() == caller:
+        time.sleep(0.01)
+    end_with(caller)
+    time.sleep(600)
+
+multiprocessing.get_context("fork").Process(target=work, args=(os.getpid(), sys.argv[1] == "late")).start()
 sys.stdin.read()
 """
-WORKER = """
-import os, time
-from rankeval.evaluation.streaming.workers import end_with
-end_with(os.getppid())
-print("ready", flush=True)
-time.sleep(600)
-"""
 
 
-def test_a_process_ends_with_its_caller():
-    """Also if that was killed and told it nothing. The pipe is open as long as one of both is there."""
+@pytest.mark.parametrize("start", ["in time", "late"])
+def test_a_process_ends_with_its_caller(start):
+    """Also if that was killed before the process began to work. The pipe is open as long as one of both is there."""
     caller = subprocess.Popen(
-        [sys.executable, "-c", CALLER, WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CALLER, start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    worker = int(caller.stdout.readline())
     assert caller.stdout.readline() == "ready\n"
     with pytest.raises(subprocess.TimeoutExpired):
         caller.wait(1)
-    os.kill(worker, 0)  # it is there
     caller.kill()
     assert caller.communicate(timeout=30)[0] == ""
 

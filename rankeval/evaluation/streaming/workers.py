@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 import time
@@ -79,14 +80,15 @@ def _done(caller: int, place: int, task: Callable[[], Any]) -> tuple[int, Any]:
 
 @cache
 def end_with(caller: int) -> None:
-    """Have this process end when the one that started it is gone: those of loky would wait for it for ever.
+    """Have this process end when the one that started it is gone, or has gone already: those of loky would wait for it.
 
     Parameters
     ----------
     caller : int
         The id of the process that started this one. Any other, as that of a cluster's client, changes nothing.
     """
-    if os.getppid() == caller:
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid == caller:
         threading.Thread(target=_wait_for_end, args=(caller,), daemon=True).start()
 
 
