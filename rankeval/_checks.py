@@ -10,10 +10,10 @@ from typing import Any
 from rankeval.errors import InvalidInput
 
 
-def check_count(name: str, value: Any) -> None:
-    """Refuse anything but a whole number from 1 to 2**63 - 1, such as a rank; ``name`` is the argument's."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InvalidInput(f"{name} is {shown(value)}; expected a whole number, 1 or greater")
+def check_count(name: str, value: Any, *, least: int = 1) -> None:
+    """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InvalidInput(f"{name} is {shown(value)}; expected a whole number, {least} or greater")
     if int(value) > 2**63 - 1:
         raise InvalidInput(f"{name} is {shown(value)}; expected a whole number within 64 bits")
 

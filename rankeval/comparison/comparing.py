@@ -43,6 +43,7 @@ def compare(
     alternative: Alternative = "two-sided",
     claim: ClaimName = "difference",
     margin: float = 0.0,
+    unseen: int = 1,
     by: Any = None,
     weights: str = "collections",
     missing: str = "error",
@@ -87,6 +88,11 @@ def compare(
         one-sided, at alpha. "better" and "not_worse" have a direction, so they need a baseline.
     margin : float, default 0
         Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
+    unseen : int, default 1
+        Number of queries that "not_worse" and "equivalent" add to those seen, in each collection or slice. They lost
+        (for the other side of "equivalent": gained) all that a query can: the declared range of the measure, else the
+        greatest score of the baseline. Without them, a breakage of few queries that no query here shows is taken for
+        none. 0 is the plain test, for comparison with other programs.
     by : Series or mapping by query id, DataFrame, array or str, optional
         An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared on each of its values
         with 5 queries or more, and ``interaction`` tests whether the differences depend on it. One collection only.
@@ -134,7 +140,7 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng), claim, margin)
+    settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng), claim, margin, unseen)
     chosen("test", test, TESTS)
     chosen("weights", weights, WEIGHTS)
     _check_correction(correction, baseline, settings)

@@ -21,7 +21,7 @@ from rankeval.significance.families import (
 )
 from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.registry import CORRECTIONS, all_tests
-from rankeval.significance.running import run
+from rankeval.significance.running import run, with_unseen
 from rankeval.significance.strata import Strata, stratified, stratified_test
 
 
@@ -69,14 +69,15 @@ def conclude(
     size, n_pairs = design.size, len(design.pairs)
     declared, corrected, weighed = all_tests()[test], CORRECTIONS[correction], scores
     if strata is not None:
-        declared, corrected = stratified_test(strata), stratified(strata, corrected, n_pairs)
+        tried = strata.with_unseen(settings.n_unseen)
+        declared, corrected = stratified_test(tried), stratified(tried, corrected, n_pairs)
         weighed = scores * strata.weights[:, None]
-    signs = gain_signs(design, settings)
-    gains = as_pairs(d).turned(signs)
+    signs, losses = gain_signs(design, settings), design.greatest_losses(scores)
+    gains = with_unseen(as_pairs(d).turned(signs), losses, settings, len(strata.parts) if strata else 1)
     tested = run(declared, gains, with_family_level(settings, corrected, size))
     adjusted = adjust_by_family(corrected, tested, gains, scores, design.pairs, size, settings)
     spread = _spread(gains) if strata is None else strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
-    detectable = family_detectable(declared, corrected, size, len(d), spread, settings)
+    detectable = family_detectable(declared, corrected, size, len(d), spread, settings, losses)
     table = design.table(weighed, n_queries, turned(tested, signs), turned(adjusted, signs), detectable)
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
@@ -96,6 +97,7 @@ def conclude(
         n_resamples=int(settings.n_resamples),
         claim=settings.claim,
         margin=float(settings.margin),
+        unseen=settings.n_unseen,
     )
     return compared.with_notes(PARTED) if compared.parted.any() else compared
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.measures import direction
+from rankeval.measures import direction, greatest_loss
 from rankeval.significance import PairedResult
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import Floats
@@ -116,6 +116,16 @@ class Design:
         """Return 1 or -1 for each column of `differences`: -1 if less is better by its measure."""
         signs = [direction(measure) for measure in self.measures]
         return np.repeat(signs, len(self.pairs))
+
+    def greatest_losses(self, scores: Floats) -> Floats:
+        """Return the most that a query can lose in each column of `differences`.
+
+        It is the range of the measure; without one, the greatest score of the baseline, or of any system if that is 0.
+        """
+        sizes = np.abs(scores).max(axis=0)[self.pairs[:, 0]]  # (n_pairs, n_measures)
+        sizes = np.where(sizes > 0, sizes, np.abs(scores).max(axis=(0, 1)))
+        ranges = np.array([greatest_loss(measure) for measure in self.measures])
+        return np.where(np.isfinite(ranges), ranges, sizes).T.ravel()
 
     @property
     def names(self) -> dict[str, list[str]]:

@@ -36,8 +36,9 @@ from rankeval.significance.families import (
 )
 from rankeval.significance.interaction import interaction
 from rankeval.significance.multiple import holm
+from rankeval.significance.pairs import as_pairs
 from rankeval.significance.registry import CORRECTIONS, all_tests
-from rankeval.significance.running import run
+from rankeval.significance.running import run, with_unseen
 from rankeval.significance.strata import Strata, apart, stratified
 
 
@@ -89,11 +90,18 @@ def _tested(
     """Return the table of each part, corrected over all of them, and notes."""
     test, correction = all_tests()[compared.test], CORRECTIONS[compared.correction]
     parts, pairs, signs = list(places.values()), design.pairs, gain_signs(design, settings)
-    gains = [design.differences(scores[rows]) * signs for rows in parts]
+    losses, n_unseen = design.greatest_losses(scores), settings.n_unseen
+    gains = [with_unseen(as_pairs(design.differences(scores[rows]) * signs), losses, settings) for rows in parts]
 
     block, size = apart(scores, parts), design.size * len(parts)
-    joint = stratified(Strata.side_by_side([len(rows) for rows in parts]), correction, len(pairs))
-    columns = design.differences(block) * _across(signs, design, len(parts))
+    strata = Strata.side_by_side([len(rows) for rows in parts]).with_unseen(n_unseen)
+    joint = stratified(strata, correction, len(pairs))
+    columns = with_unseen(
+        as_pairs(design.differences(block) * _across(signs, design, len(parts))),
+        _across(losses, design, len(parts)),
+        settings,
+        len(parts),
+    )
     results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
     # The notes are those of the smallest part.
     tested = replace(_interleaved(results, design), notes=results[int(np.argmin([len(d) for d in gains]))].notes)
@@ -101,8 +109,8 @@ def _tested(
     tables = {}
     for place, (part, rows) in enumerate(places.items()):
         raw, family = (turned(_of_part(result, place, design, len(parts)), signs) for result in (tested, adjusted))
-        spread = gains[place].std(axis=0, ddof=1)
-        detectable = family_detectable(test, correction, size, len(rows), spread, settings)
+        spread = gains[place][:].std(axis=0, ddof=1)
+        detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
         tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
     limits = resolution_notes(test, correction, size, min(map(len, parts)), settings)
     notes = [*tested.notes, *family_notes(test, correction, size), *limits]

@@ -56,6 +56,7 @@ class ComparisonRecord:
     n_resamples: int = 9999
     claim: ClaimName = "difference"
     margin: float = 0.0
+    unseen: int = 0
     choice: Choice | None = None
     folds: FoldScores | None = None
     grouped: str = ""
@@ -82,6 +83,7 @@ class ComparisonRecord:
         side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
         claim = CLAIMS[self.claim]
         side += f", {claim.caption.format(margin=self.margin)}," if claim.caption else ""
+        side += f" with {count(self.unseen, 'unseen query')}," if self.unseen else ""
         corrected = f"{self.correction_words} over"
         weighted = f", {WEIGHTED[self.weights]}" if self.weights else ""
         parts = f"; by {self.grouped}: {own} over {self._parts}; {corrected} {self.family_words(self.n_parts)}"
@@ -171,7 +173,8 @@ class ComparisonRecord:
         sign = self.directions if CLAIMS[self.claim].hypotheses else np.ones(len(self.table))
         ends = self.table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
         within = CLAIMS[self.claim].is_within(ends.min(axis=1), ends.max(axis=1), self.margin)
-        known = ~np.isnan(ends).any(axis=1) & self.table["p_adjusted"].notna().to_numpy()
+        # An interval without ends belongs to differences without variance: it says nothing.
+        known = np.isfinite(ends).any(axis=1) & self.table["p_adjusted"].notna().to_numpy()
         by_p = (self.table["p_adjusted"] <= self.alpha).to_numpy()
         return pd.Series(known & (within != by_p), index=self.table.index)
 

@@ -64,6 +64,9 @@ class Comparison(ComparisonViews):
         What was to be shown, as in `rankeval.compare`.
     margin : float
         Of the claim.
+    unseen : int
+        Number of unseen queries that the claim counts, each with the greatest loss possible; 0 for "difference" and
+        "better", and for comparisons of folds.
     folds : FoldScores or None
         The scores by fold of a comparison of algorithms; None for one over queries.
     grouped : str

@@ -138,14 +138,15 @@ class Batch:
         plan, secondary = self.scored.plan, list(self.scored.labels[1:])
         if not secondary:
             return table
-        options = self._options | {"confidence_level": 1 - plan.alpha, "claim": "difference", "margin": 0.0}
+        plain = {"claim": "difference", "margin": 0.0, "unseen": 0}
+        options = self._options | {"confidence_level": 1 - plan.alpha, **plain}
         besides = compare(self.scored.evaluations, measures=secondary, correction="none", **options)
         return pd.concat([table, without_adjusted(besides.table)], ignore_index=True)
 
     @property
     def _options(self) -> dict[str, Any]:
         plan = self.scored.plan
-        kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "n_resamples", "rng")}
+        kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "unseen", "n_resamples", "rng")}
         return kept | {"test": "randomization"}
 
 

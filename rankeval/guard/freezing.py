@@ -80,10 +80,12 @@ def freeze(
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     check_alpha(fields["alpha"])
+    from rankeval.significance.claims import CLAIMS
     from rankeval.significance.declarations import Settings
 
     # Refuses settings that the comparison would refuse.
     Settings("two-sided", 1 - fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
+    fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()
     records.in_use(test)
     journal.ledger.check_writable()

@@ -77,7 +77,7 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
         sd, source = TYPICAL_SD, "assumed, since no scores were opened"
     from rankeval.significance.power import detectable_difference
 
-    found = detectable_difference(n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin)
+    found = detectable_difference(n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin, unseen=plan.unseen)
     return (
         f"{said}; a difference of about {float(found):.3f} in {plan.measure} is found with a power of 80 % if "
         f"differences have a standard deviation of {sd:.2f} ({source})"

@@ -54,7 +54,7 @@ class Gates(Releases):
             The measure.
         claim : {"better", "not_worse"}, default "better"
             What must be shown of a candidate: that it is better than the baseline by more than the margin, or not worse
-            by the margin.
+            by the margin. The latter counts one unseen query, as `rankeval.compare` does.
         margin : float, default 0
             Of the claim, in units of the measure; "not_worse" needs one.
         alpha : float, default 0.05
@@ -101,5 +101,6 @@ class Gates(Releases):
             alpha=float(alpha),
             budget=budget,
             rng=int(rng),
+            unseen=1 if claim == "not_worse" else 0,
         )
         return declare(self._journal, test, name, terms, baseline=baseline, sd=sd)

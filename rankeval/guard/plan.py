@@ -46,6 +46,8 @@ class Plan:
         The claim to be shown, as in `rankeval.compare`.
     margin : float
         Of the claim.
+    unseen : int
+        Number of unseen queries that the claim counts.
     queries : str, optional
         The file of the ledger that lists the queries to test on; None for all.
     registration : str
@@ -72,6 +74,7 @@ class Plan:
     n_folds: int = 0
     claim: ClaimName = "difference"
     margin: float = 0.0
+    unseen: int = 0
     queries: str | None = None
     registration: str = ""
     ledger: str = ""
@@ -130,7 +133,9 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it."""
-        return {name: getattr(self, name) for name in _HASHED} | {"convention": self.convention.card()}
+        # Plans that count no unseen query have the ids that they had before unseen queries were counted.
+        names = [name for name in _HASHED if name != "unseen" or self.unseen]
+        return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any], *, ledger: str, head: str) -> Plan:
@@ -143,7 +148,7 @@ class Plan:
         ledger, head : str
             The ledger and its head.
         """
-        content = body["content"]
+        content = {"unseen": 0, **body["content"]}
         values = {name: content[name] for name in _HASHED} | {"convention": Convention.from_card(content["convention"])}
         beside = {name: body[name] for name in ("collection", "registration")}
         return cls(**values, **beside, notes=tuple(body["notes"]), ledger=ledger, head=head)

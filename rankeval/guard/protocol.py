@@ -173,7 +173,7 @@ class Guard(Gates):
         alpha, n_resamples, rng : float, int, int
             Level, resamples and seed of the randomisation test.
         claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
-            The claim to be shown, as in `rankeval.compare`.
+            The claim to be shown, as in `rankeval.compare`; "not_worse" and "equivalent" count one unseen query.
         margin : float, default 0
             Of the claim, in units of the measure.
         queries : {"fresh"}, optional

@@ -24,7 +24,15 @@ from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.guide import measures_markdown
-from rankeval.measures.names import LabelledMeasure, direction, greater_is_better, measure, measure_from_key, measures
+from rankeval.measures.names import (
+    LabelledMeasure,
+    direction,
+    greater_is_better,
+    greatest_loss,
+    measure,
+    measure_from_key,
+    measures,
+)
 
 __all__ = [
     "Family",
@@ -42,6 +50,7 @@ __all__ = [
     "graded",
     "graded_points",
     "greater_is_better",
+    "greatest_loss",
     "incomplete",
     "interpolated",
     "list_measures",

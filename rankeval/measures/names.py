@@ -13,6 +13,7 @@ such a name under a convention of trec_eval, `measure` refuses it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -182,6 +183,15 @@ def greater_is_better(name: str) -> bool:
         return measure(name).family.greater_is_better
     except RankevalError:
         return True
+
+
+def greatest_loss(name: str) -> float:
+    """Return the most that a query can lose by a measure; infinite without a declared range or for other columns."""
+    try:
+        low, high = measure(name).family.bounds
+    except RankevalError:
+        return math.inf
+    return high - low
 
 
 def direction(name: str) -> float:

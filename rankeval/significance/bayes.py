@@ -61,7 +61,7 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
         ``sd * sqrt(1 / n + rho / (1 - rho))``. The correlation of folds is assumed to be
         ``rho = n_test / (n_test + n_train)``, so ``rho / (1 - rho)`` is the ratio. The prior is flat in the mean and in
         the logarithm of the deviation: with a rope of 0, ``worse`` is the p-value of the one-sided t test. Gains that
-        are all the same number leave no doubt under this prior, however few they are.
+        are all the same number say nothing of their spread: the probabilities are then nan.
 
     Raises
     ------
@@ -82,9 +82,8 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
     _check_not_negative("ratio", ratio)
     columns = as_columns(gains)
     n, mean, flat = len(columns), columns.mean(axis=0), without_variance(columns)
-    scale = np.where(flat, 1.0, columns.std(axis=0, ddof=1)) * np.sqrt(1 / n + ratio)
-    below = np.where(flat, _below(mean, rope), stats.t.cdf((-rope - mean) / scale, n - 1))
-    above = np.where(flat, _below(-mean, rope), stats.t.sf((rope - mean) / scale, n - 1))
+    scale = np.where(flat, np.nan, columns.std(axis=0, ddof=1)) * np.sqrt(1 / n + ratio)
+    below, above = stats.t.cdf((-rope - mean) / scale, n - 1), stats.t.sf((rope - mean) / scale, n - 1)
     return _posterior(below, above, rope, np.shape(gains)[1:])
 
 
@@ -109,7 +108,8 @@ def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: 
         weight .5. A draw gives weights w to the pseudo-observation and the gains z. It is for the one of worse,
         equivalent and better that is most probable for the mean of two gains: the sums of ``w_i * w_j`` over the pairs
         in which ``(z_i + z_j) / 2`` is below, within or above the rope, pairs on its edge counting half to either side.
-        The probabilities are shares of draws. So this is about most queries, not about the mean.
+        The probabilities are shares of draws. So this is about most queries, not about the mean. They are nan for gains
+        that are all the same number, which say nothing of other queries.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: 
 
     Examples
     --------
-    >>> found = signed_rank([0.2, 0.2, 0.2, 0.2], 0.01, rng=0)  # "equivalent" is left with the pseudo-observation
+    >>> found = signed_rank([0.2, 0.3, 0.2, 0.3], 0.01, rng=0)  # "equivalent" is left with the pseudo-observation
     >>> print(f"{found.worse:.1f} {found.better:.1f}")
     0.0 1.0
     """
@@ -132,18 +132,14 @@ def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: 
     columns, seed = as_columns(gains), seed_of(rng)
     # Each column has the same seed, so that no probability depends on which other pairs are asked for.
     shares = np.array([_shares(column, float(rope), n_samples, seed) for column in columns.T])
+    shares[without_variance(columns)] = np.nan
     return _posterior(shares[:, 0], shares[:, 1], rope, np.shape(gains)[1:])
 
 
 def _posterior(below: Floats, above: Floats, rope: float, shape: tuple[int, ...]) -> Posterior:
-    within = np.clip(1 - below - above, 0.0, 1.0) if rope > 0 else np.zeros_like(below)
+    within = np.clip(1 - below - above, 0.0, 1.0) if rope > 0 else 0.0 * below
     worse, equivalent, better = (part.reshape(shape)[()] for part in (below, within, above))
     return Posterior(worse, equivalent, better)
-
-
-def _below(mean: Floats, rope: float) -> Floats:
-    """Return the probability that a mean known for certain is below the rope; 0 is on either side of no rope."""
-    return np.where(mean < -rope, 1.0, np.where((mean == 0) & (rope == 0), 0.5, 0.0))
 
 
 def _shares(gains: Floats, rope: float, n_samples: int, seed: int) -> tuple[float, float]:

@@ -13,6 +13,12 @@ each finite end of the interval belongs to one of them, at the level of the test
 two one-sided tests procedure (TOST) of Schuirmann (1987), doi:10.1007/BF01068419, and a 1 - 2 alpha interval.
 
 Differences are moved by the margin before they are tested, so every paired test knows all claims.
+
+**Absence of harm and queries that nobody saw.** A change that breaks one query in fifty leaves 36 % of samples of 50
+queries unbroken, and the differences of such a sample vary little or not at all: Student's t and the sign flips then
+rule out any loss. So "not_worse" and "equivalent" are tested over the n differences and one query more, which lost (for
+the other side of "equivalent": gained) all that a query can. Without variance this is nearly the exact bound on the
+share of broken queries of which n show none, ``1 - alpha ** (1 / n)``. `tests/calibration` has the error rates.
 """
 
 from __future__ import annotations
@@ -41,6 +47,8 @@ class Claim:
         What must be shown: on which side of which multiple of the margin the gain lies. Empty for "difference".
     margin : {"none", "optional", "required"}
         Whether a margin other than 0 may or must be given.
+    harmless : bool
+        Whether absence of harm is claimed, so that unseen queries count.
     verb, adjective, nothing : str
         Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown".
     """
@@ -49,6 +57,7 @@ class Claim:
     caption: str = ""
     hypotheses: tuple[tuple[Side, int], ...] = ()
     margin: Literal["none", "optional", "required"] = "required"
+    harmless: bool = False
     verb: str = "beats"
     adjective: str = "better"
     nothing: str = "No gain was shown"
@@ -69,6 +78,14 @@ class Claim:
         return iter(self.hypotheses)
 
 
+def unseen_share(n: int, alpha: float) -> float:
+    """Return the share of broken queries up to which n queries may well show none: ``1 - alpha ** (1 / n)``.
+
+    If a larger share were broken, n queries drawn at random would all be whole with a chance below alpha.
+    """
+    return float(1 - alpha ** (1 / n))
+
+
 CLAIMS: dict[str, Claim] = {
     "difference": Claim(words="a difference", margin="none", nothing="No difference was shown"),
     "better": Claim(
@@ -81,6 +98,7 @@ CLAIMS: dict[str, Claim] = {
         words="a gain, or a loss smaller than the margin",
         caption="one-sided, to show that no loss reaches {margin:g}",
         hypotheses=(("greater", -1),),
+        harmless=True,
         verb="is not worse than",
         adjective="not worse",
         nothing="Non-inferiority was not shown",
@@ -89,6 +107,7 @@ CLAIMS: dict[str, Claim] = {
         words="neither a gain nor a loss as large as the margin",
         caption="two one-sided tests, to show that neither gain nor loss reaches {margin:g}",
         hypotheses=(("greater", -1), ("less", 1)),
+        harmless=True,
         verb="is equivalent to",
         adjective="equivalent",
         nothing="Equivalence was not shown",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_number, check_share, shown
+from rankeval._checks import check_count, check_number, check_share, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.claims import CLAIMS
@@ -54,6 +54,8 @@ class Settings:
         positive if the system is better, and set the side of the test themselves.
     margin : float
         Of the claim, in units of the measure.
+    unseen : int
+        Number of queries that claims of no harm add to those seen; they lost all that a query can lose.
     family_confidence : float, optional
         Level of a second interval of each column, which belongs to adjusted p-values.
 
@@ -72,9 +74,11 @@ class Settings:
     rng: Rng = None
     claim: ClaimName = "difference"
     margin: float = 0.0
+    unseen: int = 0
     family_confidence: float | None = None
 
     def __post_init__(self) -> None:
+        check_count("unseen", self.unseen, least=0)
         check_alternative(self.alternative)
         check_claim(self.claim, self.margin, self.alternative)
         check_share("confidence_level", self.confidence_level, least=0.5)
@@ -101,6 +105,11 @@ class Settings:
     def tail(self) -> float:
         """Probability left outside the interval at each of its finite ends."""
         return (1 - self.confidence_level) / self.sides
+
+    @property
+    def n_unseen(self) -> int:
+        """Number of unseen queries that the claim counts."""
+        return self.unseen if CLAIMS[self.claim].harmless else 0
 
     def of_side(self, side: Alternative) -> Settings:
         """Return the settings of one hypothesis of the claim; a seed is drawn, so that all share their resamples."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rankeval.significance.claims import CLAIMS, Claim
 from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
@@ -145,7 +146,7 @@ def _hypotheses(declared: Correction, gains: Pairs, settings: Settings) -> list[
     if not claim.hypotheses:
         return [(_taken(declared, gains), settings)]
     turned = [
-        gains.moved(factor * settings.margin).turned(np.full(m, 1.0 if side == "greater" else -1.0))
+        gains.beyond(factor * settings.margin, side).turned(np.full(m, 1.0 if side == "greater" else -1.0))
         for side, factor in claim
     ]
     inner = settings.of_side("greater")
@@ -199,7 +200,13 @@ def family_level(alpha: float, correction: Correction, size: int) -> float:
 
 
 def family_detectable(
-    test: SignificanceTest, correction: Correction, size: int, n: int, sd: Floats, settings: Settings
+    test: SignificanceTest,
+    correction: Correction,
+    size: int,
+    n: int,
+    sd: Floats,
+    settings: Settings,
+    losses: ArrayLike = 1.0,
 ) -> Floats:
     """Return the detectable differences of the test and claim made, at the level of the family.
 
@@ -217,19 +224,24 @@ def family_detectable(
         Standard deviations of the differences.
     settings : Settings
         Alternative or claim, and level.
+    losses : float or array_like of shape (n_comparisons,), default 1
+        What an unseen query loses.
 
     Returns
     -------
     ndarray of shape (n_comparisons,)
-        Nan for tests whose power is not that of Student's t; infinite if no data could lead to a rejection.
+        Nan without variance and for tests whose power is not that of Student's t; infinite if no data could lead to a
+        rejection.
     """
     if not test.power_of_t:
         return np.full(len(sd), np.nan)
     floor, _, level = _resolution(test, correction, size, n, settings)
     if floor > level * (1 + 1e-9):
         return np.full(len(sd), np.inf)
-    of_claim: dict[str, Any] = {name: getattr(settings, name) for name in ("alternative", "claim", "margin")}
-    return detectable_difference(n, sd, family_level(settings.alpha, correction, size), **of_claim)
+    of_claim: dict[str, Any] = {name: getattr(settings, name) for name in ("alternative", "claim", "margin", "unseen")}
+    return detectable_difference(
+        n, sd, family_level(settings.alpha, correction, size), greatest_loss=losses, **of_claim
+    )
 
 
 def family_notes(test: SignificanceTest, correction: Correction, size: int) -> list[str]:

@@ -99,7 +99,17 @@ CLAIMS = """\
 
 False claims if the true gain lies on the edge of the claim, margin .10, in percent: "equivalent" (two one-sided tests)
 at either edge, "not_worse" at a loss of the margin, "better" at a gain of the margin. Skewed gains have their tail
-above or below.
+above or below. "not_worse" and "equivalent" count one unseen query.
+"""
+
+BREAKAGE = """\
+## Rare breakage
+
+A change may break few queries, and your sample may have none of them. Then its differences vary little, and the plain
+test rules out a loss that is there. So "not_worse" and "equivalent" count one query more, which lost all that a query
+can (`unseen=1`). The table gives false claims where the true loss is the margin, in percent: the plain test
+(`unseen=0`) -> with the unseen query. The rows of no effect give the power. The price of the unseen query is power on
+few queries: take a margin well above 3 / n, or more queries (`rk.topics_needed` knows of it).
 """
 
 BEST = """\
@@ -160,6 +170,8 @@ def significance_markdown() -> str:
         _pivot(
             [row | {"of": f"{row['test']}, n = {row['n']}"} for row in _of_kind(rows, "claim")], ("name", "world"), "of"
         ),
+        BREAKAGE,
+        _pivot(sorted(_of_kind(rows, "breakage"), key=_by_claim), ("world", "name", "test"), "n", _plain_and_unseen),
         BEST,
         _pivot(_of_kind(rows, "choice"), ("world", "comparisons"), "quantity", _of_choice),
         FOLDS,
@@ -244,6 +256,16 @@ def _both_sides(rows: list[Row]) -> str:
     two = [row for row in rows if row["sides"] == "two-sided"]
     one = [row for row in rows if row["sides"] != "two-sided"]
     return " / ".join(_greatest(part) for part in (two, one) if part)
+
+
+def _by_claim(row: Row) -> tuple[bool, int]:
+    return "power" in row["quantity"], row["n"]
+
+
+def _plain_and_unseen(rows: list[Row]) -> str:
+    """Write the rate of the plain test, an arrow, and that with the unseen query."""
+    plain = [row for row in rows if "plain" in row["quantity"]]
+    return " -> ".join(_greatest(part) for part in (plain, [row for row in rows if row not in plain]) if part)
 
 
 def _greatest(rows: list[Row]) -> str:

@@ -192,7 +192,8 @@ def max_t_limits(d: ArrayLike | Pairs, settings: Settings) -> tuple[Floats, Floa
 
     mean, error, length = pairs.summed(of_block)
     q = _critical(pairs.centred(mean), length, np.full(len(mean), len(pairs)), settings)
-    reach = q * error if q < np.inf else np.full_like(mean, np.inf)
+    # Differences that are all the same tell no width.
+    reach = np.where(length > 0, q * error, np.inf) if q < np.inf else np.full_like(mean, np.inf)
     return mean - reach, mean + reach
 
 
@@ -309,7 +310,7 @@ def tukey_limits(
     low, high = np.transpose(pairs)
     difference = means[high] - means[low]
     ranges = _ranges(blocked, settings) if drawn is None else drawn
-    reach = _exceeded(ranges, settings.n_resamples + 1, settings) * np.where(spread > 0, spread, 1.0)
+    reach = np.where(spread > 0, _exceeded(ranges, settings.n_resamples + 1, settings) * spread, np.inf)
     shape = (len(pairs), *np.shape(scores)[2:])
     return (difference - reach).reshape(shape), (difference + reach).reshape(shape)
 

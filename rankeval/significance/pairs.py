@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval.errors import InvalidInput
+from rankeval.significance.claims import Side
 from rankeval.significance.columns import are_ties, as_columns, differences
 from rankeval.significance.declarations import Floats
 
@@ -60,6 +61,11 @@ class Pairs:
         -1 for columns that are turned.
     bounds : ndarray of shape (n_pairs,), or None
         What is taken off each column, after it was turned.
+    losses : ndarray of shape (n_unseen, n_pairs), or None
+        What each column loses on queries that nobody saw; `beyond` adds them.
+    unseen : ndarray of shape (n_unseen, n_pairs), or None
+        The gains on them, once they are added. They are the last queries: all scores are 0 there, and so many rows
+        behind those of the scores are 1 on one of them each, and 0 elsewhere.
     kept : dict
         Sums of the rows over resamples, for whoever asks for the same ones (`signs.sums_of`).
     """
@@ -69,6 +75,8 @@ class Pairs:
     low: Ints | None = None
     signs: Floats | None = None
     bounds: Floats | None = None
+    losses: Floats | None = None
+    unseen: Floats | None = None
     kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
 
     @classmethod
@@ -133,6 +141,8 @@ class Pairs:
             lost[own] = _settle(d, one, other, weights)
             if self.signs is not None:
                 d *= self.signs[columns][own, None]
+            if self.unseen is not None:
+                d[:, -len(self.unseen) :] += self.unseen[:, columns][:, own].T
             if self.bounds is not None:
                 bounds, moved = self.bounds[columns][own, None], d.copy()
                 d -= bounds
@@ -147,10 +157,12 @@ class Pairs:
 
     def part(self, columns: slice) -> Pairs:
         """Return some of the columns as pairs."""
+        losses, unseen = (None if each is None else each[:, columns] for each in (self.losses, self.unseen))
         if self.high is None or self.low is None:
-            return Pairs(self.rows[columns])
+            return Pairs(self.rows[columns], losses=losses)
         signs, bounds = (None if each is None else each[columns] for each in (self.signs, self.bounds))
-        return replace(self, high=self.high[columns], low=self.low[columns], signs=signs, bounds=bounds)
+        own = {"high": self.high[columns], "low": self.low[columns], "signs": signs, "bounds": bounds}
+        return replace(self, **own, losses=losses, unseen=unseen)
 
     def turned(self, signs: Floats) -> Pairs:
         """Return the columns times 1 or -1 each."""
@@ -162,6 +174,7 @@ class Pairs:
             self,
             signs=signs if self.signs is None else self.signs * signs,
             bounds=None if self.bounds is None else self.bounds * signs,
+            unseen=None if self.unseen is None else self.unseen * signs,
         )
 
     def moved(self, bound: float) -> Pairs:
@@ -172,15 +185,39 @@ class Pairs:
             raise InvalidInput("these columns were moved already; move those that they were made of")
         return replace(self, bounds=np.full(len(self.high), float(bound)))
 
+    def beyond(self, bound: float, side: Side) -> Pairs:
+        """Return the columns as a hypothesis of a claim sees them: less its bound, with what unseen queries lost.
+
+        Parameters
+        ----------
+        bound : float
+            Where the hypothesis ends.
+        side : {"greater", "less"}
+            The side of the bound that is to be shown: unseen queries lie on the other one.
+        """
+        moved = self.moved(bound)
+        if self.losses is None:
+            return moved
+        gains = -self.losses if side == "greater" else self.losses
+        if self.high is None:
+            return Pairs(np.concatenate([moved.rows, gains.T - bound], axis=1))
+        (n_rows, n), k = self.rows.shape, len(gains)
+        rows = np.zeros((n_rows + k, n + k))
+        rows[:n_rows, :n], rows[n_rows:, n:] = self.rows, np.eye(k)
+        return replace(moved, rows=rows, losses=None, unseen=gains, kept={})
+
     def at(self, places: Ints) -> Pairs:
         """Return the columns of some places, with the rows that they are made of and no others."""
         if self.high is None or self.low is None:
             return Pairs(self.rows[places])
         used, found = np.unique(np.stack([self.high[places], self.low[places]]), return_inverse=True)
         high, low = found.reshape(2, -1)
-        rows = self.rows if len(used) == len(self.rows) else self.rows[used]
+        n_scores = len(self.rows) - (0 if self.unseen is None else len(self.unseen))
+        whole = len(used) == n_scores
+        rows = self.rows if whole else self.rows[np.append(used, np.arange(n_scores, len(self.rows)))]
         signs, bounds = (None if each is None else each[places] for each in (self.signs, self.bounds))
-        return Pairs(rows, high, low, signs, bounds, self.kept if rows is self.rows else {})
+        unseen = None if self.unseen is None else self.unseen[:, places]
+        return Pairs(rows, high, low, signs, bounds, unseen=unseen, kept=self.kept if whole else {})
 
     def sums(self, of_rows: Floats, columns: slice) -> Floats:
         """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1.
@@ -205,6 +242,8 @@ class Pairs:
             np.subtract(of_rows[high], of_rows[low], out=sums)
         if self.signs is not None:
             found *= self.signs[columns, None]
+        if self.unseen is not None:
+            found += self.unseen[:, columns].T @ of_rows[-2 - len(self.unseen) : -2]
         if self.bounds is not None:
             found -= self.bounds[columns, None] * of_rows[-2]
         return found
@@ -246,6 +285,7 @@ class Pairs:
         of_rows = np.array([np.abs(row) @ weights for row in self.rows])
         size = of_rows[self.high] + of_rows[self.low]
         size += 0.0 if self.bounds is None else np.abs(self.bounds) * weights.sum()
+        size += 0.0 if self.unseen is None else weights[-len(self.unseen) :] @ np.abs(self.unseen)
         # Columns are 0 where scores are equal up to rounding, and the sums of the rows are not.
         return np.asarray(lost + _ROUNDING * size)
 
@@ -263,7 +303,9 @@ class Pairs:
             ]
             return np.concatenate(full)
 
-        return cls(first.rows, joined("high", 0), joined("low", 0), joined("signs", 1.0), joined("bounds", 0.0))
+        own = [joined(name, default) for name, default in (("high", 0), ("low", 0), ("signs", 1.0), ("bounds", 0.0))]
+        unseen = None if first.unseen is None else np.concatenate([part.unseen for part in parts], axis=1)
+        return cls(first.rows, *own, unseen=unseen)
 
     def summed(self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None) -> tuple[Any, ...]:
         """Return numbers of each column, found a block at a time.

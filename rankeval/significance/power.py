@@ -10,19 +10,23 @@ from __future__ import annotations
 import math
 import warnings
 from bisect import bisect_left
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
-from rankeval._checks import check_count, check_number, check_share
+from rankeval._checks import check_count, check_number, check_share, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import Floats, check_alternative, check_claim
 
 _LEGENDRE = np.polynomial.legendre.leggauss(200)
+
+_AT_ONCE = 2**9
+"""Columns whose margins are looked for together (800 KB of nodes)."""
 
 _LEAST_EFFECT, _GREATEST_EFFECT = 1e-4, 1e4
 """Differences in standard deviations: no number of queries is looked for below the least; 2 suffice above the other."""
@@ -37,6 +41,8 @@ def topics_needed(
     alternative: str = "two-sided",
     claim: str = "difference",
     margin: float = 0.0,
+    unseen: int = 1,
+    greatest_loss: float = 1.0,
 ) -> int:
     """Return the number of queries at which a paired t test shows a difference with the power asked for.
 
@@ -57,6 +63,10 @@ def topics_needed(
         What is to be shown, as in `rankeval.compare`.
     margin : float, default 0
         Of the claim.
+    unseen : int, default 1
+        Number of queries that the claims "not_worse" and "equivalent" add to those seen, as in `rankeval.compare`.
+    greatest_loss : float, default 1
+        The loss of such a query. 1 is right for measures in [0, 1].
 
     Returns
     -------
@@ -74,27 +84,35 @@ def topics_needed(
     >>> topics_needed(0.05, 0.15), topics_needed(0.03, 0.15)
     (73, 199)
     >>> topics_needed(0.0, 0.15, claim="not_worse", margin=0.03)  # that an equal system is not worse by .03
+    208
+    >>> topics_needed(0.0, 0.15, claim="not_worse", margin=0.03, unseen=0)  # by the plain t test
     156
     """
-    _check(alpha, power, alternative, claim, margin)
+    _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("difference", difference)
     check_number("sd", sd)
     if sd < 0:
         raise InvalidInput(f"sd is {sd}; expected the standard deviation of per-query differences, 0 or more")
     distance = _distance(difference, claim, margin)
     effect = distance / sd if sd else math.inf
+    counted = unseen if CLAIMS[claim].harmless else 0
     if effect < _LEAST_EFFECT:
         place = " from the margin" if margin else ""
         raise InvalidInput(
             f"difference is {difference}, {effect:.3g} of the standard deviation {sd}{place}: hundreds of millions of "
             "queries would be needed to show it"
         )
-    if effect > _GREATEST_EFFECT:
+    if sd == 0 and not counted:  # the p-value is that of the sign flips
+        sides = 2 if alternative == "two-sided" and not CLAIMS[claim].hypotheses else 1
+        return max(2, math.ceil(math.log2(sides / alpha)))
+    if effect > _GREATEST_EFFECT and not counted:
         return 2
-    other = (abs(margin) + abs(difference)) / sd
 
     def reached(n: int) -> float:
-        return _power_of_claim(effect, n, alpha, alternative, claim, other)
+        if CLAIMS[claim].harmless:
+            asked = {"margin": margin, "unseen": unseen, "greatest_loss": greatest_loss}
+            return power_of_no_harm(claim, difference, sd, n, alpha, **asked)
+        return _power(effect, n, alpha, "greater" if CLAIMS[claim].sides else alternative)
 
     enough = 2
     while reached(enough) < power:
@@ -113,6 +131,8 @@ def detectable_difference(
     alternative: str = "two-sided",
     claim: str = "difference",
     margin: float = 0.0,
+    unseen: int = 1,
+    greatest_loss: ArrayLike = 1.0,
 ) -> Floats:
     """Return the smallest true difference that a paired t test over n queries shows with the power asked for.
 
@@ -136,11 +156,16 @@ def detectable_difference(
         "equivalent" the smallest margin for which the claim is shown of two systems that are equal.
     margin : float, default 0
         Of the claim.
+    unseen : int, default 1
+        Number of queries that the claims "not_worse" and "equivalent" add to those seen, as in `rankeval.compare`.
+    greatest_loss : float or array_like, default 1
+        The loss of such a query. 1 is right for measures in [0, 1].
 
     Returns
     -------
     float or ndarray
-        In the units of the measure, shaped like `sd`.
+        In the units of the measure, shaped like `sd`. Nan where sd is 0 and no unseen query counts: nothing then says
+        how much the differences of other queries vary.
 
     Raises
     ------
@@ -152,13 +177,23 @@ def detectable_difference(
     >>> round(float(detectable_difference(50, 0.15)), 3)
     0.061
     >>> round(float(detectable_difference(50, 0.15, claim="equivalent", margin=0.05)), 3)  # more than .05: too few
-    0.063
+    0.095
     """
-    _check(alpha, power, alternative, claim, margin)
+    _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     _check_queries(n)
     spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
-    beyond = margin if claim == "better" else 0.0
-    return np.asarray(beyond + spread * _detectable_effect(n, alpha, power, alternative, claim))[()]
+    if CLAIMS[claim].harmless:
+        losses = np.broadcast_to(np.asarray(greatest_loss, dtype=np.float64), spread.shape).ravel()
+        found, flat = np.empty_like(losses), spread.ravel()
+        for start in range(0, len(flat), _AT_ONCE):
+            own = slice(start, start + _AT_ONCE)
+            harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, losses[own])
+            found[own] = harmless.least_margin(flat[own], power)
+        found = found.reshape(spread.shape)
+    else:
+        side = "greater" if CLAIMS[claim].sides else alternative
+        found = margin + spread * _detectable_effect(n, alpha, power, side)
+    return np.where((spread == 0) & ~(CLAIMS[claim].harmless and unseen > 0), np.nan, found)[()]
 
 
 def _distance(difference: float, claim: str, margin: float) -> float:
@@ -229,12 +264,36 @@ def paired_power(difference: float, sd: float, n: int, alpha: float = 0.05, *, a
     return float(np.nan_to_num(_power(towards / sd, n, alpha, alternative)))
 
 
+def power_of_no_harm(
+    claim: str, gain: float, sd: float, n: int, alpha: float, *, margin: float, unseen: int, greatest_loss: float
+) -> float:
+    """Return the chance that "not_worse" or "equivalent" is shown over n queries by Student's t.
+
+    Parameters
+    ----------
+    claim : {"not_worse", "equivalent"}
+        The claim.
+    gain : float
+        The true mean gain; 0 for systems that are equal.
+    sd : float
+        Standard deviation of the per-query differences.
+    n : int
+        Number of queries.
+    alpha : float
+        Level of the test.
+    margin, unseen, greatest_loss
+        As in `topics_needed`.
+    """
+    harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, np.array([greatest_loss]))
+    return float(harmless.power(gain, np.array([sd]), np.array([margin]))[0])
+
+
 @lru_cache(maxsize=256)
-def _detectable_effect(n: int, alpha: float, power: float, alternative: str, claim: str) -> float:
+def _detectable_effect(n: int, alpha: float, power: float, alternative: str) -> float:
     """Return the smallest standardised effect. Kept, because all pairs over the same queries share it."""
 
     def excess(effect: float) -> float:
-        return _power_of_claim(effect, n, alpha, alternative, claim, effect) - power
+        return _power(effect, n, alpha, alternative) - power
 
     high = 1.0
     while excess(high) < 0:
@@ -242,26 +301,53 @@ def _detectable_effect(n: int, alpha: float, power: float, alternative: str, cla
     return float(optimize.brentq(excess, 0.0, high))
 
 
-def _power_of_claim(effect: float, n: int, alpha: float, alternative: str, claim: str, other: float) -> float:
-    """Return the power at a standardised distance from the margin; for "equivalent", `other` from the other margin."""
-    sides = CLAIMS[claim].sides
-    if sides == 2:
-        return _power_of_two(effect, other, n, alpha)
-    return _power(effect, n, alpha, "greater" if sides else alternative)
+@dataclass(frozen=True)
+class _Harmless:
+    """The power of "not_worse" (one side) and "equivalent" (two) by Student's t, with queries that nobody saw.
 
-
-def _power_of_two(near: float, far: float, n: int, alpha: float) -> float:
-    """Return the power of two one-sided t tests, the true gain lying between margins at these distances from it.
-
-    Given the deviation found, s, both tests reject if the mean is at least ``t s / sqrt(n)`` inside both margins, which
-    is a normal probability; its mean over the distribution of s is taken by Gauss and Legendre's rule.
+    The sample is the n differences, of mean x and deviation s, and k more that lost L. Its mean less the margin, over
+    its standard error, reaches the quantile t exactly if ``x + L`` is at least the larger root of a quadratic. Given s,
+    that is a normal probability; its mean over the distribution of s is taken by Gauss and Legendre's rule. The other
+    side of "equivalent" is its mirror image.
     """
-    nodes, weights = _LEGENDRE
-    spread = np.sqrt(stats.chi2.ppf((nodes + 1) / 2, n - 1) / (n - 1))
-    reach = stats.t.isf(alpha, n - 1) * spread
-    root = math.sqrt(n)
-    inside = special.ndtr(root * near - reach) - special.ndtr(reach - root * far)
-    return float(weights @ np.maximum(inside, 0.0) / 2)
+
+    n: int
+    alpha: float
+    sides: int
+    unseen: int
+    losses: Floats
+
+    def power(self, gain: float, sd: Floats, margin: Floats) -> Floats:
+        """Return the power at a true gain, for columns of this deviation and margin."""
+        nodes, weights = _LEGENDRE
+        n, whole = self.n, self.n + self.unseen
+        t, share = stats.t.isf(self.alpha, whole - 1), n / whole
+        deviation = sd[:, None] * np.sqrt(stats.chi2.ppf((nodes + 1) / 2, n - 1) / (n - 1))
+        of_seen = (n - 1) * deviation**2 / (whole * (whole - 1))
+        of_unseen = n * self.unseen / (whole**2 * (whole - 1))
+        steep, short = share**2 - t**2 * of_unseen, (self.losses - margin)[:, None]
+        if steep <= 0:  # so few queries show nothing
+            return np.zeros(len(sd))
+        root = np.sqrt(t**2 * (of_unseen * short**2 + steep * of_seen))
+        least = (short * share + root) / steep - self.losses[:, None]
+        error = np.maximum(sd[:, None], np.finfo(np.float64).tiny) / math.sqrt(n)
+        reached = special.ndtr((gain - least) / error)
+        if self.sides == 2:
+            reached -= special.ndtr((gain + least) / error)
+        return np.asarray(np.maximum(reached, 0.0) @ weights / 2)
+
+    def least_margin(self, sd: Floats, power: float) -> Floats:
+        """Return the smallest margin for which the claim is shown of equal systems with this power."""
+        low, high = np.zeros_like(sd), np.maximum(self.losses, sd)
+        while (short := self.power(0.0, sd, high) < power).any():
+            if high.max() > _GREATEST_EFFECT * max(1.0, self.losses.max(initial=1.0), sd.max(initial=0.0)):
+                return np.where(short, np.inf, high)
+            high = np.where(short, 2 * high, high)
+        for _ in range(40):
+            middle = (low + high) / 2
+            enough = self.power(0.0, sd, middle) >= power
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
 
 
 def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
@@ -282,7 +368,12 @@ def _check_queries(n: int) -> None:
         raise InvalidInput(f"n is {n}; a paired test needs at least 2 queries")
 
 
-def _check(alpha: float, power: float, alternative: str, claim: str, margin: float) -> None:
+def _check(
+    alpha: float, power: float, alternative: str, claim: str, margin: float, unseen: int, greatest_loss: ArrayLike
+) -> None:
+    check_count("unseen", unseen, least=0)
+    if not (np.asarray(greatest_loss) > 0).all():
+        raise InvalidInput(f"greatest_loss is {shown(greatest_loss)}; expected what a query can lose, above 0")
     check_alternative(alternative)
     check_claim(claim, margin, alternative)
     check_number("alpha", alpha)

@@ -3,7 +3,7 @@
 ``error_rates.json`` stands beside this file. ``tests/calibration/measure_rates.py`` measures and writes it, and nothing
 else does. A row is one rate of one declaration::
 
-    kind        "test", "fold test", "correction", "claim" or "choice"
+    kind        "test", "fold test", "correction", "claim", "breakage" or "choice"
     name, test  the key of the declaration, and the test that its p-values come from
     world       how the data were drawn; ``worlds`` says it in words
     n, comparisons, sides

@@ -42,6 +42,8 @@ def paired_test(
     rng: Rng = None,
     claim: ClaimName = "difference",
     margin: float = 0.0,
+    unseen: int = 0,
+    greatest_loss: ArrayLike = 1.0,
 ) -> PairedResult:
     """Run a test by its name.
 
@@ -63,6 +65,11 @@ def paired_test(
         What is to be shown; see `claims`. Other claims than "difference" read `d` as gains: positive is better.
     margin : float, default 0
         Of the claim.
+    unseen : int, default 0
+        Number of queries that "not_worse" and "equivalent" add to those of `d`: they lost all that a query can. By
+        default the test is the plain one; `rankeval.compare` adds one query.
+    greatest_loss : float or array_like of shape (n_pairs,), default 1
+        The loss of such a query. 1 is right for measures in [0, 1].
 
     Returns
     -------
@@ -84,8 +91,29 @@ def paired_test(
     >>> float(paired_test("randomization", [1, 2, 3]).p_value)  # 2 of the 8 patterns of signs reach |6|
     0.25
     """
-    settings = Settings(alternative, confidence_level, n_resamples, rng, claim, margin)
-    return run(TESTS[chosen("test", name, TESTS)], d, settings)
+    settings = Settings(alternative, confidence_level, n_resamples, rng, claim, margin, unseen)
+    pairs = with_unseen(as_pairs(d), greatest_loss, settings)
+    return _reshaped(run(TESTS[chosen("test", name, TESTS)], pairs, settings), np.shape(d)[1:])
+
+
+def with_unseen(gains: Pairs, losses: ArrayLike, settings: Settings, n_strata: int = 1) -> Pairs:
+    """Return gains with the queries that nobody saw, if the claim counts any.
+
+    Parameters
+    ----------
+    gains : Pairs
+        Gains by query.
+    losses : float or array_like of shape (n_pairs,)
+        The greatest loss of a query.
+    settings : Settings
+        Claim, and number of unseen queries.
+    n_strata : int, default 1
+        Each of so many collections has unseen queries of its own.
+    """
+    if not settings.n_unseen:
+        return gains
+    shape = (settings.n_unseen * n_strata, gains.shape[1])
+    return replace(gains, losses=np.broadcast_to(np.asarray(losses, dtype=np.float64), shape))
 
 
 def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResult:
@@ -111,7 +139,10 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
         Fewer than two queries, or a difference that is not finite.
     """
     pairs = as_pairs(d)
-    found = _run_claim(test, pairs, settings) if CLAIMS[settings.claim].hypotheses else _run(test, pairs, settings)
+    if CLAIMS[settings.claim].hypotheses:
+        found = _run_claim(test, pairs, settings)
+    else:
+        found = _run(test, pairs, settings, len(pairs))
     return found if isinstance(d, Pairs) else _reshaped(found, np.shape(d)[1:])
 
 
@@ -129,7 +160,7 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
     for side, factor in CLAIMS[settings.claim]:
         bound = factor * settings.margin
         # A gain that is the margin but for rounding must be a tie for tests that count or rank.
-        results.append((bound, _run(test, gains.moved(bound), settings.of_side(side))))
+        results.append((bound, _run(test, gains.beyond(bound, side), settings.of_side(side), len(gains))))
 
     def ends(of_result: Callable[[PairedResult], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         lows, highs = zip(*(of_result(found) for _, found in results), strict=True)
@@ -145,11 +176,11 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
     return PairedResult(p_value, *ends(lambda found: (found.ci_low, found.ci_high)), notes, family)
 
 
-def _run(test: SignificanceTest, pairs: Pairs, settings: Settings) -> PairedResult:
-    """Run a test on checked columns, for an alternative, some columns at a time."""
-    n = len(pairs)
+def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> PairedResult:
+    """Run a test on checked columns, for an alternative, some columns at a time; n queries were seen."""
     if test.takes_pairs and not test.needs_variance:
         found, n_constant = _finished(test, test.function(pairs, settings), settings), 0
+        found = without_ends(found, *pairs.summed(lambda d: (without_variance(d),)))
     else:
         blocks = list(pairs.blocks(LARGE_BLOCK if test.resamples else BLOCK))
         if len(blocks) > 1:  # all blocks see the same resamples
@@ -162,22 +193,25 @@ def _run(test: SignificanceTest, pairs: Pairs, settings: Settings) -> PairedResu
 
 def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> tuple[PairedResult, int]:
     """Run a test on some columns; return its result, and how many of them are constants other than 0."""
-    n, mean, flat = len(columns), columns.mean(axis=0), without_variance(columns) & test.needs_variance
+    n, mean, constant = len(columns), columns.mean(axis=0), without_variance(columns)
+    flat = constant & test.needs_variance
     if not flat.any():
-        return _finished(test, _asked(test, columns, settings), settings), 0
+        return without_ends(_finished(test, _asked(test, columns, settings), settings), constant), 0
     # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
     # of columns, and no p-value may depend on another pair's.
     found = _finished(test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat)
-
-    def ends(low: Floats, high: Floats, one: Settings) -> tuple[Floats, Floats]:
-        # No other mean is possible to the sign flips, if they can reject any.
-        reach = 0.0 if one_pattern(n, one) <= one.alpha else np.inf
-        return opened(np.where(flat, mean - reach, low), np.where(flat, mean + reach, high), one.alternative)
-
-    low, high = ends(found.ci_low, found.ci_high, settings)
-    family = ends(*found.family, settings.of_family) if found.family and settings.of_family else None
     p_value = _as_p(np.where(flat, _p_of_constants(mean, n, settings), found.p_value))
-    return PairedResult(p_value, low, high, found.notes, family), int((flat & (mean != 0)).sum())
+    return without_ends(replace(found, p_value=p_value), constant), int((flat & (mean != 0)).sum())
+
+
+def without_ends(found: PairedResult, constant: NDArray[np.bool_]) -> PairedResult:
+    """Open the intervals of columns without variance: differences that are all the same tell no width."""
+
+    def ends(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        return np.where(constant, -np.inf, low), np.where(constant, np.inf, high)
+
+    low, high = ends(found.ci_low, found.ci_high)
+    return replace(found, ci_low=low, ci_high=high, family=found.family and ends(*found.family))
 
 
 def _asked(test: SignificanceTest, columns: Floats, settings: Settings) -> PairedResult:
@@ -269,7 +303,6 @@ def _constant_notes(count: int) -> list[str]:
         return []
     note = (
         f"{count} of the differences tested: the same number on every query. Without variance neither t nor a "
-        "bootstrap is defined: the p-value is that of the sign flips, and the interval has no width, or no ends "
-        "where so few queries can show nothing"
+        "bootstrap is defined: the p-value is that of the sign flips, and no interval can be told"
     )
     return [note]

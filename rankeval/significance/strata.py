@@ -137,6 +137,18 @@ class Strata:
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
         return cls(parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))]))
 
+    def with_unseen(self, n_unseen: int) -> Strata:
+        """Return strata that each have so many queries more, the shares of the strata as they are.
+
+        Their places are behind those of all other queries, in the order of `parts`.
+        """
+        n, starts = len(self.weights), len(self.weights) + n_unseen * np.arange(len(self.parts))
+        if not n_unseen:
+            return self
+        parts = [np.append(part, start + np.arange(n_unseen)) for part, start in zip(self.parts, starts, strict=True)]
+        shares = np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n  # (n_parts, n_layouts)
+        return Strata(parts, np.column_stack([query_weights(share, parts) for share in shares.T]))
+
     def effect(self, d: Floats) -> Floats:
         """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""
         mean = self.weights[:, 0] @ d / len(d)
@@ -238,7 +250,7 @@ def strata_limits(strata: Strata, n_pairs: int) -> Callable[[Floats, Settings], 
         flat = np.abs(centred).max(axis=0) <= TIE_TOLERANCE * np.abs(weights * d).max(axis=0)
         centred[:, flat] = 0.0
         q = critical_t(centred, np.count_nonzero(weights, axis=0), settings)
-        reach = q * error if q < np.inf else np.full_like(mean, np.inf)
+        reach = np.where(flat, np.inf, q * error) if q < np.inf else np.full_like(mean, np.inf)
         return mean - reach, mean + reach
 
     return limits

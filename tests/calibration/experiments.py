@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from calibration.worlds import (
+    BREAKAGES,
     equal_learners,
     null_differences,
     scores_in,
@@ -28,6 +29,7 @@ from rankeval.significance.claims import CLAIMS
 from rankeval.significance.families import adjust_by_family, with_family_level
 from rankeval.significance.folds import corrected_resampled_t
 from rankeval.significance.multiple import holm
+from rankeval.significance.rates import FALSE_CLAIMS
 from rankeval.significance.running import run
 from rankeval.significance.selection import value_of_choice
 
@@ -109,7 +111,8 @@ CHOICES = {"best": Choice("value of the best of several")}
 
 def declared(kind):
     """Return the declarations of one kind, by their names."""
-    return {"test": TESTS, "correction": CORRECTIONS, "fold test": FOLD_TESTS, "claim": CLAIMS, "choice": CHOICES}[kind]
+    return {"test": TESTS, "correction": CORRECTIONS, "fold test": FOLD_TESTS, "claim": CLAIMS, "breakage": CLAIMS,
+            "choice": CHOICES}[kind]  # fmt: skip
 
 
 def one_pair(world, n, *, seed, effort, wanted, sides=SIDES) -> Outcomes:
@@ -211,12 +214,46 @@ def at_the_edge(world, n, *, seed, effort, wanted, margin=0.10) -> Outcomes:
         for (side, edge), (tail, sign) in product(edges.items(), (("above", 1), ("below", -1))):
             for name in of_means:
                 d = sign * (many if name == "t" else many[:, : effort.of_others]) + edge
-                p = paired_test(name, d, n_resamples=effort.n_resamples, rng=seed, claim=claim, margin=margin).p_value
+                options = {"n_resamples": effort.n_resamples, "rng": seed, "claim": claim, "margin": margin}
+                p = paired_test(name, d, **options, unseen=1).p_value
                 place = f"{world}, tail {tail}" if world == "skew" else world
                 words = f"{place}, gain {edge:+.2f}"
                 sides = "two one-sided" if CLAIMS[claim].sides == 2 else side
                 found[Row("claim", claim, name, words, n, 1, sides, "false claims")] = p <= ALPHA
     return found
+
+
+def rare_breakage(place, n, *, seed, effort, wanted) -> Outcomes:
+    """Count false claims that a change does no harm, which breaks few queries and loses as much as the margin.
+
+    "equivalent" is measured by t alone: its p-value is never below that of "not_worse".
+    """
+    world = BREAKAGES[place]
+    many, found = world.draw(np.random.default_rng([seed, n, place, 10]), (n, effort.of_t)), {}
+    cases = [("not_worse", name) for name in ("t", "bootstrap", "randomization")] + [("equivalent", "t")]
+    for claim, name in cases:
+        d = many if name == "t" else many[:, : effort.of_others]
+        for unseen, quantity in ((1, FALSE_CLAIMS), (0, "plain test")):
+            if wanted(claim) and (unseen or name == "t"):
+                options = {"n_resamples": effort.n_resamples, "rng": seed, "claim": claim, "margin": world.margin}
+                p = paired_test(name, d, **options, unseen=unseen).p_value
+                found[Row("breakage", claim, name, world.words, n, 1, "greater", quantity)] = p <= ALPHA
+    return found
+
+
+def no_harm_found(n, *, seed, effort, wanted, sd=0.2, margin=0.06) -> Outcomes:
+    """Count how often a change without any effect is shown to do no harm."""
+    d = np.random.default_rng([seed, n, 11]).normal(0, sd, (n, effort.of_t))
+    world = f"normal, no effect, sd {sd:g}, margin {margin:g}"
+    return {
+        Row("breakage", claim, "t", world, n, 1, "greater", quantity): paired_test(
+            "t", d, claim=claim, margin=margin, unseen=unseen
+        ).p_value
+        <= ALPHA
+        for claim in ("not_worse", "equivalent")
+        for unseen, quantity in ((1, "power"), (0, "power of the plain test"))
+        if wanted(claim)
+    }
 
 
 def best_of_several(truth, k, *, seed, effort, wanted, n=50) -> Outcomes:
@@ -323,6 +360,12 @@ EXPERIMENTS = [
         for world in ("sym", "beta", "skew")
         for n in (SMALL, MEDIUM, 200)
     ),
+    *(
+        Experiment(rare_breakage, {"place": place, "n": n})
+        for place in range(len(BREAKAGES))
+        for n in (10, 25, 50, 100, 200, 1000)
+    ),
+    *(Experiment(no_harm_found, {"n": n}) for n in (50, 100, 200)),
     *(Experiment(best_of_several, {"truth": truth, "k": k}) for truth in GAINS for k in (10, 50)),
     Experiment(ten_times_ten_folds),
     Experiment(folds_with_signal),

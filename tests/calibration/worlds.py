@@ -97,6 +97,50 @@ def null_differences(world, n, n_replications, rng):
     return (scores[..., 1] - scores[..., 0]).T
 
 
+@dataclass(frozen=True)
+class Breakage:
+    """A change that breaks few queries: the share of queries that lose, what they lose, and noise on the others.
+
+    Attributes
+    ----------
+    words : str
+        What it is like, for the guide.
+    margin : float
+        The true mean loss.
+    draw : callable
+        Takes a generator and a shape; returns gains of that mean.
+    """
+
+    words: str
+    margin: float
+    draw: Callable
+
+    @classmethod
+    def of(cls, share, loss, noise=0.0):
+        rest = f"the rest noise of sd {noise:g}" if noise else "the rest unchanged"
+
+        def draw(generator, shape):
+            return generator.normal(0, noise, shape) - loss * (generator.random(shape) < share)
+
+        return cls(f"{100 * share:g} % lose {loss:g}, {rest}, margin {share * loss:g}", share * loss, draw)
+
+
+BREAKAGES = [
+    Breakage.of(0.02, 1.0),
+    Breakage.of(0.05, 1.0),
+    Breakage.of(0.05, 0.4),
+    Breakage.of(0.05, 0.4, 0.05),
+    Breakage.of(0.10, 0.3, 0.02),
+    Breakage("normal, sd .2, margin .05", 0.05, lambda generator, shape: generator.normal(-0.05, 0.2, shape)),
+    Breakage(
+        "exponential, sd .2, tail below, margin .05",
+        0.05,
+        lambda generator, shape: 0.15 - generator.exponential(0.2, shape),
+    ),
+]
+"""Changes that do harm, each as much as its margin."""
+
+
 def shifted_differences(difference, sd, n, n_replications, rng):
     """Return normal differences with a true mean, `(n, n_replications)`."""
     return np.random.default_rng(rng).normal(difference, sd, size=(n, n_replications))

@@ -9,9 +9,11 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CLAIMS, CORRECTIONS, TESTS, Settings, paired_test
+from rankeval.significance.claims import unseen_share
 from rankeval.significance.families import adjust_by_family, family_detectable, with_family_level
+from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.power import detectable_difference, topics_needed
-from rankeval.significance.running import run
+from rankeval.significance.running import run, with_unseen
 
 # The interval of these is made of the statistics that the p-value is made of.
 EXACT = ("t", "randomization", "bootstrap")
@@ -141,11 +143,58 @@ def test_an_unknown_claim_is_refused_with_the_nearest():
 def test_the_detectable_difference_of_a_claim_is_shown_with_the_power_asked_for(claim, n):
     """By simulation: of "better" a gain, of the others the margin at which equal systems pass."""
     margin = 0.1
-    found = float(detectable_difference(n, 1.0, claim=claim, margin=margin))
-    gain, tested = (found, margin) if claim == "better" else (0.0, found)
-    d = np.random.default_rng(4).normal(gain, 1.0, (n, 20_000))
-    shown = run(TESTS["t"], d, Settings(claim=claim, margin=tested)).p_value <= 0.05
-    assert shown.mean() == pytest.approx(0.8, abs=0.012)
+    for unseen in (0, 1, 2):
+        found = float(detectable_difference(n, 1.0, claim=claim, margin=margin, unseen=unseen, greatest_loss=2.5))
+        gain, tested = (found, margin) if claim == "better" else (0.0, found)
+        d = np.random.default_rng(4).normal(gain, 1.0, (n, 20_000))
+        p_value = paired_test("t", d, claim=claim, margin=tested, unseen=unseen, greatest_loss=2.5).p_value
+        assert (p_value <= 0.05).mean() == pytest.approx(0.8, abs=0.012)
+
+
+@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("claim", ["not_worse", "equivalent"])
+def test_an_unseen_query_is_one_more_that_lost_all(name, claim):
+    """Each hypothesis has its own, on the side that speaks against it; so do the two ends of the interval."""
+    d = np.random.default_rng(8).normal(0.02, 0.1, (30, 3))
+    options = {"n_resamples": 499, "rng": 3}
+    found = paired_test(name, d, claim=claim, margin=0.2, unseen=2, greatest_loss=[0.5, 1.0, 2.0], **options)
+    loss = np.tile([0.5, 1.0, 2.0], (2, 1))
+    low = paired_test(name, np.concatenate([d, -loss]) + 0.2, alternative="greater", **options)
+    high = paired_test(name, np.concatenate([d, loss]) - 0.2, alternative="less", **options)
+    p = low.p_value if claim == "not_worse" else np.maximum(low.p_value, high.p_value)
+    np.testing.assert_allclose(found.p_value, p, rtol=1e-9)
+    np.testing.assert_allclose(found.ci_low, low.ci_low - 0.2, rtol=1e-9)
+    if claim == "equivalent":
+        np.testing.assert_allclose(found.ci_high, high.ci_high + 0.2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("correction", ["max_t", "holm"])
+def test_systems_and_their_differences_count_the_same_unseen_queries(correction):
+    """All pairs are made of the systems' scores; the differences themselves give the same numbers."""
+    scores = np.random.default_rng(6).uniform(size=(25, 4, 1))
+    pairs = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
+    settings = Settings(claim="equivalent", margin=0.4, unseen=1, n_resamples=299, rng=5)
+    lazy, losses = Pairs.of_systems(scores, pairs), np.linspace(0.6, 1.1, 6)
+    found = []
+    for d in (lazy, as_pairs(lazy[:])):
+        gains = with_unseen(d, losses, settings)
+        wide = with_family_level(settings, CORRECTIONS[correction], 6)
+        tested = run(TESTS["randomization"], gains, wide)
+        adjusted = adjust_by_family(CORRECTIONS[correction], tested, gains, scores, pairs, 6, settings)
+        parts = (tested.p_value, tested.ci_low, tested.ci_high, adjusted.p_value, adjusted.ci_low, adjusted.ci_high)
+        found.append(np.array(parts))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in TESTS if name not in ("sign", "wilcoxon", "wilcoxon_pratt")])
+def test_equal_scores_on_few_queries_show_no_absence_of_harm(name):
+    """Five queries without any difference: 45 % of all queries may be broken."""
+    for claim in ("not_worse", "equivalent"):
+        found = paired_test(name, np.zeros(5), claim=claim, margin=0.001, unseen=1, n_resamples=999, rng=0)
+        assert found.p_value > 0.05
+        assert found.ci_low < -0.1
+    assert unseen_share(5, 0.05) == pytest.approx(1 - 0.05**0.2)
+    assert (1 - unseen_share(5, 0.05)) ** 5 == pytest.approx(0.05)
 
 
 def test_the_queries_that_a_claim_needs():

@@ -111,7 +111,13 @@ def test_impossible_questions_are_refused():
         topics_needed(0.1, 0.1, alternative="larger")
     with pytest.raises(InvalidInput, match="at least 2"):
         detectable_difference(1, 0.1)
-    assert topics_needed(0.1, 0.0) == 2
+    assert topics_needed(0.1, 0.0) == 6  # the sign flips of five queries have a p-value of 2 in 32
+    assert topics_needed(0.1, 0.0, alternative="greater") == 5
+    assert np.isnan(detectable_difference(10, 0.0))
+    with pytest.raises(InvalidInput, match="unseen"):
+        topics_needed(0.0, 0.1, claim="not_worse", margin=0.1, unseen=-1)
+    with pytest.raises(InvalidInput, match="greatest_loss"):
+        detectable_difference(10, 0.1, claim="not_worse", margin=0.1, greatest_loss=0.0)
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -281,5 +287,7 @@ def test_the_table_of_effects_is_oriented_by_the_measure(frames):
 def test_the_margin_of_not_worse_has_no_part_in_the_smallest_margin_for_which_it_is_shown():
     """The value is itself a margin: the gain that a one-sided t test finds, counted from an equal system."""
     one_sided = detectable_difference(50, 0.15, alternative="greater")
-    assert detectable_difference(50, 0.15, claim="not_worse", margin=0.05) == pytest.approx(one_sided, rel=1e-9)
+    plain = detectable_difference(50, 0.15, claim="not_worse", margin=0.05, unseen=0)
+    assert plain == pytest.approx(one_sided, rel=1e-6)
+    assert detectable_difference(50, 0.15, claim="not_worse", margin=0.05) > plain
     assert detectable_difference(50, 0.15, claim="better", margin=0.05) == pytest.approx(0.05 + one_sided, rel=1e-9)

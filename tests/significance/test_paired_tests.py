@@ -233,7 +233,7 @@ def test_differences_leave_the_scores_as_they_are_and_see_small_ones():
 
 @pytest.mark.parametrize("name", ["t", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
 def test_a_constant_column_is_told_apart_from_its_neighbours(name):
-    """The note counts the columns; the interval of a constant difference is the point itself."""
+    """The note counts the columns; a constant difference tells no interval."""
     varied = RNG.normal(size=12)
     d = np.column_stack([np.full(12, 0.25), varied, np.full(12, -0.5), np.zeros(12)])
     result = paired_test(name, d, n_resamples=499, rng=0)
@@ -241,7 +241,7 @@ def test_a_constant_column_is_told_apart_from_its_neighbours(name):
     alone = paired_test(name, varied, n_resamples=499, rng=0)
     assert result.p_value[1] == pytest.approx(alone.p_value, rel=1e-12)  # NumPy sums a single column in another order
     assert "2 of the differences tested: the same number on every query" in result.notes[0]
-    assert result.ci_low[[0, 2, 3]].tolist() == result.ci_high[[0, 2, 3]].tolist() == [0.25, -0.5, 0.0]
+    assert np.isneginf(result.ci_low).tolist() == np.isposinf(result.ci_high).tolist() == [True, False, True, True]
     greater = paired_test(name, d, alternative="greater", n_resamples=499, rng=0)
     assert greater.p_value[[0, 2, 3]].tolist() == [1 / 4096, 1.0, 1.0]
     less = paired_test(name, d, alternative="less", n_resamples=499, rng=0)

@@ -260,7 +260,7 @@ def _tag(key: str, name: str) -> str:
 
 def _facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str], left_out: str) -> dict[str, Any]:
     """Return the settings of a comparison, and where its evaluations are."""
-    names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin")
+    names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin", "unseen")
     more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped", "weights", "notes")
     return {
         "settings": {key: getattr(comparison, key) for key in (*names, *more)},

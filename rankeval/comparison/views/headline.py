@@ -19,7 +19,7 @@ from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.views.evidence import Row, detectable, evidence, parting
 from rankeval.comparison.views.means import sentence
 from rankeval.evaluation.slicing import UNNAMED
-from rankeval.significance.claims import CLAIMS
+from rankeval.significance.claims import CLAIMS, unseen_share
 
 
 def headline(record: ComparisonRecord) -> str:
@@ -154,6 +154,10 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
         f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{evidence(record, row)}.",
         *parting(record, row),
     ]
+    if claim.harmless and not record.folds:
+        n = int(row.n_queries)
+        share = f"{100 * unseen_share(n, record.alpha):.2g} %"
+        said.append(f"On {count(n, 'query')} a breakage of up to {share} of the queries can go unseen.")
     if verb == "is worse than" and len(rows) > 1 and record.baseline is not None:
         said.insert(0, f"No system was shown better than {row.baseline}.")
     n_shown = int(rows["shown"].sum())

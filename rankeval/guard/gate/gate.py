@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rankeval._checks import count, shown
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.collection import RegisteredCollection
@@ -201,10 +203,9 @@ class Gate:
         return Candidate(kept.name, ranking, kept.output)
 
     def _accepts(self, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
-        gains = direction(self.terms.measure) * (
-            scores_of(loaded, candidate, self.terms) - scores_of(loaded, against, self.terms)
-        )
-        return self.terms.shows(gains)
+        before = scores_of(loaded, against, self.terms)
+        gains = direction(self.terms.measure) * (scores_of(loaded, candidate, self.terms) - before)
+        return self.terms.shows(gains, float(np.abs(before).max()))
 
     def _body(
         self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate, *, accepted: bool

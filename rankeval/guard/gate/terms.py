@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
+from rankeval.measures import greatest_loss
 
 if TYPE_CHECKING:
     from rankeval.significance.declarations import ClaimName
@@ -43,6 +44,8 @@ class Terms:
         Number of decisions.
     rng : int
         Seed of the randomisation test.
+    unseen : int
+        Number of unseen queries that "not_worse" counts; 0 for gates declared before any were.
     """
 
     measure: str
@@ -52,6 +55,7 @@ class Terms:
     alpha: float
     budget: int
     rng: int
+    unseen: int = 0
 
     def __post_init__(self) -> None:
         if self.claim not in CLAIMS:
@@ -84,26 +88,31 @@ class Terms:
         least = max(2, math.ceil(-math.log2(self.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
-    def shows(self, gains: NDArray[np.float64]) -> bool:
+    def shows(self, gains: NDArray[np.float64], largest: float) -> bool:
         """Return whether the claim is shown, one-sided by the randomisation test, at the level of one decision.
 
         Parameters
         ----------
         gains : ndarray of shape (n_queries,)
             The gain of the candidate on each query.
+        largest : float
+            The greatest score of the baseline: what a query can lose by a measure without a declared range.
         """
-        from rankeval.significance.declarations import Settings
-        from rankeval.significance.registry import TESTS
-        from rankeval.significance.running import run
+        from rankeval.significance.running import paired_test
 
-        settings = Settings(
+        loss = greatest_loss(self.measure)
+        found = paired_test(
+            "randomization",
+            gains,
             confidence_level=1 - self.level,
             n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
             rng=self.rng,
             claim=self.claim,
             margin=self.margin,
+            unseen=self.unseen,
+            greatest_loss=loss if math.isfinite(loss) else largest or 1.0,
         )
-        return bool(run(TESTS["randomization"], gains, settings).p_value <= self.level)
+        return bool(found.p_value <= self.level)
 
     def detectable(self, n_queries: int, sd: float) -> float:
         """Return the gain that is accepted four times in five; for "not_worse" the margin, of a system that is equal.
@@ -117,18 +126,19 @@ class Terms:
         """
         from rankeval.significance.power import detectable_difference
 
-        return float(detectable_difference(max(2, n_queries), sd, self.level, claim=self.claim, margin=self.margin))
+        of_claim = {"claim": self.claim, "margin": self.margin, "unseen": self.unseen}
+        return float(detectable_difference(max(2, n_queries), sd, self.level, **of_claim))
 
     def content(self) -> dict[str, Any]:
         """Return the terms as JSON can hold them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "convention": self.convention.card()
-        }
+        names = [field.name for field in fields(self) if field.name != "unseen" or self.unseen]
+        return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Terms:
         """Return the terms that `content` described."""
-        named = {field.name: content[field.name] for field in fields(cls)}
+        named = {field.name: content[field.name] for field in fields(cls) if field.name != "unseen"}
+        named["unseen"] = content.get("unseen", 0)
         numbers = {"margin": float(content["margin"]), "alpha": float(content["alpha"])}
         return cls(**named | numbers | {"convention": Convention.from_card(content["convention"])})
 
