@@ -120,10 +120,13 @@ class Design:
     def greatest_losses(self, scores: Floats) -> Floats:
         """Return the most that a query can lose in each column of `differences`.
 
-        It is the range of the measure; without one, the greatest score of the baseline, or of any system if that is 0.
+        It is the range of the measure; without one, the greatest score of the baseline, of either system if there is no
+        baseline, or of any system if that is 0.
         """
-        sizes = np.abs(scores).max(axis=0)[self.pairs[:, 0]]  # (n_pairs, n_measures)
-        sizes = np.where(sizes > 0, sizes, np.abs(scores).max(axis=(0, 1)))
+        largest = np.abs(scores).max(axis=0)
+        low, high = self.pairs.T
+        sizes = largest[low] if self.baseline else np.maximum(largest[low], largest[high])  # (n_pairs, n_measures)
+        sizes = np.where(sizes > 0, sizes, np.maximum(largest.max(axis=0), np.finfo(np.float64).tiny))
         ranges = np.array([greatest_loss(measure) for measure in self.measures])
         return np.where(np.isfinite(ranges), ranges, sizes).T.ravel()
 

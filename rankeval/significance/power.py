@@ -331,10 +331,13 @@ class _Harmless:
         root = np.sqrt(t**2 * (of_unseen * short**2 + steep * of_seen))
         least = (short * share + root) / steep - self.losses[:, None]
         error = np.maximum(sd[:, None], np.finfo(np.float64).tiny) / math.sqrt(n)
-        reached = special.ndtr((gain - least) / error)
-        if self.sides == 2:
-            reached -= special.ndtr((gain + least) / error)
-        return np.asarray(np.maximum(reached, 0.0) @ weights / 2)
+        with np.errstate(over="ignore"):  # without variance the probability is 0 or 1
+            reached = special.ndtr((gain - least) / error)
+            if self.sides == 2:
+                reached -= special.ndtr((gain + least) / error)
+        return np.asarray(
+            np.round(np.maximum(reached, 0.0) @ weights / 2, 12)
+        )  # the weights add up to 2 but for rounding
 
     def least_margin(self, sd: Floats, power: float) -> Floats:
         """Return the smallest margin for which the claim is shown of equal systems with this power."""

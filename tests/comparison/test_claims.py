@@ -42,6 +42,7 @@ def test_wins_and_losses_go_by_what_is_better():
 def test_claims_are_about_gains(claim, correction):
     """By a measure of which less is better the p-values are the same, and the intervals of differences mirrored."""
     options = {"claim": claim, "margin": 0.04, "correction": correction, "family": "measure", "n_resamples": 999}
+    options["unseen"] = 0  # AP has a declared range, ARP has none
     table = compared(**options).table
     more, less = (table[table["measure"] == name].reset_index() for name in ("AP", "ARP"))
     for column in ("p_value", "p_adjusted", "detectable_difference"):
@@ -58,12 +59,65 @@ def test_what_is_shown_follows_from_the_claim():
     """A good system is better and not worse, and is not equivalent; a near copy is not worse and not better."""
     shown = {
         claim: dict(zip(found.table["system"], found.shown, strict=True))
-        for claim, margin in (("better", 0.04), ("not_worse", 0.06), ("equivalent", 0.08))
+        for claim, margin in (("better", 0.04), ("not_worse", 0.13), ("equivalent", 0.15))
         for found in [compared(measures="AP", claim=claim, margin=margin)]
     }
     assert shown["better"] == {"same": False, "good": True}
     assert shown["not_worse"] == {"same": True, "good": True}
     assert shown["equivalent"] == {"same": True, "good": False}
+
+
+@pytest.mark.parametrize("measure", ["AP", "ARP", "Latency"])
+def test_the_greatest_loss_is_the_range_of_the_measure_else_the_greatest_score_of_the_baseline(measure):
+    column = "AP" if measure == "AP" else "ARP"
+    given = {name: frame[[column]].set_axis([measure], axis=1) + 3 for name, frame in systems().items()}
+    loss = 1.0 if measure == "AP" else given["base"][measure].max()
+    sign = -1 if measure == "ARP" else 1
+    d = sign * (given["good"][measure] - given["base"][measure])
+    found = rk.compare(given, baseline="base", claim="not_worse", margin=0.5).table.set_index("system")
+    expected = paired_test("t", d, claim="not_worse", margin=0.5, unseen=1, greatest_loss=loss)
+    assert found.loc["good", "p_value"] == pytest.approx(expected.p_value, rel=1e-9)
+    plain = rk.compare(given, baseline="base", claim="not_worse", margin=0.5, unseen=0).table.set_index("system")
+    assert plain.loc["good", "p_value"] == pytest.approx(paired_test("t", d, claim="not_worse", margin=0.5).p_value)
+
+
+@pytest.mark.parametrize("claim", ["not_worse", "equivalent"])
+def test_ones_on_five_queries_show_no_absence_of_harm(claim):
+    """P@1 is 1 for both systems: 45 % of the queries may be broken, and a margin of .001 says nothing of that."""
+    ones = pd.DataFrame({"P@1": np.ones(5)})
+    found = rk.compare({"old": ones, "new": ones}, baseline="old", claim=claim, margin=0.001)
+    row = found.table.iloc[0]
+    assert not found.shown.any()
+    assert row.p_adjusted > 0.05
+    assert row.ci_low < -0.3
+    assert row.detectable_difference > 0.4
+    assert np.isnan(found.bayes(rope=0.01)[["p_worse", "p_equivalent", "p_better"]].to_numpy()).all()
+    with pytest.raises(rk.errors.CheckFailed):
+        rk.testing.assert_not_worse(ones, ones, margin=0.001)
+
+
+def test_the_headline_names_what_cannot_have_been_seen():
+    found = compared(measures="AP", claim="not_worse", margin=0.09)
+    assert "On 40 queries a breakage of up to 7.2 % of the queries can go unseen." in found.headline
+    assert "with 1 unseen query," in found.caption
+    assert rk.Comparison.from_json(found.to_json()).unseen == 1
+    for claim in ("difference", "better"):
+        assert compared(measures="AP", claim=claim).unseen == 0
+
+
+def test_each_slice_and_collection_has_an_unseen_query_of_its_own():
+    frames = {name: frame[["AP"]] for name, frame in systems().items()}
+    half = pd.Series(np.where(np.arange(40) < 20, "a", "b"), index=frames["base"].index)
+    options = {"baseline": "base", "claim": "not_worse", "margin": 0.3}
+    sliced = rk.compare(frames, by=half, **options).table
+    alone = rk.compare({name: frame[half == "a"] for name, frame in frames.items()}, **options).table
+    np.testing.assert_allclose(sliced[sliced.iloc[:, 0] == "a"]["p_value"], alone["p_value"], rtol=1e-9)
+    parts = {name: {part: frame[half == part] for part in "ab"} for name, frame in frames.items()}
+    d = frames["good"]["AP"] - frames["base"]["AP"]
+    together = rk.compare(parts, n_resamples=999, **options).table
+    by_hand = paired_test("randomization", np.append(d, [-1, -1]) + 0.3, alternative="greater", n_resamples=999, rng=0)
+    found = together[(together["system"] == "good") & (together["collection"] == "all")]["p_value"].item()
+    assert found == pytest.approx(by_hand.p_value, abs=0.01)
 
 
 def test_the_claim_is_said_and_kept():
@@ -76,7 +130,7 @@ def test_the_claim_is_said_and_kept():
 
 def test_ends_that_share_alpha_are_said_to():
     """Max-T holds all ends of a family together, at the level 1 - alpha; of one comparison each end has alpha."""
-    options = {"claim": "equivalent", "margin": 0.1, "measures": "AP", "n_resamples": 999}
+    options = {"claim": "equivalent", "margin": 0.1, "measures": "AP", "n_resamples": 999, "unseen": 0}
     joint, alone = compared(correction="max_t", **options), compared(correction="holm", **options)
     assert (joint.interval_level, joint.adjusted_level, alone.adjusted_level) == (0.9, 0.95, 0.9)
     assert "90 % intervals, 95 % adjusted ones, 999 resamples" in joint.caption

@@ -48,6 +48,7 @@ SENTENCES = {
     "parted": r"The (?:adjusted p is at most 0\.05, but the interval (?:includes 0|does not show the claim)|"
     r"interval (?:excludes 0|shows the claim), but the adjusted p is above 0\.05): p steps down over the family or "
     r"comes from another test, and the claim goes by p\.",
+    "unseen": r"On (?P<queries>[\d,]+) queries a breakage of up to (?P<share>[\d.]+) % of the queries can go unseen\.",
     "farthest": r"Of the (?P<many>\d+) pairs shown equivalent, these two are the farthest apart\.",
     "first": r"(?P<measure>\S+) is the first of (?P<many>\d+) measures\.",
 }
@@ -161,6 +162,13 @@ class Oracle:
         assert said["verb"] == VERBS[self.compared.claim]
         gains = self.shown_gains()
         self.check_named(said, max(gains, key=abs) if self.compared.claim == "equivalent" else max(gains))
+
+    def check_unseen(self, said):
+        """So many queries of which this share is broken are all whole with a chance of alpha."""
+        assert self.compared.claim in VERBS
+        n = int(said["queries"].replace(",", ""))
+        assert n == self.rows[0]["n_queries"]
+        assert float(said["share"]) == pytest.approx(100 * (1 - 0.05 ** (1 / n)), rel=0.05)
 
     def check_farthest(self, said):
         assert self.compared.claim == "equivalent"
@@ -388,7 +396,7 @@ def test_systems_without_any_difference_are_said_to_be_equal():
     base = pd.DataFrame({"AP": np.linspace(0, 1, 20)})
     compared = compare({"base": base, "copy": base.copy()}, baseline="base")
     assert compared.headline == (
-        "No difference was shown: copy against base: 0.0000 AP [95% interval 0.0000 to 0.0000], on 20 queries, "
+        "No difference was shown: copy against base: 0.0000 AP [95% interval -∞ to ∞], on 20 queries, "
         "p = 1.0000. copy and base are equal on every query."
     )
 
