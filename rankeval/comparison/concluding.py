@@ -73,7 +73,7 @@ def conclude(
         declared, corrected = stratified_test(tried), stratified(tried, corrected, n_pairs)
         weighed = scores * strata.weights[:, None]
     signs, losses = gain_signs(design, settings), design.greatest_losses(scores)
-    gains = with_unseen(as_pairs(d).turned(signs), losses, settings, len(strata.parts) if strata else 1)
+    gains = with_unseen(as_pairs(d).turned(signs), losses, settings, n_strata=len(strata.parts) if strata else 1)
     tested = run(declared, gains, with_family_level(settings, corrected, size))
     adjusted = adjust_by_family(corrected, tested, gains, scores, design.pairs, size, settings)
     spread = _spread(gains) if strata is None else strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))

@@ -100,7 +100,8 @@ def _tested(
         as_pairs(design.differences(block) * _across(signs, design, len(parts))),
         _across(losses, design, len(parts)),
         settings,
-        len(parts),
+        n_strata=len(parts),
+        seen=_interleaved([PairedResult(*np.full((3, len(signs)), len(rows))) for rows in parts], design).p_value,
     )
     results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
     # The notes are those of the smallest part.

@@ -17,14 +17,15 @@ Differences are moved by the margin before they are tested, so every paired test
 **Absence of harm and queries that nobody saw.** A change that breaks one query in fifty leaves 36 % of samples of 50
 queries unbroken, and the differences of such a sample vary little or not at all: Student's t and the sign flips then
 rule out any loss. So "not_worse" and "equivalent" are tested over the n differences and one query more, which lost (for
-the other side of "equivalent": gained) all that a query can. Without variance this is nearly the exact bound on the
-share of broken queries of which n show none, ``1 - alpha ** (1 / n)``. `tests/calibration` has the error rates.
+the other side of "equivalent": gained) all that a query can. And no p-value is below the chance that n queries show
+nothing of a breakage as large as the margin, ``(1 - margin / loss) ** n``: at small levels one query would not do.
+`tests/calibration` has the error rates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -76,6 +77,37 @@ class Claim:
 
     def __iter__(self) -> Iterator[tuple[Side, int]]:
         return iter(self.hypotheses)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The queries that nobody saw, as a claim of no harm counts them.
+
+    Attributes
+    ----------
+    count : int
+        How many are added to those seen.
+    loss : ndarray of shape (n_pairs,)
+        What each of them lost, in each column of differences.
+    seen : ndarray of shape (n_pairs,)
+        Number of queries seen in each column.
+    """
+
+    count: int
+    loss: NDArray[np.float64]
+    seen: NDArray[np.float64]
+
+    def part(self, columns: slice) -> Unseen:
+        """Return those of some columns."""
+        return replace(self, loss=self.loss[columns], seen=self.seen[columns])
+
+    def least_p(self, margin: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """Return the chance that a breakage as large as the margin leaves every query seen whole."""
+        return np.asarray(np.clip(1 - margin / self.loss, 0.0, 1.0) ** self.seen)
+
+    def reach(self, alpha: float) -> NDArray[np.float64]:
+        """Return the largest mean loss by a breakage that goes unseen with a chance above alpha."""
+        return np.asarray(self.loss * (1 - alpha ** (1 / self.seen)))
 
 
 def unseen_share(n: int, alpha: float) -> float:

@@ -114,9 +114,10 @@ def _of_differences(declared: Correction, d: Pairs, settings: Settings) -> tuple
 
 def _joint_p(declared: Correction, d: Pairs, settings: Settings) -> Floats:
     """Return the p-values of a joint correction; of a claim, the largest among its hypotheses."""
-    blocks = _hypotheses(declared, d, settings)
-    parts = [declared.function(columns, inner).reshape(-1, d.shape[1]) for columns, inner in blocks]
-    return np.asarray(np.concatenate(parts).max(axis=0))
+    blocks, m = _hypotheses(declared, d, settings), d.shape[1]
+    parts = [declared.function(columns, inner).reshape(-1, m) for columns, inner in blocks]
+    least = 0.0 if d.beside is None else np.minimum(m * d.beside.least_p(settings.margin), 1.0)
+    return np.asarray(np.maximum(np.concatenate(parts).max(axis=0), least))
 
 
 def _joint_limits(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, Floats]:
@@ -128,11 +129,12 @@ def _joint_limits(declared: Correction, d: Pairs, settings: Settings) -> tuple[F
     blocks = _hypotheses(declared, d, settings)
     ends = [declared.limits(columns, inner)[0].reshape(-1, d.shape[1]) for columns, inner in blocks]
     low, high = np.full(d.shape[1], -np.inf), np.full(d.shape[1], np.inf)
+    reach = -np.inf if d.beside is None else d.beside.reach(settings.alpha / d.shape[1])
     for (side, factor), end in zip(claim, np.concatenate(ends), strict=True):
         if side == "greater":
-            low = end + factor * settings.margin
+            low = np.minimum(end + factor * settings.margin, -reach)
         else:
-            high = factor * settings.margin - end
+            high = np.maximum(factor * settings.margin - end, reach)
     return low, high
 
 
@@ -150,7 +152,7 @@ def _hypotheses(declared: Correction, gains: Pairs, settings: Settings) -> list[
         for side, factor in claim
     ]
     inner = settings.of_side("greater")
-    return [(_taken(declared, block), inner) for block in (turned if m == 1 else [Pairs.beside(turned)])]
+    return [(_taken(declared, block), inner) for block in (turned if m == 1 else [Pairs.joined(turned)])]
 
 
 def _taken(declared: Correction, columns: Pairs) -> Floats | Pairs:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.significance.claims import Side
+from rankeval.significance.claims import Side, Unseen
 from rankeval.significance.columns import are_ties, as_columns, differences
 from rankeval.significance.declarations import Floats
 
@@ -61,8 +61,8 @@ class Pairs:
         -1 for columns that are turned.
     bounds : ndarray of shape (n_pairs,), or None
         What is taken off each column, after it was turned.
-    losses : ndarray of shape (n_unseen, n_pairs), or None
-        What each column loses on queries that nobody saw; `beyond` adds them.
+    beside : Unseen, or None
+        The queries that nobody saw; `beyond` adds them.
     unseen : ndarray of shape (n_unseen, n_pairs), or None
         The gains on them, once they are added. They are the last queries: all scores are 0 there, and so many rows
         behind those of the scores are 1 on one of them each, and 0 elsewhere.
@@ -75,7 +75,7 @@ class Pairs:
     low: Ints | None = None
     signs: Floats | None = None
     bounds: Floats | None = None
-    losses: Floats | None = None
+    beside: Unseen | None = None
     unseen: Floats | None = None
     kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
 
@@ -157,12 +157,13 @@ class Pairs:
 
     def part(self, columns: slice) -> Pairs:
         """Return some of the columns as pairs."""
-        losses, unseen = (None if each is None else each[:, columns] for each in (self.losses, self.unseen))
+        beside = None if self.beside is None else self.beside.part(columns)
         if self.high is None or self.low is None:
-            return Pairs(self.rows[columns], losses=losses)
+            return Pairs(self.rows[columns], beside=beside)
+        unseen = None if self.unseen is None else self.unseen[:, columns]
         signs, bounds = (None if each is None else each[columns] for each in (self.signs, self.bounds))
-        own = {"high": self.high[columns], "low": self.low[columns], "signs": signs, "bounds": bounds}
-        return replace(self, **own, losses=losses, unseen=unseen)
+        high, low = self.high[columns], self.low[columns]
+        return replace(self, high=high, low=low, signs=signs, bounds=bounds, beside=beside, unseen=unseen)
 
     def turned(self, signs: Floats) -> Pairs:
         """Return the columns times 1 or -1 each."""
@@ -196,15 +197,15 @@ class Pairs:
             The side of the bound that is to be shown: unseen queries lie on the other one.
         """
         moved = self.moved(bound)
-        if self.losses is None:
+        if self.beside is None:
             return moved
-        gains = -self.losses if side == "greater" else self.losses
+        gains = np.tile(-self.beside.loss if side == "greater" else self.beside.loss, (self.beside.count, 1))
         if self.high is None:
             return Pairs(np.concatenate([moved.rows, gains.T - bound], axis=1))
         (n_rows, n), k = self.rows.shape, len(gains)
         rows = np.zeros((n_rows + k, n + k))
         rows[:n_rows, :n], rows[n_rows:, n:] = self.rows, np.eye(k)
-        return replace(moved, rows=rows, losses=None, unseen=gains, kept={})
+        return replace(moved, rows=rows, beside=None, unseen=gains, kept={})
 
     def at(self, places: Ints) -> Pairs:
         """Return the columns of some places, with the rows that they are made of and no others."""
@@ -290,22 +291,24 @@ class Pairs:
         return np.asarray(lost + _ROUNDING * size)
 
     @classmethod
-    def beside(cls, parts: list[Pairs]) -> Pairs:
+    def joined(cls, parts: list[Pairs]) -> Pairs:
         """Return the columns of parts with the same rows beside each other."""
         first = parts[0]
         if first.high is None:
             return cls(np.concatenate([part.rows for part in parts]))
 
-        def joined(name: str, default: float) -> Any:
+        def of_all(name: str, default: float) -> Any:
             found = [getattr(part, name) for part in parts]
             full = [
                 np.full(part.shape[1], default) if one is None else one for one, part in zip(found, parts, strict=True)
             ]
             return np.concatenate(full)
 
-        own = [joined(name, default) for name, default in (("high", 0), ("low", 0), ("signs", 1.0), ("bounds", 0.0))]
+        high, low, signs, bounds = (
+            of_all(name, default) for name, default in (("high", 0), ("low", 0), ("signs", 1.0), ("bounds", 0.0))
+        )
         unseen = None if first.unseen is None else np.concatenate([part.unseen for part in parts], axis=1)
-        return cls(first.rows, *own, unseen=unseen)
+        return cls(first.rows, high, low, signs, bounds, unseen=unseen)
 
     def summed(self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None) -> tuple[Any, ...]:
         """Return numbers of each column, found a block at a time.

@@ -20,7 +20,7 @@ from scipy import optimize, special, stats
 from rankeval._checks import check_count, check_number, check_share, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
-from rankeval.significance.claims import CLAIMS
+from rankeval.significance.claims import CLAIMS, Unseen
 from rankeval.significance.declarations import Floats, check_alternative, check_claim
 
 _LEGENDRE = np.polynomial.legendre.leggauss(200)
@@ -84,7 +84,7 @@ def topics_needed(
     >>> topics_needed(0.05, 0.15), topics_needed(0.03, 0.15)
     (73, 199)
     >>> topics_needed(0.0, 0.15, claim="not_worse", margin=0.03)  # that an equal system is not worse by .03
-    208
+    235
     >>> topics_needed(0.0, 0.15, claim="not_worse", margin=0.03, unseen=0)  # by the plain t test
     156
     """
@@ -110,8 +110,9 @@ def topics_needed(
 
     def reached(n: int) -> float:
         if CLAIMS[claim].harmless:
-            asked = {"margin": margin, "unseen": unseen, "greatest_loss": greatest_loss}
-            return power_of_no_harm(claim, difference, sd, n, alpha, **asked)
+            return power_of_no_harm(
+                claim, difference, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=greatest_loss
+            )
         return _power(effect, n, alpha, "greater" if CLAIMS[claim].sides else alternative)
 
     enough = 2
@@ -177,22 +178,23 @@ def detectable_difference(
     >>> round(float(detectable_difference(50, 0.15)), 3)
     0.061
     >>> round(float(detectable_difference(50, 0.15, claim="equivalent", margin=0.05)), 3)  # more than .05: too few
-    0.095
+    0.094
     """
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     _check_queries(n)
     spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
     if CLAIMS[claim].harmless:
         losses = np.broadcast_to(np.asarray(greatest_loss, dtype=np.float64), spread.shape).ravel()
-        found, flat = np.empty_like(losses), spread.ravel()
+        flat = spread.ravel()
+        margins = np.empty(len(flat))
         for start in range(0, len(flat), _AT_ONCE):
             own = slice(start, start + _AT_ONCE)
             harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, losses[own])
-            found[own] = harmless.least_margin(flat[own], power)
-        found = found.reshape(spread.shape)
+            margins[own] = harmless.least_margin(flat[own], power)
+        found = np.asarray(margins.reshape(spread.shape))
     else:
         side = "greater" if CLAIMS[claim].sides else alternative
-        found = margin + spread * _detectable_effect(n, alpha, power, side)
+        found = np.asarray(margin + spread * _detectable_effect(n, alpha, power, side))
     return np.where((spread == 0) & ~(CLAIMS[claim].harmless and unseen > 0), np.nan, found)[()]
 
 
@@ -335,9 +337,11 @@ class _Harmless:
             reached = special.ndtr((gain - least) / error)
             if self.sides == 2:
                 reached -= special.ndtr((gain + least) / error)
-        return np.asarray(
-            np.round(np.maximum(reached, 0.0) @ weights / 2, 12)
-        )  # the weights add up to 2 but for rounding
+        if self.unseen:
+            beside = Unseen(self.unseen, self.losses, np.full(len(sd), float(n)))
+            reached[beside.least_p(margin) > self.alpha * (1 + 1e-12)] = 0.0
+        # The weights add up to 2 but for rounding.
+        return np.asarray(np.round(np.maximum(reached, 0.0) @ weights / 2, 12))
 
     def least_margin(self, sd: Floats, power: float) -> Floats:
         """Return the smallest margin for which the claim is shown of equal systems with this power."""

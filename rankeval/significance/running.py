@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
-from rankeval.significance.claims import CLAIMS
+from rankeval.significance.claims import CLAIMS, Unseen
 from rankeval.significance.columns import without_variance
 from rankeval.significance.declarations import (
     Alternative,
@@ -96,7 +96,9 @@ def paired_test(
     return _reshaped(run(TESTS[chosen("test", name, TESTS)], pairs, settings), np.shape(d)[1:])
 
 
-def with_unseen(gains: Pairs, losses: ArrayLike, settings: Settings, n_strata: int = 1) -> Pairs:
+def with_unseen(
+    gains: Pairs, losses: ArrayLike, settings: Settings, *, n_strata: int = 1, seen: ArrayLike | None = None
+) -> Pairs:
     """Return gains with the queries that nobody saw, if the claim counts any.
 
     Parameters
@@ -109,11 +111,15 @@ def with_unseen(gains: Pairs, losses: ArrayLike, settings: Settings, n_strata: i
         Claim, and number of unseen queries.
     n_strata : int, default 1
         Each of so many collections has unseen queries of its own.
+    seen : array_like of shape (n_pairs,), optional
+        Number of queries of each column, if it is not that of the gains.
     """
     if not settings.n_unseen:
         return gains
-    shape = (settings.n_unseen * n_strata, gains.shape[1])
-    return replace(gains, losses=np.broadcast_to(np.asarray(losses, dtype=np.float64), shape))
+    n, m = gains.shape
+    sizes = n if seen is None else seen
+    loss, of_column = (np.broadcast_to(np.asarray(each, dtype=np.float64), m) for each in (losses, sizes))
+    return replace(gains, beside=Unseen(settings.n_unseen * n_strata, loss, of_column))
 
 
 def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResult:
@@ -162,18 +168,24 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
         # A gain that is the margin but for rounding must be a tie for tests that count or rank.
         results.append((bound, _run(test, gains.beyond(bound, side), settings.of_side(side), len(gains))))
 
-    def ends(of_result: Callable[[PairedResult], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    def ends(of_result: Callable[[PairedResult], tuple[Floats, Floats]], alpha: float) -> tuple[Floats, Floats]:
         lows, highs = zip(*(of_result(found) for _, found in results), strict=True)
         bounds = [bound for bound, _ in results]
-        return (
-            np.max([low + bound for low, bound in zip(lows, bounds, strict=True)], axis=0),
-            np.min([high + bound for high, bound in zip(highs, bounds, strict=True)], axis=0),
-        )
+        low = np.max([low + bound for low, bound in zip(lows, bounds, strict=True)], axis=0)
+        high = np.min([high + bound for high, bound in zip(highs, bounds, strict=True)], axis=0)
+        if gains.beside is None:
+            return low, high
+        reach = gains.beside.reach(alpha)
+        return np.minimum(low, -reach), np.maximum(high, reach)
 
     notes = tuple(dict.fromkeys(note for _, found in results for note in found.notes))
-    family = ends(lambda found: found.family or (found.ci_low, found.ci_high)) if settings.of_family else None
+    wide, family = settings.of_family, None
+    if wide:
+        family = ends(lambda found: found.family or (found.ci_low, found.ci_high), wide.alpha)
     p_value = np.max([found.p_value for _, found in results], axis=0)
-    return PairedResult(p_value, *ends(lambda found: (found.ci_low, found.ci_high)), notes, family)
+    if gains.beside is not None:
+        p_value = np.maximum(p_value, gains.beside.least_p(settings.margin))
+    return PairedResult(p_value, *ends(lambda found: (found.ci_low, found.ci_high), settings.alpha), notes, family)
 
 
 def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> PairedResult:

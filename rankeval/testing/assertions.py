@@ -254,8 +254,8 @@ def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, los
     """Return how often an equal system passes; nan for tests whose power is not that of Student's t."""
     if not TESTS[compared.test].power_of_t:
         return math.nan
-    counted = {"unseen": settings.unseen, "greatest_loss": loss}
-    return power_of_no_harm("not_worse", 0.0, sd, n, settings.alpha, margin=settings.margin, **counted)
+    alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
+    return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)
 
 
 def _loss_found(sd: float, detectable: float) -> float:

@@ -228,7 +228,7 @@ def test_too_few_queries_to_accept_anything_are_refused(guard):
 
 def test_not_worse_accepts_an_equal_system_where_better_rejects_it(guard, test):
     near = BASE + 1e-3 * NOISE[1]
-    gate = guard.gate(test, baseline=BASE, claim="not_worse", margin=0.05, budget=5)
+    gate = guard.gate(test, baseline=BASE, claim="not_worse", margin=0.1, budget=5)
     assert gate.decide("near", near).accepted
     assert not gate.decide("worst", -IDEAL).accepted
 
@@ -258,7 +258,7 @@ def test_what_it_can_find_is_found_four_times_in_five():
     """Simulated: normal differences with the spread assumed, and the gain that is said to be detectable."""
     terms = Terms("nDCG@10", get_convention("rankeval"), "better", 0.0, 0.05, 5, 0)
     rng, gain = np.random.default_rng(0), terms.detectable(60, 0.2)
-    found = [terms.shows(rng.normal(gain, 0.2, 60)) for _ in range(400)]
+    found = [terms.shows(rng.normal(gain, 0.2, 60), 1.0) for _ in range(400)]
     assert np.mean(found) == pytest.approx(0.8, abs=3 * math.sqrt(0.8 * 0.2 / 400))
 
 

@@ -170,6 +170,7 @@ def test_a_comparison_is_one_node(systems):
         "alternative": "two-sided",
         "claim": "difference",
         "margin": 0.0,
+        "unseen": 0,
         "confidence_level": 0.95,
         "n_comparisons": 6,
         "n_resamples": comparison.n_resamples,

@@ -162,10 +162,27 @@ def test_an_unseen_query_is_one_more_that_lost_all(name, claim):
     low = paired_test(name, np.concatenate([d, -loss]) + 0.2, alternative="greater", **options)
     high = paired_test(name, np.concatenate([d, loss]) - 0.2, alternative="less", **options)
     p = low.p_value if claim == "not_worse" else np.maximum(low.p_value, high.p_value)
-    np.testing.assert_allclose(found.p_value, p, rtol=1e-9)
-    np.testing.assert_allclose(found.ci_low, low.ci_low - 0.2, rtol=1e-9)
+    reach = loss[0] * (1 - 0.05 ** (1 / 30))
+    np.testing.assert_allclose(found.p_value, np.maximum(p, (1 - 0.2 / loss[0]) ** 30), rtol=1e-9)
+    np.testing.assert_allclose(found.ci_low, np.minimum(low.ci_low - 0.2, -reach), rtol=1e-9)
     if claim == "equivalent":
-        np.testing.assert_allclose(found.ci_high, high.ci_high + 0.2, rtol=1e-9)
+        np.testing.assert_allclose(found.ci_high, np.maximum(high.ci_high + 0.2, reach), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(TESTS))
+@pytest.mark.parametrize("alpha", [0.05, 0.025, 0.0025])
+@pytest.mark.parametrize("n", [10, 50, 200])
+def test_whole_queries_show_no_more_than_their_number_allows(name, alpha, n):
+    """By any test and at any level: a breakage that all n queries miss with a chance above alpha is not ruled out."""
+    edge = unseen_share(n, alpha)
+    d = np.zeros(n)
+    d[: n // 2] = 1e-9  # noise that is nothing
+    options = {"claim": "not_worse", "confidence_level": 1 - alpha, "unseen": 1, "n_resamples": 1999, "rng": 0}
+    found = paired_test(name, d, margin=0.999 * edge, **options)
+    assert found.p_value > alpha
+    assert not found.ci_low > -0.999 * edge
+    if name == "t":
+        assert paired_test(name, d, margin=min(3 * edge, 0.99), **options).p_value <= alpha or edge > 0.3
 
 
 @pytest.mark.parametrize("correction", ["max_t", "holm"])

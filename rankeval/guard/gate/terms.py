@@ -126,8 +126,10 @@ class Terms:
         """
         from rankeval.significance.power import detectable_difference
 
-        of_claim = {"claim": self.claim, "margin": self.margin, "unseen": self.unseen}
-        return float(detectable_difference(max(2, n_queries), sd, self.level, **of_claim))
+        found = detectable_difference(
+            max(2, n_queries), sd, self.level, claim=self.claim, margin=self.margin, unseen=self.unseen
+        )
+        return float(found)
 
     def content(self) -> dict[str, Any]:
         """Return the terms as JSON can hold them."""
