@@ -107,9 +107,10 @@ BREAKAGE = """\
 
 A change may break few queries, and your sample may have none of them. Then its differences vary little, and the plain
 test rules out a loss that is there. So "not_worse" and "equivalent" count one query more, which lost all that a query
-can (`unseen=1`). The table gives false claims where the true loss is the margin, in percent: the plain test
-(`unseen=0`) -> with the unseen query. The rows of no effect give the power. The price of the unseen query is power on
-few queries: take a margin well above 3 / n, or more queries (`rk.topics_needed` knows of it).
+can (`unseen=1`). And no p-value is below the chance that n queries show nothing of a breakage as large as the margin,
+(1 - margin / loss)^n. The table gives false claims where the true loss is the margin, in percent: the plain test
+(`unseen=0`) -> the test of the claim. The rows of no effect give the power. The price is power on few queries: take a
+margin well above 3 / n, or more queries (`rk.topics_needed` knows of it).
 """
 
 BEST = """\

