@@ -24,7 +24,7 @@ from rankeval.evaluation.digests import label_hashes, ranking_hashes
 from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.join.flat import Floats
+from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
 from rankeval.measures import Measure
@@ -84,7 +84,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     by_docid = joined.convention.ties == "docid"
     ascending = {column: one for column, one in enumerate(measures) if one.family.ascending and by_docid}
     others = {column: one for column, one in enumerate(measures) if column not in ascending}
-    for queries, judged, ties in joined.chunks():
+    for queries, judged, ties in joined.chunks_by_length():
         _score_chunk(queries, judged, others, scores, drawn)
         _count_documents(queries, judged, ties, counts)
         if maps:
@@ -94,7 +94,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
             labels[queries] = label_hashes(judged)
         del judged, ties  # or the memory of two chunks is held while the next is made
     if ascending:
-        for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks():
+        for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks_by_length():
             _score_chunk(queries, judged, ascending, scores, drawn)
     if joined.lacking is not None and joined.convention.missing == "zero":
         # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of judgments stay.
@@ -178,21 +178,21 @@ def _zero_gains(one: Measure) -> bool:
 
 
 def _score_chunk(
-    queries: slice, judged: Judged, measures: dict[int, Measure], scores: Floats, drawn: dict[tuple[int, int], float]
+    queries: Ints, judged: Judged, measures: dict[int, Measure], scores: Floats, drawn: dict[tuple[int, int], float]
 ) -> None:
     """Fill in the scores of a chunk, and the errors of those that are means over drawn orders."""
     columns = np.empty((len(measures), judged.n_queries))
     for values, (column, one) in zip(columns, measures.items(), strict=True):
         judged.drawn.clear()
         values[:] = one.values(judged)
-        drawn.update(((queries.start + query, column), error) for query, error in judged.drawn.items())
+        drawn.update(((int(queries[query]), column), error) for query, error in judged.drawn.items())
     if len(measures) == scores.shape[1]:
         scores[queries] = columns.T  # each line of memory is written once, not once a measure (bench_arrays D)
     else:
-        scores[queries, list(measures)] = columns.T
+        scores[queries[:, None], list(measures)] = columns.T
 
 
-def _count_documents(queries: slice, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]) -> None:
+def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]) -> None:
     counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
     counts["retrieved"][queries] = judged.n_retrieved
     counts["tied"][queries] = np.bincount(ties.query, weights=ties.end - ties.start, minlength=judged.n_queries)

@@ -24,6 +24,12 @@ from rankeval.join.flat import Floats, Ints, cells_of
 
 Table = NDArray[np.unsignedinteger]
 
+_CELLS = 2**14
+"""Cells whose parts are made in one call."""
+
+MOST_PADDED = 3
+"""Cells of a table by row that it holds: with more, the rows are quicker one after another (bench_arrays A)."""
+
 
 @dataclass(frozen=True, eq=False)
 class ByRank:
@@ -50,7 +56,7 @@ class ByRank:
             Where each query begins.
         """
         n_queries, longest = len(offsets) - 1, int(np.diff(offsets).max(initial=0))
-        if not 0 < longest * n_queries <= 2 * offsets[-1]:
+        if not 0 < longest * n_queries <= MOST_PADDED * offsets[-1]:
             return None
         width = -(-longest // 8) * 8
         return cls(np.zeros((longest, n_queries), dtype=np.uint8), np.zeros((n_queries, width), dtype=np.uint8))
@@ -135,11 +141,10 @@ def sum_of_precisions(hits: Table, counting: NDArray[np.uint8]) -> Floats:
     counting : ndarray of uint8 of shape (n_ranks, n_queries)
         1 for each row that counts, else 0.
     """
-    part = np.empty(hits.shape[1], dtype=hits.dtype)
+    rank = np.arange(1.0, len(counting) + 1)[:, None]
 
-    def precisions(rank: int, out: Floats) -> None:
-        np.multiply(hits[rank + 1], counting[rank], out=part)
-        np.divide(part, np.float64(rank + 1), out=out)
+    def precisions(ranks: slice, out: Floats) -> None:
+        np.divide(hits[1:][ranks] * counting[ranks], rank[ranks], out=out)
 
     return _added(precisions, len(counting), hits.shape[1])
 
@@ -156,22 +161,26 @@ def discounted_gains(code: NDArray[np.uint8], gain: Floats, discount: Floats) ->
     discount : ndarray of shape (at least n_ranks,)
         Factor of each rank.
     """
+    factor = discount[: len(code), None]
     is_code = (gain == np.arange(len(gain))).all()  # no look-up then (bench_arrays D)
 
-    def gains(rank: int, out: Floats) -> None:
+    def gains(ranks: slice, out: Floats) -> None:
         if is_code:
-            np.multiply(code[rank], discount[rank], out=out)
+            np.multiply(code[ranks], factor[ranks], out=out)
         else:
-            gain.take(code[rank], out=out, mode="clip")
-            out *= discount[rank]
+            gain.take(code[ranks], out=out, mode="clip")
+            out *= factor[ranks]
 
     return _added(gains, *code.shape)
 
 
-def _added(part: Callable[[int, Floats], None], n_ranks: int, n_queries: int) -> Floats:
+def _added(part: Callable[[slice, Floats], None], n_ranks: int, n_queries: int) -> Floats:
     """Return the sum of parts by rank, one after the other; NumPy's own sum may take another order."""
-    total, buffer = np.zeros(n_queries), np.empty(n_queries)
-    for rank in range(n_ranks):
-        part(rank, buffer)
-        total += buffer
+    total, height = np.zeros(n_queries), max(1, _CELLS // max(n_queries, 1))
+    buffer = np.empty((height, n_queries))
+    for first in range(0, n_ranks, height):  # parts of many ranks in one call (bench_arrays A)
+        parts = buffer[: min(height, n_ranks - first)]
+        part(slice(first, first + height), parts)
+        for row in parts:
+            total += row
     return total
