@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tomllib
 from collections import Counter
@@ -23,6 +24,10 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 # MLflow's servers start eight processes for jobs that no test asks for: 18 of the 25 CPU seconds of a server's start.
 os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
+
+# A test may kill a process, but never the machine: a file that is written need not reach the disk. Tests of what is
+# synchronised put a function of their own in this place.
+os.fsync = lambda _: None
 
 # Set before any test module is imported: the ledger is resolved once per process.
 os.environ["RANKEVAL_LEDGER"] = "off"
@@ -66,6 +71,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in item.iter_markers():
             if marker.name in why:
                 item.add_marker(pytest.mark.skip(reason=why[marker.name]))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what collection left: millions of objects that live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
