@@ -97,6 +97,7 @@ def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
     spool = str(tmp_path / "spool")  # a guide to outages leaves uploads there
     environment = {**in_a_project(tmp_path), "PATH": search, "RANKEVAL_SPOOL": spool}
+    environment["PYTEST_ADDOPTS"] = "-p no:randomly"  # it says its seed, and the guide has no such line
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
     done = forking.run(script, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
