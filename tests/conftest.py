@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # their own would only wait for each other, and OpenMP's do so by spinning.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
+# The tests call numba's functions (of ranx and shap) a few times: compiling them takes half a minute.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
 # MLflow's servers start eight processes for jobs that no test asks for: 18 of the 25 CPU seconds of a server's start.
 os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
 
