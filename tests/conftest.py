@@ -13,6 +13,7 @@ from shutil import which
 from typing import TYPE_CHECKING
 
 import pytest
+from fuzz.budget import examples
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ PROMISED = os.environ.get("RANKEVAL_TESTS", "")
 
 # No example is timed, since a slow machine is no failure. Hypothesis draws the same examples in every run of .ci/run,
 # and new ones elsewhere.
-settings.register_profile("rankeval", deadline=None, derandomize=bool(PROMISED))
+settings.register_profile("rankeval", deadline=None, derandomize=bool(PROMISED), max_examples=examples(100))
 settings.load_profile("rankeval")
 
 
