@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tomllib
 from collections import Counter
@@ -12,6 +13,7 @@ from shutil import which
 from typing import TYPE_CHECKING
 
 import pytest
+from fuzz.budget import examples
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -21,8 +23,15 @@ if TYPE_CHECKING:
 # their own would only wait for each other, and OpenMP's do so by spinning.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
+# The tests call numba's functions (of ranx and shap) a few times: compiling them takes half a minute.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
 # MLflow's servers start eight processes for jobs that no test asks for: 18 of the 25 CPU seconds of a server's start.
 os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
+
+# A test may kill a process, but never the machine: a file that is written need not reach the disk. Tests of what is
+# synchronised put a function of their own in this place.
+os.fsync = lambda _: None
 
 # Set before any test module is imported: the ledger is resolved once per process.
 os.environ["RANKEVAL_LEDGER"] = "off"
@@ -35,7 +44,7 @@ PROMISED = os.environ.get("RANKEVAL_TESTS", "")
 
 # No example is timed, since a slow machine is no failure. Hypothesis draws the same examples in every run of .ci/run,
 # and new ones elsewhere.
-settings.register_profile("rankeval", deadline=None, derandomize=bool(PROMISED))
+settings.register_profile("rankeval", deadline=None, derandomize=bool(PROMISED), max_examples=examples(100))
 settings.load_profile("rankeval")
 
 
@@ -66,6 +75,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in item.iter_markers():
             if marker.name in why:
                 item.add_marker(pytest.mark.skip(reason=why[marker.name]))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what collection left: millions of objects that live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

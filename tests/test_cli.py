@@ -11,6 +11,7 @@ import warnings
 from io import StringIO
 from pathlib import Path
 
+import forking
 import pandas as pd
 import pytest
 
@@ -379,8 +380,7 @@ def test_the_commands_of_a_host_are_its_own(rankeval):
 
 
 def alone(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c", "from rankeval.cli import main; main()", *arguments]
-    return subprocess.run(program, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+    return forking.run("from rankeval.cli import main; main()", *arguments, env={**os.environ, **environment})
 
 
 def test_help_imports_nothing_heavy():

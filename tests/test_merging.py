@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,7 @@ def cut(y, score, qid, part, **how):
     return [rk.evaluate(y[part == one], score[part == one], qid=qid[part == one], **how) for one in np.unique(part)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 10**6), parts=st.integers(1, 6), ids=st.sampled_from([int, str, float]))
 @pytest.mark.parametrize("no_relevant", ["zero", "skip", "one"])
 def test_parts_give_the_whole_bit_for_bit(no_relevant, seed, parts, ids):

@@ -13,7 +13,7 @@ from calibration.histories import disagreements, simulate, simulate_honest
 from rankeval.guard.standing.exposure import Exposure
 from rankeval.guard.standing.standings import CONFIRMATORY
 
-AT_ONCE, HISTORIES = (50, 2000) if os.environ.get("RANKEVAL_TESTS") == "full" else (5, 40)
+AT_ONCE, HISTORIES = (50, 2000) if os.environ.get("RANKEVAL_TESTS") == "full" else (5, 10)
 
 pytestmark = pytest.mark.filterwarnings("ignore:RG")  # findings of checks: few queries, queries of other collections
 

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,7 +93,7 @@ def exact_p(parts, shares, delta=0.0):
     return np.mean(np.abs(signs @ moved) >= abs(moved.sum()) - 1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     sizes=st.sampled_from([(5, 6), (7, 3), (2, 9), (4, 4, 4)]),

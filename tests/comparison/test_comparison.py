@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -100,7 +101,7 @@ def test_a_further_system_leaves_raw_p_values_alone():
         np.testing.assert_allclose(few["p_value"].to_numpy(), many["p_value"].to_numpy(), rtol=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     seed=st.integers(0, 99),
     n=st.integers(2, 30),

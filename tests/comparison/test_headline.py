@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 
@@ -318,10 +319,10 @@ def random_comparison(seed):
     return compared, systems
 
 
-def test_the_oracle_agrees_with_every_sentence_on_200_random_comparisons():
+def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
     """And every kind of sentence but the rarest was seen."""
     seen = {}
-    for seed in range(200):
+    for seed in range(200 if os.environ.get("RANKEVAL_TESTS") == "full" else 100):
         compared, systems = random_comparison(seed)
         oracle = Oracle(compared, systems)
         for kind in oracle.check(compared.headline):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ def step_down(d):
     return adjusted
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(5, 8), k=st.integers(2, 5))
 def test_rank_intervals_equal_brute_force(seed, n, k):
     """All patterns of signs, all pairs, counted one by one."""
@@ -74,7 +75,7 @@ def test_rank_intervals_equal_brute_force(seed, n, k):
         assert found.loc[name, "mean"] == pytest.approx(means[name])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     test=st.sampled_from(["t", "randomization", "wilcoxon", "sign"]),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -97,7 +98,7 @@ def test_words_in_a_frame_count_by_content_whatever_their_type():
 
 
 @given(st.integers(0, N_ROWS - 1), st.integers(0, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_one_changed_value_changes_one_query(row, column):
     X = np.random.default_rng(5).normal(size=(N_ROWS, 6))
     qid = np.repeat(np.arange(N_QUERIES), N_ROWS // N_QUERIES)
@@ -332,7 +333,7 @@ class TestEvidence:
 
 class TestOutputs:
     @given(st.integers(0, 2**32))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     def test_increasing_transforms_within_a_query_and_the_order_of_rows_keep_the_output(self, seed):
         rng = np.random.default_rng(seed)
         X, y, qid = rng.normal(size=(60, 2)), rng.integers(0, 3, 60), np.repeat([3, 1, 2], 20)

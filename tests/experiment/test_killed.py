@@ -6,9 +6,8 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
+import forking
 import mlflow
 import pytest
 
@@ -54,6 +53,7 @@ if os.environ.get("RANKEVAL_TESTS") == "full":
 @pytest.mark.parametrize(("call", "number"), POINTS)
 def test_a_killed_run_that_is_run_again_is_one_whole_experiment(call, number, tmp_path, empty_database, monkeypatch):
     monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setattr("rankeval_mlflow.delivery.spool.spare_directory", lambda: tmp_path / "spare")
     shutil.copy(empty_database, tmp_path / "mlflow.db")
     config = {
         **RIVALS,
@@ -61,14 +61,7 @@ def test_a_killed_run_that_is_run_again_is_one_whole_experiment(call, number, tm
         "tracking": {"uri": f"sqlite:///{tmp_path}/mlflow.db"},
         "output": {"directory": str(tmp_path / "out")},
     }
-    done = subprocess.run(
-        [sys.executable, "-c", CLIENT, json.dumps(config), call, str(number)],
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forking.run(CLIENT, json.dumps(config), call, str(number), cwd=tmp_path)
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
     assert len(waiting()) == 1
     with pytest.warns(RankevalWarning, match="of the same work waited"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import forking
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,8 +84,7 @@ def part_of(frame: pd.DataFrame, part: str) -> tuple[pd.DataFrame, pd.Series, pd
 def test_from_a_parquet_file_to_a_report(table):
     """Two LightGBM variants, early stopping on the validation part, a random search; the test part is opened once."""
     assert len(EXPERIMENT.splitlines()) < 35
-    program = [sys.executable, "-m", "rankeval", "run", "clicks.yaml"]
-    done = subprocess.run(program, check=False, capture_output=True, text=True)
+    done = forking.run("from rankeval.cli import main; main()", "run", "clicks.yaml")
     assert (done.returncode, done.stderr) == (0, "")
     assert "This run: 2 rankers trained, 1 look added." in done.stdout
     assert "Data: columns that are no features: 'title' (text)" in done.stdout
@@ -131,8 +129,7 @@ def test_a_file_that_a_stranger_wrote(table, tmp_path: Path):
     rows = table.rename(columns=theirs).assign(lang="de", week=1, propensity=0.5)
     rows.to_parquet("clicks.parquet")
     Path("first.yaml").write_text(text.replace("FOLDER", str(tmp_path)))
-    program = [sys.executable, "-m", "rankeval", "run", "first.yaml"]
-    done = subprocess.run(program, check=False, capture_output=True, text=True)
+    done = forking.run("from rankeval.cli import main; main()", "run", "first.yaml")
     assert done.returncode == 0, done.stderr
     assert "This run: 2 rankers trained, 1 look added." in done.stdout
     page = (tmp_path / "out-first" / "report.html").read_text()

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ ids = st.one_of(
 
 
 @given(ids)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_grouping_is_a_stable_sort_by_id(column):
     """Queries ascend; the rows of each stand in their own order."""
     grouping = group_rows(column)

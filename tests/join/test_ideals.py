@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ def plainly(counts, gain, discount, cutoff):
     return sums
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     gain=st.sampled_from([[0, 1], [0, 1, 2, 3], [0, 3, 1], [-1, 0, 2.5], [0, 0], [0.1, 0.7, 0.3]]),

@@ -7,6 +7,7 @@ from math import log2
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +64,7 @@ def plainly(judged, scores, *, ties, unjudged="zero", negative="zero", judgments
     return values
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     qrels=JUDGMENTS,
     run=RUNS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ pairs = st.dictionaries(st.tuples(st.sampled_from("pqr"), documents), st.integer
 
 
 @given(pairs.filter(len), pairs.filter(len), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_labels_are_those_of_the_pairs(truth, ranked, colliding):
     """Every retrieved pair has its label, also when all hashes collide."""
     truth = {(q, d or "empty"): label for (q, d), label in truth.items()}

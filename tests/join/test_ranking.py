@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -44,7 +45,7 @@ def test_keys_are_sorted_alike_where_the_processor_flushes_subnormal_numbers(by_
     st.integers(1, 12),
     st.booleans(),
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_scores_that_differ_in_the_last_bit_are_told_apart(score, per_query, by_position):
     """Keys that collide are put right: the order is that of a stable sort, ties are exactly equal scores."""
     offsets = np.append(np.arange(0, len(score), per_query), len(score))
@@ -84,7 +85,7 @@ def test_any_number_of_labels(n_levels):
     st.integers(1, 300),
     st.booleans(),
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_rows_that_stand_in_order_are_ranked_like_any_other(score, per_query, by_position):
     """The way for sorted files gives what the sort gives."""
     offsets = np.append(np.arange(0, len(score), per_query), len(score))

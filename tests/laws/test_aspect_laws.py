@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def run_of(scores):
 
 
 @given(collections(), st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_order_of_judgments_and_of_rows_does_not_matter(data, random):
     """Judgments and rows may stand in any order."""
     grades, scores = data
@@ -67,7 +68,7 @@ def test_the_order_of_judgments_and_of_rows_does_not_matter(data, random):
 
 
 @given(collections())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_values_stay_within_the_declared_bounds(data):
     """No value leaves its family's bounds."""
     table = rk.evaluate(qrels_of(data[0]), run_of(data[1]), measures=all_members()).per_query
@@ -77,7 +78,7 @@ def test_values_stay_within_the_declared_bounds(data):
 
 
 @given(collections())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_expected_is_the_mean_over_all_orders_of_tied_rows(data):
     """ties='expected' equals the mean of ties='stable' over every order of the rows."""
     grades, scores = {"q1": data[0]["q1"]}, {"q1": data[1]["q1"]}
@@ -91,7 +92,7 @@ def test_expected_is_the_mean_over_all_orders_of_tied_rows(data):
 
 
 @given(collections())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_one_aspect_is_no_aspect(data):
     """With one aspect, intent-aware precision and AP are precision and AP, and novelty without intolerance is DCG."""
     grades = {q: [[row[0]] for row in docs] for q, docs in data[0].items()}
@@ -102,7 +103,7 @@ def test_one_aspect_is_no_aspect(data):
 
 
 @given(collections())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_measures_of_grades_see_the_greatest_grade_of_a_document(data):
     """Other measures take a document's grade to be the greatest over its aspects."""
     grades = {q: [[max(row)] for row in docs] for q, docs in data[0].items()}

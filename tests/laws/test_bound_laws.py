@@ -6,6 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def signs(names):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_best_and_worst_are_the_extremes_over_all_orders_of_tied_rows(rows):
     """Worst <= expected <= best, and both are reached by some order of the tied rows."""
     y, score = (np.array(column) for column in zip(*rows, strict=True))
@@ -67,7 +68,7 @@ def test_best_and_worst_are_the_extremes_over_all_orders_of_tied_rows(rows):
 
 
 @given(st.lists(st.sampled_from([0, 1, 3, None]), min_size=1, max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_lowest_and_highest_bound_whatever_the_unjudged_documents_are(grades):
     """Every way to judge what is unjudged gives a value between the two."""
     names = monotone(("grade",))

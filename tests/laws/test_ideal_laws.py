@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.test_measure_laws import all_members, required, values
@@ -71,7 +72,7 @@ def labels(draw):
 
 
 @given(labels())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_ideal_order_has_exactly_one_where_one_is_declared(grades):
     """To the last bit, whatever the grades."""
     falling = -np.arange(len(grades), dtype=float)

@@ -8,6 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,7 +96,7 @@ def values(y, score, qid, names, **options):
 
 
 @given(rankings(), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_order_of_rows_does_not_matter(data, random):
     """Under the default convention rows may stand in any order, queries in several blocks included."""
     y, score, qid = data
@@ -107,7 +108,7 @@ def test_the_order_of_rows_does_not_matter(data, random):
 
 
 @given(rankings())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_names_of_queries_do_not_matter(data):
     """Ids may be integers, strings or floats: the values are those of the same queries."""
     y, score, qid = data
@@ -118,7 +119,7 @@ def test_the_names_of_queries_do_not_matter(data):
 
 
 @given(rankings(), st.floats(0.01, 100), st.floats(-5, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_only_the_order_of_scores_matters(data, factor, shift):
     """A rising function of the scores changes nothing."""
     y, score, qid = data
@@ -127,7 +128,7 @@ def test_only_the_order_of_scores_matters(data, factor, shift):
 
 
 @given(rankings())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_values_stay_within_the_declared_bounds(data):
     """No value leaves its family's bounds."""
     names = all_members()
@@ -138,7 +139,7 @@ def test_values_stay_within_the_declared_bounds(data):
 
 
 @given(rankings(max_rows=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_expected_is_the_mean_over_all_orders_of_tied_rows(data):
     """ties='expected' equals the mean of ties='stable' over every order of up to six rows."""
     y, score, _ = data
@@ -152,7 +153,7 @@ def test_expected_is_the_mean_over_all_orders_of_tied_rows(data):
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_no_order_beats_the_ideal_one(labels):
     """Rows in descending order of label reach the greatest value that any order reaches; nDCG there is exactly 1."""
     y = np.array(labels)
@@ -168,7 +169,7 @@ def test_no_order_beats_the_ideal_one(labels):
 
 
 @given(rankings())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_cutoff_beyond_every_list_is_like_one_still_deeper(data):
     """What is normalised by the judgments does not change once the cut-off is beyond the longest list."""
     for family in FAMILIES.values():
@@ -195,7 +196,7 @@ def test_keys_do_not_collide():
 
 
 @given(rankings())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_the_aggregate_is_the_declared_one(data):
     """Means are means, sums are sums, geometric means are exp of the mean of logarithms."""
     names = all_members()

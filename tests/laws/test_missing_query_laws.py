@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.test_aspect_laws import all_members as aspect_members
@@ -83,7 +84,7 @@ def agree(qrels, grades, names, rules):
 
 @pytest.mark.parametrize("rules", RULES)
 @given(judgments())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_a_missing_query_is_worth_an_empty_ranking(rules, grades):
     """For all measures of grades and of preferences, under all rules."""
     agree(rk.Qrels.from_dict(grades), grades, all_members(), RULES[rules])
@@ -91,7 +92,7 @@ def test_a_missing_query_is_worth_an_empty_ranking(rules, grades):
 
 @pytest.mark.parametrize("rules", ["expected", "docid", "cut"])
 @given(judgments(lowest=0))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_so_it_is_with_judgments_by_aspect_and_by_group(rules, grades):
     """For measures of aspects, and for those of preferences when several judges judged."""
     groups = [name for name in all_members() if measure(name).family.needs == "groups"]
@@ -102,7 +103,7 @@ def test_so_it_is_with_judgments_by_aspect_and_by_group(rules, grades):
 
 
 @given(judgments(lowest=0))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_value_is_the_kernels_own_of_no_rows(grades):
     """A chunk made by hand without a row gives the same value; 0/0 is 0."""
     labels = list(grades[LOST].values())

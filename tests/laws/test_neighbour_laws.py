@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.test_measure_laws import all_members
@@ -67,7 +68,7 @@ def assert_alone_as_together(y, score, qid, names, queries, **rules):
         np.testing.assert_array_equal(numbers[at], alone.query_counts[count])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     labels=st.sampled_from(list(LABELS)),
@@ -113,7 +114,7 @@ def test_that_holds_for_every_measure(lengths):
     assert_alone_as_together(y, kept, qid, all_members(), [2, 5, 11])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10**6), labels=st.sampled_from(list(LABELS)), lengths=st.sampled_from(list(LENGTHS)))
 def test_two_rows_of_unlike_label_that_change_places_change_the_hash_of_their_query(seed, labels, lengths):
     y, score, qid = rows(seed, lengths, labels, ties=False)

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ labels = st.sampled_from([None, -1, 0, 1, 2])
     st.lists(st.tuples(labels, st.integers(0, 1)), min_size=1, max_size=4), st.lists(labels.filter(bool), max_size=2)
 )
 @pytest.mark.parametrize("negative", ["zero", "unjudged"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_expected_is_the_mean_over_orders_of_judged_and_unjudged_rows(negative, rows, beyond):
     """Ties between a document judged 0 and an unjudged one matter here, although their labels are alike."""
     beyond = [1, *beyond]

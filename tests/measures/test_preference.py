@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,7 +67,7 @@ grades = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2), min_size=1)
 
 
 @given(grades, grades, st.dictionaries(st.sampled_from("abce"), st.integers(0, 1), min_size=1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_expected_is_the_mean_over_orders_with_several_groups_too(ann, bob, scores):
     """Tied documents fulfil half of the preferences between them; averages over groups follow."""
     qrels = groups(ann=ann, bob=bob)
@@ -150,7 +151,7 @@ def test_what_follows_from_two_sub_groups_is_a_preference_too():
 
 
 @given(grades, grades)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_one_sub_group_is_a_group(ann, bob):
     """A group with a single sub-group is one without any."""
     rows = [(name, "1", docid, grade) for name, known in (("ann", ann), ("bob", bob)) for docid, grade in known.items()]
@@ -179,7 +180,7 @@ def test_sub_groups_that_contradict_each_other_are_refused():
     st.fixed_dictionaries({"ann": grades, "bob": grades}),
     st.dictionaries(st.sampled_from("abcde"), st.integers(0, 2).map(float), min_size=3),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_mean_over_groups_is_that_over_evaluations_by_each_group_alone(rules, judgments, scores):
     """Under every rule: where unjudged documents are taken out, each group takes out those that it has not judged."""
     names, rules = ["AP", "P@2", "RprecMult(multiple=1)"], rk.Convention(**rules)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import warnings
 
+import forking
 import numpy as np
 import pandas as pd
 import pytest
@@ -212,9 +210,7 @@ def test_workers_tell_it_at_most_once_each_for_each_kind_of_search(tmp_path):
     """On standard error, where the user sees it: three kinds, twelve folds, two workers."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=200, env=dict(os.environ)
-    )
+    done = forking.run(script)
     assert done.returncode == 0, done.stderr
     assert 3 <= done.stderr.count("QueryCutWarning") <= 6
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
+import forking
 import numpy as np
 import pytest
 from lightgbm import LGBMRanker
@@ -87,9 +86,7 @@ def test_a_measure_of_a_script_travels_by_its_function(tmp_path):
     """As in a notebook: the workers cannot import the module of the caller."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=200
-    )
+    done = forking.run(script, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [float(value) for value in done.stdout.split()] == pytest.approx([0.0] * 5, abs=1e-12)
 
@@ -112,8 +109,8 @@ def test_a_fitted_ranker_predicts_where_the_measure_is_unknown(tmp_path):
     """The measure of a script is needed for fitting again alone, and the error there names it."""
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "load.py").write_text(LOAD)
-    for script in (["script.py", "save"], ["load.py"]):
-        done = subprocess.run([sys.executable, *script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    for script in ([tmp_path / "script.py", "save"], [tmp_path / "load.py"]):
+        done = forking.run(*script, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert "unknown measure 'TopHits'" in done.stdout
 

@@ -8,10 +8,9 @@ import importlib
 import os
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import forking
 import pytest
 
 import rankeval
@@ -49,16 +48,8 @@ def in_a_project(folder):
 def test_the_readme_prints_what_it_shows(program, shown, tmp_path):
     """Each program of the README, run as a user would, prints the block that stands below it."""
     path = tmp_path / "program.py"
-    path.write_text(program)
-    environment = in_a_project(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", path],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        check=False,
-    )
+    path.write_text(f"__import__('warnings').simplefilter('error', UserWarning)\n{program}")
+    done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
     assert done.stderr == ""
     assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
     assert done.stdout.split("\n") == shown.split("\n")
@@ -106,16 +97,7 @@ def test_the_readme_shows_the_example_of_five_minutes():
 def test_examples_run_and_warn_of_nothing(path, tmp_path):
     """Each example is a story that runs, in under 80 lines, and prints something."""
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80
-    environment = in_a_project(tmp_path)
-    done = subprocess.run(
-        [sys.executable, path],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-        check=False,
-        timeout=300,
-    )
+    done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert done.stdout

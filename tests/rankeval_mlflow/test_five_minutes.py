@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import forking
 import mlflow
 import pytest
 
@@ -19,7 +18,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "09_five_minutes_ml
 def test_the_alias_moves_for_a_better_ranker_and_stays_for_an_equal_one(tmp_path):
     """Both in what it prints and in what its server stored, which is whole."""
     (tmp_path / "pyproject.toml").touch()
-    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False, timeout=280)
+    done = forking.run(EXAMPLE)
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
     assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) < 80

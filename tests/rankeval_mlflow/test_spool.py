@@ -93,7 +93,10 @@ def stored(client):
 def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     small, client, monkeypatch, answer_lost, empty_database, tmp_path
 ):
-    """The connection is cut at every writing call in turn, in a store of its own each time."""
+    """The connection is cut at every writing call in turn, in a store of its own each time.
+
+    Without RANKEVAL_TESTS=full, every second call is refused, and the answers of the others are lost.
+    """
     node = record_node(tree(small))
     monkeypatch.setattr("rankeval_mlflow.recording.tracker.record_node", lambda _: node)
     log = host("mlflow").tracker().log
@@ -102,7 +105,8 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     expected = stored(client)
     assert whole.calls > 15
     assert len(expected) == 3
-    for at in range(1, whole.calls + 1):
+    full = os.environ.get("RANKEVAL_TESTS") == "full"
+    for at in range(1, whole.calls + 1) if full else range(1 + answer_lost, whole.calls + 1, 2):
         database = tmp_path / f"{at}.db"
         database.write_bytes(empty_database.read_bytes())
         uri = f"sqlite:///{database}"

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+import forking
 import pytest
 from mlflow.store.tracking.dbmodels.models import SqlDataset
 from sqlalchemy import event
@@ -45,15 +47,12 @@ def test_two_runs_at_once_are_both_done(tmp_path: Path):
     """MLflow makes the tables of its store once; the ledger has the looks once."""
     (tmp_path / "mlflow.db").unlink()  # the copy that every test gets
     (tmp_path / "twice.yaml").write_text(CONFIG)
-    program = [sys.executable, "-c", "from rankeval.cli import main; main()", "run", "twice.yaml"]
     settings = {**os.environ, "RANKEVAL_LEDGER": str(tmp_path / "ledger.db"), "RANKEVAL_SPOOL": str(tmp_path / "spool")}
-    runs = [
-        subprocess.Popen(program, cwd=tmp_path, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    said = [run.communicate(timeout=300) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], said
-    added = [int(number) for out, _ in said for number in re.findall(r"(\d+) looks? added", out)]
+    program = "from rankeval.cli import main; main()"
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda _: forking.run(program, "run", "twice.yaml", env=settings), range(2)))
+    assert [run.returncode for run in said] == [0, 0], said
+    added = [int(number) for run in said for number in re.findall(r"(\d+) looks? added", run.stdout)]
     assert len(added) == 2, said
     in_ledger = len(rk.Guard("twice", ledger=f"sqlite:///{tmp_path}/ledger.db").looks("digits-test"))
     assert sum(added) == in_ledger

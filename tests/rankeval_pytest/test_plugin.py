@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IN_THIS_PROCESS = "ignore:Module already imported so cannot be rewritten"
 INI = f"""
 [pytest]
-addopts = -p no:cacheprovider --strict-config --strict-markers
+addopts = -p no:cacheprovider -p no:randomly --strict-config --strict-markers
 filterwarnings =
     error
     {IN_THIS_PROCESS}

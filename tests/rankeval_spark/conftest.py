@@ -22,6 +22,8 @@ collect_ignore = [] if os.environ.get("RANKEVAL_TESTS") == "full" else ["test_cl
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Return a session with two worker threads, and see its JVM end."""
     settings = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
+    # A short session gains nothing from the better compiler, nor from collectors in threads of their own.
+    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     with running("local[2]", tmp_path_factory.mktemp("spark"), settings) as session:
         process = session.sparkContext._gateway.proc.pid
         yield session

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -195,7 +196,7 @@ blocks = st.tuples(st.integers(2, 6), st.integers(2, 4), st.integers(1, 3)).flat
 
 
 @given(blocks)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_sums_of_squares_add_up_and_effects_stay_in_range(block):
     for queries, replicates in product(("random", "fixed"), ("crossed", "nested")):
         found = two_way(block, queries=queries, replicates=replicates)
@@ -214,7 +215,7 @@ def against(found, row):
 
 
 @given(blocks, st.randoms())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_order_of_queries_systems_and_replicates_does_not_matter(block, random):
     shuffled = block.copy()
     for axis in range(3):
@@ -227,7 +228,7 @@ def test_the_order_of_queries_systems_and_replicates_does_not_matter(block, rand
 
 
 @given(blocks)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_replicates_that_are_copies_change_no_test_of_systems(block):
     """A mean of copies is the score itself: F of system against the interaction is that without replicates."""
     cells = block[:, :, 0]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def counted(values, rope, weights):
 
 
 @given(gains, st.sampled_from([0.0, 0.125, 0.25]))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_signed_rank_test_counts_pairs_of_each_draw(values, rope):
     """The same draws, counted over all n * n pairs: without a rope the middle is no choice."""
     z = np.append(values, 0.0)
@@ -77,7 +78,7 @@ def test_the_signed_rank_test_counts_pairs_of_each_draw(values, rope):
 
 
 @given(gains, st.sampled_from([0.0, 0.125, 0.2]))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_system_and_its_baseline_change_places(values, rope):
     """Exactly for the t test; draws differ in the signed rank test, so to their error."""
     one, other = probabilities(correlated_t(values, rope)), probabilities(correlated_t(-values, rope))

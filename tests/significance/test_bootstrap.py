@@ -7,6 +7,7 @@ from math import floor, inf
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -89,7 +90,7 @@ def bca_p(d, means, alternative):
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(tenths=TENTHS, seed=st.integers(0, 1000))
 def test_p_values_are_counts_in_exact_arithmetic(name, alternative, tenths, seed):
     """Tenths add up with rounding errors: a resample that reaches the observed value counts all the same.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -45,7 +46,7 @@ def test_bad_differences_are_refused(name, d, message):
 
 
 @pytest.mark.parametrize("name", TESTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(d=COLUMNS, seed=st.integers(0, 5))
 def test_p_values_are_probabilities_and_sides_mirror(name, d, seed):
     """P in (0, 1]; swapping the systems leaves the two-sided p and exchanges the one-sided ones."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
@@ -61,7 +62,7 @@ def test_the_level_of_a_family():
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 8), m=st.integers(1, 5))
 def test_max_t_equals_brute_force(alternative, seed, n, m):
     """Step-down max-T over all sign patterns with Student's t as the statistic."""
@@ -221,7 +222,7 @@ def test_max_t_of_random_patterns_counts_the_observed_one(alternative):
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), n=st.integers(2, 6), m=st.integers(1, 3))
 def test_max_t_counts_ties_in_exact_arithmetic(alternative, data, n, m):
     """Patterns of tenths that reach the observed statistic count, whatever rounding says."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -43,7 +44,7 @@ def brute_force(d, alternative):
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(d=columns(max_size=9))
 def test_exact_sign_flip_equals_brute_force(d, alternative):
     """Tenths add up with rounding errors: ties are counted all the same."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from fuzz.budget import examples
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -52,7 +53,7 @@ def test_sorted_and_shuffled_files_give_the_whole(tmp_path, ids, row_group_size)
         assert found.ranking_digest == expected.ranking_digest
 
 
-@hypothesis_settings(max_examples=12)
+@hypothesis_settings(max_examples=examples(12))
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 60), n_cuts=st.integers(0, 5), shuffled=st.booleans())
 def test_cuts_do_not_matter(tmp_path_factory, seed, size, n_cuts, shuffled):
     log = Log.made(seed, n_queries=25)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 
+import forking
 import mlflow
 import pytest
 from typer.testing import CliRunner
@@ -105,8 +104,8 @@ def test_another_store_is_asked_by_its_address(runs, store, empty_database):
 )
 def test_bad_use_exits_with_2_and_says_why(arguments, store, tmp_path):
     """As the program that a shell calls."""
-    command = [sys.executable, "-m", "rankeval", "mlflow", *arguments, "--uri", store]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    program = "from rankeval.cli import main; main()"
+    done = forking.run(program, "mlflow", *arguments, "--uri", store, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith(("error: ", "Usage: "))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import forking
 import mlflow
 import pytest
 from mlflow.exceptions import MlflowException
@@ -97,14 +97,11 @@ def test_what_a_store_refused_for_good_is_no_twin(small, client, cut_off):
 def test_two_resends_at_once_end_well_both(small, client, cut_off, tmp_path, store):
     for seed in range(3):
         cut_off(rkm.log_evaluation, small(seed=seed))
-    program = [sys.executable, "-W", "ignore", "-c", "from rankeval.cli import main; main()", "mlflow", "resend"]
+    program = ["from rankeval.cli import main; main()", "mlflow", "resend"]
     settings = {**os.environ, "MLFLOW_TRACKING_URI": store, "TMPDIR": str(tmp_path)}
-    both = [
-        subprocess.Popen(program, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    said = [process.communicate(timeout=200) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda _: forking.run(*program, env=settings), range(2)))
+    assert [run.returncode for run in said] == [0, 0], said
     assert waiting() == []
     assert len(client.search_runs(["0"])) == 3
     assert all(run.info.status == "FINISHED" for run in client.search_runs(["0"]))

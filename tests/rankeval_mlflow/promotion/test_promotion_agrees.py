@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 import rankeval_mlflow as rkm
@@ -10,10 +12,11 @@ from rankeval_mlflow.promotion.rules import Rule, decide
 RULE = Rule("nDCG@10")
 
 
-def test_20_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
-    """Ten equal pairs and ten better by .05, with 200 queries and differences of standard deviation .20."""
+def test_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
+    """Half of them are equal, the others better by .05, with 200 queries and differences of standard deviation .20."""
     generator, decided, moved = np.random.default_rng(11), [], []
-    for pair in range(20):
+    n_pairs = 20 if os.environ.get("RANKEVAL_TESTS") == "full" else 8
+    for pair in range(n_pairs):
         old = generator.uniform(0.3, 0.7, 200)
         new = old + generator.normal(0.05 * (pair % 2), 0.2, 200)
         holder, candidate = ranker.add(scores=old), ranker.add(scores=new)
@@ -23,4 +26,4 @@ def test_20_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
         moved.append(done.moved)
         assert ranker.holder() == (candidate if done.moved else holder)
     assert moved == decided
-    assert 5 <= sum(moved) <= 15, "both answers occur"
+    assert n_pairs / 4 <= sum(moved) <= n_pairs * 3 / 4, "both answers occur"
