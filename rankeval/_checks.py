@@ -1,4 +1,4 @@
-"""Checks of single numbers that arguments hold, and values and numbers of things as messages show them."""
+"""Checks of numbers that arguments hold and of JSON objects, and values as messages show them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
     if not _is_real(value) or not least <= value < 1 or value == 0:
         ends = "between 0 and 1" if least == 0 else f"from {least:g} to below 1"
         raise InvalidInput(f"{name} is {shown(value)}; expected a number {ends}")
+
+
+def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, as ``object_pairs_hook``; a key given twice is refused, where JSON keeps the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidInput(f"the key {shown(max(names, key=names.count))} stands twice in one object")
+    return found
 
 
 def _is_real(value: Any) -> bool:

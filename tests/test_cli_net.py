@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -133,7 +134,7 @@ HOSTILE = "\x1b]0;owned\x07\x9b2J\u202eevil"
 
 
 def test_nothing_steers_the_terminal(rankeval):
-    """Ids, tags, names of files and messages are shown escaped; what programs read keeps them."""
+    """Ids, tags, names of files and messages are shown escaped; the output of trec_eval keeps them."""
     Path("qrels").write_text(f"{HOSTILE} 0 a 1\nq2 0 a 1\n")
     Path(f"run{HOSTILE}").write_text(f"{HOSTILE} Q0 a 1 9 {HOSTILE}\nq2 Q0 a 1 9 t\n")
     name = f"run{HOSTILE}"
@@ -149,9 +150,19 @@ def test_nothing_steers_the_terminal(rankeval):
     Path("bad").write_text(f"{HOSTILE} 0 a {HOSTILE}\n")
     code, _, err = rankeval("evaluate", "bad", name)
     assert (code, visible(err, keep="\n")) == (2, err)
-    for form in ("csv", "trec"):
-        code, out, _ = rankeval("evaluate", "qrels", name, "-q", "-m", "map", "--format", form)
-        assert (code, HOSTILE in out) == (0, True)
+    code, out, _ = rankeval("evaluate", "qrels", name, "-q", "-m", "map", "--format", "csv")
+    assert (code, visible(out, keep="\n"), shown in out) == (0, out, True)
+    code, out, _ = rankeval("evaluate", "qrels", name, "-q", "-m", "map", "--format", "trec")
+    assert (code, HOSTILE in out) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["=cmd", "+1", "-1", "@SUM(A1)"])
+def test_no_cell_of_csv_is_a_formula(rankeval, name):
+    """A text gets an apostrophe, as OWASP advises; a negative number stays."""
+    Path("qrels").write_text(f"{name} 0 a 0\n{name} 0 b 1\n")
+    Path("run").write_text(f"{name} Q0 a 1 9 t\n{name} Q0 b 2 8 t\n")
+    code, out, _ = rankeval("evaluate", "qrels", "run", "-q", "-m", "gm_AP", "--format", "csv")
+    assert (code, out.splitlines()[1]) == (0, f"run,'{name},{math.log(0.5)}")
 
 
 def test_a_terminal_without_the_letters_shows_their_codes():

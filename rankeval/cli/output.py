@@ -33,6 +33,9 @@ CARD = ("ties", "judgments", "missing", "no_relevant")
 SELDOM = ("unjudged", "depth", "score_dtype")
 """Rules of options; printed if they differ from the preset rankeval."""
 
+_FORMULA = ("=", "+", "-", "@")
+"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
+
 
 class Format(StrEnum):
     """The forms of a table."""
@@ -176,7 +179,8 @@ def print_frame(frame: pd.DataFrame, output: Format) -> None:
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
     """Print a table: json and csv with every digit, the table rounded for readers.
 
-    Nan is null in json and empty in csv; infinity is null in json and a word, inf or -inf, in csv.
+    Nan is null in json and empty in csv; infinity is null in json and a word, inf or -inf, in csv. The texts of csv are
+    safe for a terminal and a spreadsheet: see `_cell`.
     """
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
@@ -192,12 +196,19 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     else:
         import csv
 
-        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *plain])
+        cells = [[_cell(value) if isinstance(value, str) else value for value in row] for row in [header, *plain]]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(cells)
 
 
 def _shown(value: Any) -> Any:
     """Return a cell for people, with control characters of names and ids escaped."""
     return visible(value) if isinstance(value, str) else value
+
+
+def _cell(text: str) -> str:
+    """Return a text as csv holds it: control characters as escapes, and ' before a text that would be a formula."""
+    text = visible(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _is_not_finite(value: float) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, RankevalError, warn
+from rankeval.experiment.artifacts import room_for_files
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.estimators import make_ranker
 from rankeval.experiment.guarding import check_ledger, unguarded
@@ -90,13 +90,10 @@ def _check_comparison(config: ExperimentConfig) -> None:
 
 def _check_folder(config: ExperimentConfig) -> None:
     try:
-        config.directory.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=config.directory):
+        with room_for_files(config):
             pass
-    except OSError as error:
-        raise ConfigError(
-            f"output.directory: {str(config.directory)!r} cannot be written: {error.strerror or error}"
-        ) from error
+    except InvalidInput as error:
+        raise ConfigError(str(error)) from error
 
 
 def _check_tracker(config: ExperimentConfig) -> None:

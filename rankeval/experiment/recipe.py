@@ -18,7 +18,7 @@ import pandas as pd
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.artifacts import artifacts_of
+from rankeval.experiment.artifacts import artifacts_of, predictions_of, room_for_files
 from rankeval.experiment.cache import versions
 from rankeval.experiment.checks import Checked, check_experiment
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
@@ -173,14 +173,14 @@ def run_experiment(
             trained[name] = train(name, ranker, config, parts, run.data)
         steps.next("opening the test part")
         scores = {name: one.tuned.scores for name, one in trained.items()}
-        opened = open_test(config, part, scores)
-        facts = _facts(config, opened, parts, run.data, trained)
-        steps.next("writing the report")
-        artifacts = artifacts_of(facts, parts.test, scores)
+        artifacts = predictions_of(parts.test, scores)
+        with room_for_files(config, artifacts, n_queries=parts.test.n_queries):
+            opened = open_test(config, part, scores)
+            facts = _facts(config, opened, parts, run.data, trained)
+            steps.next("writing the report")
+            artifacts |= artifacts_of(facts)
         for path, content in artifacts.items():
-            target = config.directory / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, [content])
+            write_atomically(config.directory / path, [content])
     steps.next("logging")
     tracked, tracking_error = track(config, facts, artifacts, trained, run)
     if tracking_error:

@@ -148,8 +148,9 @@ class Plan:
         ledger, head : str
             The ledger and its head.
         """
-        content = {"unseen": 0, **body["content"]}
-        values = {name: content[name] for name in _HASHED} | {"convention": Convention.from_card(content["convention"])}
+        content = body["content"]  # no copy: it says so when it lacks a key
+        values = {name: content[name] for name in _HASHED if name != "unseen"}
+        values |= {"unseen": content.get("unseen", 0), "convention": Convention.from_card(content["convention"])}
         beside = {name: body[name] for name in ("collection", "registration")}
         return cls(**values, **beside, notes=tuple(body["notes"]), ledger=ledger, head=head)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rankeval.errors import FileFormatError
 from rankeval.io.columns import Columns
-from rankeval.io.text import BOM, number_of
+from rankeval.io.text import BOM, number_of, numbers_of_texts
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
@@ -42,7 +42,7 @@ def wrong_cell(columns: Columns, value: str, places: Sequence[str], where: str) 
         cells = getattr(columns, name)
         cells = cells.to_pylist() if hasattr(cells, "to_pylist") else [] if cells is None else list(cells)
         for row, cell in enumerate(cells):
-            problem = _no_number(cell) if name == "value" else _no_id(cell)
+            problem = _no_number(cell, value) if name == "value" else _no_id(cell)
             if not problem and isinstance(cell, str) != isinstance(cells[0], str):
                 problem = f"found {cell!r}, but {cells[0]!r} above: give all values of a column the same type"
             if problem:
@@ -55,6 +55,8 @@ def wrong_cell(columns: Columns, value: str, places: Sequence[str], where: str) 
 def _no_id(cell: Any) -> str:
     if cell is None or cell == "":
         return f"expected an id, found {'nothing' if cell is None else repr(cell)}"
+    if isinstance(cell, bytes):
+        return f"expected UTF-8 text, found {cell[:80]!r}" if "\ufffd" in cell.decode(errors="replace") else ""
     if isinstance(cell, bool) or not isinstance(cell, (str, int)):
         return f"ids are text or integers, found {cell!r}"
     if isinstance(cell, str) and any("\ud800" <= letter <= "\udfff" for letter in cell):
@@ -64,14 +66,19 @@ def _no_id(cell: Any) -> str:
     return ""
 
 
-def _no_number(cell: Any) -> str:
+def _no_number(cell: Any, value: str) -> str:
     try:
         if isinstance(cell, str):
             number_of(cell, "")
+            (cell,) = numbers_of_texts([cell])
         elif cell is None:
             return "expected a finite number, found nothing"
-        return "" if isinstance(cell, str) or math.isfinite(cell) else f"expected a finite number, found {cell}"
+        if not math.isfinite(cell):
+            return f"expected a finite number, found {cell}"
+        if isinstance(cell, int) and (int(float(cell)) != cell if value == "score" else not -(2**63) <= cell < 2**63):
+            return f"found {cell}, which a 64-bit {'float' if value == 'score' else 'whole number'} cannot hold"
     except FileFormatError as error:
         return str(error).removeprefix(": ")
     except (TypeError, OverflowError):
         return f"expected a finite number, found {str(cell)[:80]}"
+    return ""

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
+from rankeval.io.text import WHOLE
 
-_WHOLE = 2**53  # float64 holds every whole number up to here
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 
@@ -150,7 +150,7 @@ def whole(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers as int64 if none has a fraction, else as they are."""
     if numbers.dtype == np.float16:  # it cannot hold the bound
         numbers = numbers.astype(np.float32)
-    if numbers.dtype.kind == "f" and (np.abs(numbers) < _WHOLE).all() and (numbers == np.floor(numbers)).all():
+    if numbers.dtype.kind == "f" and (np.abs(numbers) < WHOLE).all() and (numbers == np.floor(numbers)).all():
         return numbers.astype(np.int64)
     return numbers
 
@@ -208,11 +208,11 @@ def scores(values: Any, name: str) -> NDArray[Any]:
     column = _numbers(values, name)
     if column.dtype.kind not in "iu" or column.dtype.itemsize < 8 or not len(column):
         return column
-    if int(column.min()) >= -_WHOLE and int(column.max()) <= _WHOLE:
+    if int(column.min()) >= -WHOLE and int(column.max()) <= WHOLE:
         return column
     # Every second whole number beyond 2**53 is a float64: only those that change are refused.
     rounded = column.astype(np.float64)
-    odd = [row for row in np.flatnonzero(np.abs(rounded) >= _WHOLE).tolist() if int(rounded[row]) != int(column[row])]
+    odd = [row for row in np.flatnonzero(np.abs(rounded) >= WHOLE).tolist() if int(rounded[row]) != int(column[row])]
     if odd:
         _refuse_beyond(name, odd[0], column[odd[0]], "a 64-bit float, as which scores are compared,")
     return rounded
@@ -298,7 +298,7 @@ def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
     if column.dtype.kind != "f" or not isinstance(values, (list, tuple)):
         return False
     with np.errstate(invalid="ignore"):
-        return bool((np.abs(column) >= _WHOLE).any())
+        return bool((np.abs(column) >= WHOLE).any())
 
 
 def _from_objects(cells: Any, name: str) -> NDArray[Any]:
@@ -335,7 +335,7 @@ def _number(cell: Any, row: int, name: str) -> int | float:
         nearest = float("inf")
     if abs(nearest) == float("inf"):
         _refuse_beyond(name, row, cell, "a 64-bit float")
-    return int(cell) if abs(nearest) >= _WHOLE and cell == int(cell) else nearest
+    return int(cell) if abs(nearest) >= WHOLE and cell == int(cell) else nearest
 
 
 def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:

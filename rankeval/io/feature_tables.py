@@ -27,6 +27,7 @@ from rankeval.io.names import LAST, SPELLINGS
 from rankeval.io.opening import reading
 from rankeval.io.table_source import TableSource, open_table
 from rankeval.io.tables import NUL, refuse_bad_ids, swallowed
+from rankeval.io.text import WHOLE, numbers_of_texts
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])
@@ -254,6 +255,9 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
                 f"{source.path}, {source.place(row)}, column {name}: expected a label, a finite number, found "
                 f"{column[row].as_py()[:40]!r}"
             )
+        if (np.abs(found) >= WHOLE).any():
+            texts = pc.utf8_trim_whitespace(column).to_pylist()
+            found = _named(source, lambda: value_column(numbers_of_texts(texts), name))
         return whole(found)
     label: NDArray[Any] = _named(source, lambda: whole(value_column(column, name)))
     return label

@@ -32,7 +32,7 @@ from rankeval.io.bad_cells import wrong_cell
 from rankeval.io.columns import Columns
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.opening import COMPRESSION, read_bytes, reading, write_atomically
-from rankeval.io.text import NUMBER
+from rankeval.io.text import NUMBER, numbers_of_texts
 
 _SNIFFED = 1 << 14
 _UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
@@ -223,7 +223,7 @@ def reading_rows(
 def _parsed(numbers: Any) -> Any:
     """Parse a column of text if all of it are numbers as in TREC files; else it stays, to be refused."""
     is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
-    return [*map(float, numbers)] if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
+    return numbers_of_texts(numbers) if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
 
 
 def _told(start: bytes, where: Path, value: str) -> Format:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import FileFormatError
+from rankeval.io.columns import value_column
 from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.text import number_of
+from rankeval.io.text import WHOLE, number_of, numbers_of_texts
 
 # Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries beyond 18 digits, and
 # any word that begins with qid.
@@ -99,7 +100,7 @@ def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
     except (ValueError, OverflowError):
         return None
     # It also takes lines with and without qid side by side, and then returns fewer queries than labels.
-    is_plain = len(qid) in {0, len(label)} and np.isfinite(label).all() and np.isfinite(X.data).all()
+    is_plain = len(qid) in {0, len(label)} and (np.abs(label) < WHOLE).all() and np.isfinite(X.data).all()
     if not is_plain or not len(label) or X.shape[1] - 1 > limits.feature:
         return None
     return X, label, qid if len(qid) else None
@@ -109,7 +110,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     """Read exactly, and name the line that is wrong."""
     from scipy.sparse import csr_matrix
 
-    labels: list[float] = []
+    labels: list[str] = []
     qids: list[str] = []
     starts = [0]
     cells: list[tuple[int, float]] = []
@@ -121,7 +122,8 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
             raise FileFormatError(f"{at}: expected UTF-8 text, found {line[:80]!r}") from error
         if not fields:
             continue
-        labels.append(number_of(fields[0], f"{at}, label"))
+        labels.append(fields[0])
+        number_of(labels[-1], f"{at}, label")
         rest = fields[1:]
         if rest and rest[0].startswith("qid:"):
             qids.append(rest.pop(0).removeprefix("qid:"))
@@ -137,7 +139,8 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     index = np.array([index for index, _ in cells], np.int64)
     values = np.array([value for _, value in cells], np.float64)
     X = csr_matrix((values, index, starts), shape=(len(labels), int(index.max(initial=0)) + 1))
-    return X, np.array(labels), _query_ids(qids) if qids else None
+    label = value_column(numbers_of_texts(labels), f"label of {where}")
+    return X, label, _query_ids(qids) if qids else None
 
 
 def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval._checks import count
-from rankeval.errors import FileFormatError
+from rankeval._checks import count, unique_keys
+from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns
 from rankeval.io.formats import Format, OpenFile, add_format
@@ -75,7 +75,11 @@ def _first_match(cells: Any, pattern: str) -> int:
     # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
     if kind not in (pa.string(), pa.large_string(), pa.binary()):
         return -1
-    return int(pc.index(pc.match_substring_regex(cells.cast(pa.large_string()), pattern), True).as_py())
+    try:
+        cells = cells.cast(pa.large_string())
+    except pa.ArrowInvalid:  # bytes that are no UTF-8: refused with their row, as no ids
+        return -1
+    return int(pc.index(pc.match_substring_regex(cells, pattern), True).as_py())
 
 
 def swallowed(delimiter: str) -> str:
@@ -167,6 +171,10 @@ def _read_jsonl(given: OpenFile) -> Columns:
             continue
         try:
             row = json.loads(text.decode())
+            if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
+                json.loads(text, object_pairs_hook=unique_keys)
+        except InvalidInput as error:
+            raise FileFormatError(f"{given.path}, line {line}: {error}") from error
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -27,6 +28,9 @@ from rankeval.io.limits import Limits
 BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 20
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+WHOLE = 2**53
+"""Float64 holds every whole number up to here."""
+_DIGITS = re.compile(r"[+-]?\d{1,400}", re.ASCII)  # no float has more digits
 _LF, _CR = b"\n", b"\r"
 
 
@@ -39,6 +43,18 @@ def number_of(text: str, where: str) -> float:
     if not math.isfinite(value):
         raise FileFormatError(f"{where}: expected a finite number, found {text!r}, which is beyond 64-bit floats")
     return value
+
+
+def numbers_of_texts(texts: Sequence[str]) -> list[float]:
+    """Return the numbers of texts that match `NUMBER`.
+
+    If one is beyond 2**53, where floats round whole numbers, all texts of digits alone become ints. The column is then
+    held or refused as the same numbers of a dict are.
+    """
+    values = [*map(float, texts)]
+    if max(map(abs, values), default=0) < WHOLE:
+        return values
+    return [int(text) if _DIGITS.fullmatch(text) else value for text, value in zip(texts, values, strict=True)]
 
 
 class TextCheck:

@@ -36,7 +36,7 @@ from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit
 from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.text import BOM, NUMBER, TextCheck, number_of
+from rankeval.io.text import BOM, NUMBER, WHOLE, TextCheck, number_of, numbers_of_texts
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
@@ -127,7 +127,8 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
         return None
     ids = {name: combined(table.column(name)) for name in layout.ids}
     values = _values(table.column(layout.value))
-    if values is None or not np.isfinite(values).all():
+    # Arrow rounds whole numbers beyond 2**53; nan and infinity fail too.
+    if values is None or not (np.abs(values) < WHOLE).all():
         return None
     if has_mark and pc.any(pc.starts_with(ids["qid"], "#")).as_py():
         return None
@@ -194,7 +195,7 @@ def _made_regular(data: bytes) -> bytes:
 def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
     """Read line by line, and name the line that is wrong."""
     ids: dict[str, list[str]] = {name: [] for name in layout.ids}
-    values: list[float] = []
+    values: list[str] = []
     tag = None
     value_at = layout.fields.index(layout.value)
     for number, fields in _lines(data, layout, where):
@@ -202,12 +203,12 @@ def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
             tag = fields[-1]
         for name, column in ids.items():
             column.append(fields[layout.fields.index(name)])
-        values.append(number_of(fields[value_at], f"{where}, line {number}, column {layout.value}"))
+        values.append(fields[value_at])
+        number_of(values[-1], f"{where}, line {number}, column {layout.value}")
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
-    numbers = np.array(values)
     columns = {name: pa.array(column, pa.string()) for name, column in ids.items()}
-    return Columns(value=whole(numbers) if layout.value == "relevance" else numbers, name=tag, **columns)
+    return Columns(value=numbers_of_texts(values), name=tag, **columns)
 
 
 def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of another writer."""
 
-_ROOM = 1 << 20
-"""Bytes that a trial writes: more than an entry and its signatures usually take."""
+_ROOM = 1 << 16
+"""Bytes that a trial writes: the opening of a thousand queries. A larger one that fails was not recorded, nor shown."""
+
+_BLOCK = 1 << 20
 
 
 def write_whole(target: Path, data: bytes, *, lasting: bool = True) -> None:
@@ -59,21 +61,50 @@ def synchronise(folder: Path) -> None:
 
 
 def try_writing(folder: Path) -> None:
-    """Raise OSError if no file can be made in a folder, or in the nearest one above it that exists.
-
-    A file of some size is made and taken away again, since that alone tells: a permission says nothing about a full
-    disk, a quota or a disk that is mounted for reading.
-    """
+    """Raise OSError if no file can be made in a folder, or in the nearest one above it that exists."""
     while not folder.exists():
         folder = folder.parent
-    handle, name = tempfile.mkstemp(prefix="rankeval-", suffix=".tmp", dir=folder)
-    try:
-        left = memoryview(bytes(_ROOM))
-        while left:
-            left = left[os.write(handle, left) :]
-    finally:
-        os.close(handle)
-        os.unlink(name)  # noqa: PTH108 - a name, as mkstemp gives it
+    with room_held({folder / "rankeval": _ROOM}):
+        pass
+
+
+@contextlib.contextmanager
+def room_held(sizes: Mapping[Path, int]) -> Iterator[None]:
+    """Hold the room of files that will be written, by drafts of their sizes, until this context ends.
+
+    That alone tells whether they can be written: a permission says nothing about a name that is too long, a full disk,
+    a quota or a disk that is mounted for reading.
+
+    Parameters
+    ----------
+    sizes : mapping of Path to int
+        The bytes of each file.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written; it has the file's name.
+    """
+    with contextlib.ExitStack() as stack:
+        for path, size in sizes.items():
+            try:
+                if path.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                # A name as long as those under which whole files are written.
+                draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+                with draft.open("wb") as file:
+                    stack.callback(_removed, draft)
+                    for start in range(0, size, _BLOCK):
+                        file.write(bytes(min(_BLOCK, size - start)))
+            except OSError as error:
+                error.filename = str(path)
+                raise
+        yield
+
+
+def _removed(draft: Path) -> None:
+    with contextlib.suppress(OSError):
+        draft.unlink()
 
 
 class NoLocks(OSError):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from rankeval._checks import unique_keys
 from rankeval.errors import LedgerError
 
 GENESIS = "0" * 64
@@ -120,10 +121,7 @@ class _Body(dict[str, Any]):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> _Body:
-    found = _Body(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+    return _Body(unique_keys(pairs))
 
 
 def _refused(constant: str) -> Any:

@@ -60,7 +60,7 @@ def test_the_trace_is_left_if_all_is_right():
             {"tracking": {"uri": "sqlte:///mlflow.db"}},
             "tracking: MLflow knows no kind of tracking store",
         ),
-        ({"output": {"directory": "loads.py"}}, "output.directory: 'loads.py' cannot be written: File exists"),
+        ({"output": {"directory": "loads.py"}}, "output.directory: 'loads.py/predictions' cannot be written: Not"),
         ({"comparison": {"test": "tt"}}, "comparison: unknown test 'tt'; "),
         ({"comparison": {"correction": "hom"}}, "comparison: unknown correction 'hom'; did you mean 'holm'"),
         ({"comparison": {"correction": "tukey"}}, "tukey compares all pairs, and an experiment compares with its base"),

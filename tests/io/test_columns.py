@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankeval as rk
-from rankeval.errors import InvalidInput
+from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import labels, scores
 
 D = decimal.Decimal
@@ -114,7 +114,7 @@ def test_a_parquet_file_with_uint64_is_refused(tmp_path, kind):
     """Relevance 2^63 + 1 became negative."""
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"qid": ["q"], "docid": ["d"], kind: pa.array([2**63 + 1], pa.uint64())}), path)
-    with pytest.raises(InvalidInput, match=f"column {kind}: row 0 is 9223372036854775809"):
+    with pytest.raises(InvalidInput, match=f"row 1, column {kind}: found 9223372036854775809"):
         (rk.Qrels if kind == "relevance" else rk.Run).read(path)
 
 
@@ -196,3 +196,48 @@ def test_great_ids_are_stored_or_refused():
     assert rk.Evaluation.from_bytes(ev.to_bytes()).queries.tolist() == [2, 2**63]
     with pytest.raises(InvalidInput, match="qid: these ids cannot be stored"):
         rk.evaluate(**rows, qid=[2**63, -1, -1]).to_bytes()
+
+
+OBJECTS = '{{"qid":"q","docid":"a","NUMBER":{}}}\n{{"qid":"q","docid":"b","NUMBER":{}}}\n'
+TEXTS = {
+    "trec": ("f", "q Q0 a 1 {} t\nq Q0 b 2 {} t\n", "q 0 a {}\nq 0 b {}\n"),
+    "trec with two blanks": ("f", "q  Q0 a 1 {} t\nq Q0 b 2 {} t\n", "q  0 a {}\nq 0 b {}\n"),
+    "csv": ("f.csv", "qid,docid,score\nq,a,{}\nq,b,{}\n", "qid,docid,relevance\nq,a,{}\nq,b,{}\n"),
+    "jsonl": ("f.jsonl", OBJECTS.replace("NUMBER", "score"), OBJECTS.replace("NUMBER", "relevance")),
+}
+
+
+@pytest.mark.parametrize("form", TEXTS)
+@pytest.mark.parametrize(
+    "pair", [(2**53, 2**53 + 1), (1, 2**63), (2**63 - 1, 1), (-(2**63), -1), (2**53 + 2, 0.5), (2**60, 2**53 + 4)]
+)
+def test_a_text_holds_the_numbers_of_a_dict_or_is_refused_as_they_are(tmp_path, form, pair):
+    """The score 2^53 + 1 was tied with 2^53, and the label 2^63 became 9.22e18, in text alone."""
+    name, *texts = TEXTS[form]
+    for kind, text in zip((rk.Run, rk.Qrels), texts, strict=True):
+        (tmp_path / name).write_text(text.format(*pair))
+        value = "score" if kind is rk.Run else "relevance"
+        try:
+            expected = getattr(kind.from_dict({"q": dict(zip("ab", pair, strict=True))}), value)
+        except InvalidInput:
+            with pytest.raises(FileFormatError, match=rf"f.*, line \d, column {value}: found -?\d+, which a 64-bit"):
+                kind.read(tmp_path / name)
+            continue
+        found = getattr(kind.read(tmp_path / name), value)
+        assert (found.tolist(), found.dtype) == (expected.tolist(), expected.dtype)
+
+
+@pytest.mark.parametrize("label", [2**63, 2**63 - 1])
+def test_labels_of_rows_with_features_are_exact_or_refused(tmp_path, label):
+    """In both kinds of text."""
+    (tmp_path / "rows.txt").write_text(f"{label} qid:1 1:0.5\n0 qid:1 1:0.25\n")
+    (tmp_path / "rows.csv").write_text(f"qid,label,x\n1,{label},0.5\n1,0,0.25\n")
+    for read in (
+        lambda: rk.datasets.load_letor(tmp_path / "rows.txt").y,
+        lambda: rk.datasets.load_table(tmp_path / "rows.csv", qid="qid", label="label").y,
+    ):
+        if label == 2**63:
+            with pytest.raises(InvalidInput, match=r"rows.*9223372036854775808, which a 64-bit whole number cannot"):
+                read()
+        else:
+            assert read().tolist() == [label, 0]

@@ -25,7 +25,7 @@ TABLE = pa.table({"qid": ["q1", "q1", "q2"], "docid": ["d1", "d2", "d1"], "relev
 
 def rows(columns):
     value = columns.value if hasattr(columns, "value") else columns.relevance
-    return list(zip(columns.qid.to_pylist(), columns.docid.to_pylist(), value.tolist(), strict=True))
+    return list(zip(columns.qid.to_pylist(), columns.docid.to_pylist(), list(value), strict=True))
 
 
 def compressed(data: bytes, codec: str) -> bytes:
@@ -41,6 +41,7 @@ def parquet(table: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+SKIPPED = bytes.fromhex("5f2a4d18 04000000 00010203")  # a frame of four bytes, as pzstd writes
 SAME = {
     "plain": ("qrels", TREC),
     "no newline at the end": ("qrels", TREC.rstrip()),
@@ -57,12 +58,17 @@ SAME = {
     "gzip": ("qrels.gz", gzip.compress(TREC)),
     "gzip in two members, without suffix": ("qrels", gzip.compress(TREC[:10]) + gzip.compress(TREC[10:])),
     "zstd": ("qrels.txt.zst", compressed(TREC, "zstd")),
+    "zstd behind frames that are skipped": ("qrels.zst", SKIPPED * 2 + compressed(TREC, "zstd") + SKIPPED),
     "csv": ("q.csv", b'qid,docid,relevance\nq1,d1,2\n"q1",d2,0\nq2,d1,1\n'),
     "csv of other names and more columns": ("q.csv", b"note,topic,docno,label\nx,q1,d1,2\n,q1,d2,0\n,q2,d1,1\n"),
     "tsv as BEIR has it": ("test.tsv", b"query-id\tcorpus-id\tscore\r\nq1\td1\t2\r\nq1\td2\t0\r\nq2\td1\t1\r\n"),
     "jsonl": ("q.jsonl", b"\n".join(json.dumps(row).encode() for row in TABLE.to_pylist())),
     "jsonl, zstd": ("q.jsonl.zst", compressed(b"\n".join(json.dumps(r).encode() for r in TABLE.to_pylist()), "zstd")),
     "parquet": ("q.parquet", parquet(TABLE)),
+    "parquet with ids as bytes": (
+        "q.parquet",
+        parquet(TABLE.set_column(0, "qid", TABLE["qid"].cast(pa.binary()))),
+    ),
 }
 
 
@@ -198,12 +204,27 @@ BAD = {
     "null in jsonl": ("run", '{"qid":null,"docid":"a","score":1}\n', r"line 1, column qid: expected an id, found noth"),
     "a list in jsonl": ("run", '{"qid":"q","docid":["a"],"score":1}\n', r"line 1, column docid: ids are text or int"),
     "a fraction as id": ("run", '{"qid":1.5,"docid":"a","score":1}\n', r"line 1, column qid: ids .*, found 1.5"),
+    "a key twice in jsonl": (
+        "run",
+        '{"qid":"q","docid":"a","score":1}\n{"qid":"q","docid":"b","score":2,"score":3}\n',
+        r"line 2: the key 'score' stands twice",
+    ),
     "a huge id": ("run", f'{{"qid":{2**64},"docid":"a","score":1}}\n', r"line 1, column qid: .*give it as text"),
     "jsonl without a score": ("run", '{"qid":"q","docid":"a"}\n', r"no column 'score': .*Run.from_frame"),
     "NaN in Parquet": (
         "run",
         parquet(pa.table({"qid": ["q", "q"], "docid": ["a", "b"], "score": [1.0, float("nan")]})),
         r"row 2, column score: .*found nan",
+    ),
+    "bytes that are no text as ids of Parquet": (
+        "run",
+        parquet(pa.table({"qid": pa.array([b"q", b"q\xff"]), "docid": ["a", "b"], "score": [1.0, 2.0]})),
+        r"row 2, column qid: expected UTF-8 text, found b'q\\xff'",
+    ),
+    "a text that is none in Parquet": (
+        "qrels",
+        parquet(pa.table({"qid": pa.array([b"q\xff"]).view(pa.string()), "docid": pa.array([b"a"]), "relevance": [1]})),
+        r"not a whole Parquet file \(.*Invalid UTF8",
     ),
 }
 

@@ -66,20 +66,24 @@ def test_not_even_root_can_write_everywhere(name):
         Ledger(ledger_url(name)).check_writable()
 
 
-def test_a_full_disk_is_found_before_anything_is_done(tmp_path):
-    """A limit of the size of files stands for it: the trial writes as much as an entry with its signatures takes."""
+@pytest.mark.parametrize(("room", "found"), [(1 << 15, "LedgerError {}: File too large\n"), (1004 << 10, "")])
+def test_a_full_disk_is_found_before_anything_is_done(tmp_path, room, found):
+    """A limit of the size of files stands for it. A disk of 1 MB was full, where an opening takes 5 kB."""
     program = (
         "import resource, sys; from rankeval.ledger.ledger import Ledger; ledger = Ledger(sys.argv[1])\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)\n"
         "try: ledger.check_writable()\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, f"file://{tmp_path}/ledger"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, f"file://{tmp_path}/ledger", str(room)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout == f"LedgerError the ledger {tmp_path}/ledger cannot be written: File too large\n"
+    assert done.stdout == found.format(f"the ledger {tmp_path}/ledger cannot be written")
     assert list(tmp_path.iterdir()) == []
-    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1 << 16
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != room
 
 
 def test_a_database_in_a_folder_that_is_not_there_is_said(tmp_path):

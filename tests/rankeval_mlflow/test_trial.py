@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from rankeval.errors import InvalidInput, RankevalWarning, TrackingError
+from rankeval.errors import ConfigError, InvalidInput, RankevalWarning, TrackingError
+from rankeval.experiment import run_experiment
 from rankeval.experiment.checks import check_experiment
 from rankeval.experiment.config import check_config
 from rankeval_mlflow.delivery.connection import connected
@@ -72,3 +75,22 @@ def test_a_name_that_mlflow_does_not_take_is_an_error(empty_database):
 def test_an_address_that_leads_nowhere_is_an_error_and_not_a_server_that_is_down(uri):
     with pytest.raises(InvalidInput, match=r"cannot be found \(.*\): correct its address"):
         check_store("new", uri)
+
+
+@pytest.mark.parametrize(
+    "path", ["/sys/kernel/mlflow.db", "/sys/kernel/deep/mlflow.db", "taken/mlflow.db", "taken", "."]
+)
+def test_a_file_that_cannot_be_a_database_costs_no_training_and_no_look(path, tmp_path):
+    """It was tried for 100 s and taken for a server that is down; the look was spent, and the run was not logged."""
+    Path("taken").write_text("no database" * 100)
+    raw = {"name": "x", "data": {"loader": "digits"}, "rankers": {"a": RIDGE}, "guard": {"ledger": str(tmp_path / "l")}}
+    with pytest.raises(ConfigError, match=r"^tracking: the tracking store sqlite:.* refuses: "):
+        run_experiment({**raw, "tracking": {"uri": f"sqlite:///{path}"}})
+    assert not (tmp_path / "l").exists()
+
+
+def test_a_database_that_is_busy_is_there(empty_database):
+    shutil.copy(empty_database, "mlflow.db")
+    with contextlib.closing(sqlite3.connect("mlflow.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert check_store("new", "sqlite:///mlflow.db") is None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import tempfile
+from pathlib import Path
 
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval.ledger.discovery import sqlite_path
 from rankeval_mlflow.delivery.addresses import hidden, masked
 from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.limits import checked_experiment
@@ -39,11 +42,13 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
         If MLflow knows no such kind of store, its host name does not resolve, it does not take the name of the
         experiment, or the experiment was deleted there.
     TrackingError
-        If the store refuses for good, or it cannot be reached and nothing can be kept on disk.
+        If the store refuses for good, its file of SQLite cannot be written, or it cannot be reached and nothing can be
+        kept on disk.
     """
     where = store(uri)
     checked_experiment(experiment)
     kept = _what_keeps()
+    _refuse_no_database(where)
     try:
         with connected(where) as client:
             refuse_deleted(client.get_experiment_by_name(experiment))
@@ -68,6 +73,20 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
             "to be sent later"
         )
     return kept
+
+
+def _refuse_no_database(where: str) -> None:
+    """Refuse a file of SQLite that cannot be written: it is no server that may be back later."""
+    path = sqlite_path(where)
+    if not path or path.startswith((":memory:", "file:")):
+        return
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)  # as MLflow does
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except (OSError, sqlite3.Error) as error:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+            raise TrackingError(f"the tracking store {masked(where)} refuses: {error}") from error
 
 
 def _what_keeps() -> str | None:
