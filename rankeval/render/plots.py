@@ -153,11 +153,9 @@ def _some(n: int) -> NDArray[np.int64]:
 
 def _worst(queries: Sequence[Any]) -> str:
     """Name the first of the queries in two short lines."""
-    if not len(queries):
-        return ""
     names = [shown_name(query) for query in queries[:N_EXTREME]]
     lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
-    return "\n".join(lines)
+    return "\n".join(lines) if names else ""
 
 
 def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:

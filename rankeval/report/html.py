@@ -197,10 +197,8 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     """Return every measure and count of the queries, the worst by the first measure first."""
     label = evaluation.measure_names[0]
     shown = np.sort(evaluation.worst_first(label))
-    columns = [
-        Column(name, "score", values[shown])
-        for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True)
-    ]
+    scores = zip(evaluation.by_name, evaluation.scores[shown].T, strict=True)
+    columns = [Column(name, "score", values) for name, values in scores]
     columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.query_counts.items()]
     falls = not evaluation.measures[0].family.greater_is_better
     table = query_table(evaluation.queries[shown], columns, by=0, falls=falls, order=f"worst by {label} first")

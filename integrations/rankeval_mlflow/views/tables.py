@@ -51,8 +51,7 @@ def query_table_note(evaluation: Evaluation, path: str) -> str:
     label = evaluation.measure_names[0]
     n_queries, left_out = len(evaluation.worst_first(label)), evaluation.left_out_of_worst(label)
     some = "The queries, the worst first" if n_queries <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
-    said = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}"
-    return said.strip()
+    return f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}".strip()
 
 
 def log_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
