@@ -24,7 +24,7 @@ from rankeval.evaluation.digests import label_hashes, ranking_hashes
 from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.join.flat import Floats
+from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
 from rankeval.measures import Measure
@@ -210,11 +210,11 @@ def _count_documents(queries: slice, judged: Judged, ties: Groups, counts: dict[
 def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
     """Say which queries no ranking changes: none is relevant, or all rows are equally so and there are no others."""
     zero = judged.threshold(0)
-    n_grades = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
+    n_grades: Ints = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
     if convention.judgments == "rows" and judged.aspects is None:
         n_grades += judged.counts[:, : zero + 1].any(axis=1)
-        return n_grades <= 1
-    return n_grades == 0
+        return np.less_equal(n_grades, 1)
+    return np.equal(n_grades, 0)
 
 
 def _settle_undefined(
