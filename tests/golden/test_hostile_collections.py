@@ -131,7 +131,7 @@ EXCEPTIONS = {
     ("trec_eval-9.0.8-float32", "recip_rank"): "0.5000",
     ("trec_eval-9.0.8", "ndcg.1=3,2=5,3=6,4=0.5"): "0.5246",
 }
-"""The value over all topics, with -J for those of recall, in the cases that the guide to files excepts.
+"""The value over all topics, with -J for those of recall, in the cases that the guide to other programs excepts.
 
 trec_eval 10.0 (commit f425365) and the tags trec_eval-9.0.8 and v9.0.8 print here, by ``trec_eval [-J] -m MEASURE QRELS
 RUN``: a value of rbp that may vary, ``-nan`` three times, 0.6667, 0.5000, and 0.5285."""
