@@ -1,6 +1,6 @@
 """Compatibility, against the program of its authors, and against sets of documents compared depth by depth.
 
-On 1,184 other lists of this kind, their program and rankeval differed by 2.3e-14 at most, for four values of p.
+Their program was run on the 300 random lists below as well, with p = .5, .8, .95 and .99: no value differs by 4e-14.
 """
 
 from __future__ import annotations
