@@ -252,6 +252,8 @@ def test_scores_that_rank_nothing_are_said_in_text_and_page(ties):
     assert rk.evaluate(qrels, halves, measures="nDCG@10", ties=ties).notes == ()  # all rows are tied, in two groups
     assert rk.evaluate(qrels, {**halves, "a": flat["a"]}, measures="nDCG@10", ties=ties).notes == ()
     assert "2 of 3" in repr(rk.evaluate(qrels, {**flat, "a": halves["a"]}, measures="nDCG@10", ties=ties))
+    better = rk.evaluate(qrels, qrels, measures="nDCG@10", ties=ties)
+    assert f"old: {ev.notes[0]}" in rk.compare({"old": ev, "new": better}, baseline="old").notes
 
 
 def test_labels_below_zero_are_said_in_text_and_page():
