@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning, UnknownName
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, RankevalWarning, UnknownName
 
 QRELS = {"a": {"d1": 1, "d2": 0, "d3": 2}, "b": {"d1": 1}, "c": {"d4": 0}}
 RUN = {"a": {"d1": 3.0, "d9": 2.0, "d3": 1.0}, "c": {"d4": 1.0}, "z": {"d1": 1.0}}
@@ -213,6 +217,56 @@ def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
     (tmp_path / "other.parquet").write_bytes(b"PAR1")
     with pytest.raises(InvalidInput, match=r"Evaluation\.save"):
         rk.Evaluation.load(tmp_path / "other.parquet")
+
+
+def test_scores_by_an_older_definition_are_not_compared_with_new_ones():
+    """A file from before the change has no number. Its measures, evaluated again, are those of today."""
+    new = rk.evaluate([0, 1, 2], [2, 1, 1], qid=[1, 1, 1], measures=["Compat", "AP"])
+    table = pq.read_table(pa.BufferReader(new.to_bytes()))
+    card = json.loads(table.schema.metadata[b"rankeval.evaluation"])
+    assert card.pop("semantics") == [2, 1]
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({b"rankeval.evaluation": json.dumps(card)}), sink)
+    old = rk.Evaluation.from_bytes(sink.getvalue().to_pybytes())
+    assert rk.Evaluation.from_bytes(new.to_bytes()).differs_from(new) == []
+    assert rk.Evaluation.from_bytes(old.to_bytes()).differs_from(old) == []
+    assert old.differs_from(new) == [
+        "Compat means Compat of definition 1 in one and Compat of definition 2 in the other"
+    ]
+    with pytest.raises(ConventionMismatch, match="definition 1"):
+        rk.compare({"old": old, "new": new})
+    assert pickle.loads(pickle.dumps(old.measures[0])) == old.measures[0] != new.measures[0]
+    again = rk.evaluate([0, 1, 2], [2, 1, 1], qid=[1, 1, 1], measures=list(old.measures))
+    assert again.differs_from(new) == []
+
+
+@pytest.mark.parametrize("ties", ["expected", "docid"])
+def test_scores_that_rank_nothing_are_said_in_text_and_page(ties):
+    """All rows of a query have one score: the value is that of no ranking."""
+    qrels = {q: {f"{q}{d}": d % 2 for d in range(4)} for q in "abc"}
+    flat = {q: dict.fromkeys(documents, 1.0) for q, documents in qrels.items()}
+    halves = {q: {document: grade % 2 for document, grade in documents.items()} for q, documents in qrels.items()}
+    ev = rk.evaluate(qrels, flat, measures="nDCG@10", ties=ties)
+    for text in (repr(ev), ev._repr_html_(), *ev.notes):
+        assert "constant scores: all rows are tied in 3 of 3 queries" in text
+    assert rk.evaluate(qrels, halves, measures="nDCG@10", ties=ties).notes == ()  # all rows are tied, in two groups
+    assert rk.evaluate(qrels, {**halves, "a": flat["a"]}, measures="nDCG@10", ties=ties).notes == ()
+    assert "2 of 3" in repr(rk.evaluate(qrels, {**flat, "a": halves["a"]}, measures="nDCG@10", ties=ties))
+    better = rk.evaluate(qrels, qrels, measures="nDCG@10", ties=ties)
+    assert f"old: {ev.notes[0]}" in rk.compare({"old": ev, "new": better}, baseline="old").notes
+
+
+def test_labels_below_zero_are_said_in_text_and_page():
+    """With the meaning that the convention gives them; a subset counts its own."""
+    for rules, said in (
+        ("rankeval", "2 documents with a label below zero, taken as not relevant"),
+        ("trec_eval-9.0.8", "1 ranked document with a label below zero, taken as not judged"),
+    ):
+        qrels = {"a": {"x": -1, "y": 1, "z": -2}, "b": {"x": 1, "y": 0}}
+        ev = rk.evaluate(qrels, {q: {"x": 2.0, "y": 1.0} for q in qrels}, measures="AP", convention=rules)
+        for text in (repr(ev), ev._repr_html_(), *ev.notes):
+            assert said in text
+        assert "below zero" not in repr(ev.subset(["b"]))
 
 
 def test_rules_that_touched_nothing_do_not_differ():

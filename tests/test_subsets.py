@@ -297,11 +297,30 @@ def test_worst_are_the_lowest_first_and_equal_ones_by_id():
     ev = rk.evaluate(QRELS, RUN, measures=["AP", "P@1", "ARP"])
     assert ev.worst().columns.tolist() == ["AP", "P@1", "ARP", "relevant", "retrieved", "tied", "judged"]
     assert ev.worst().index.name == "qid"
-    assert ev.worst(3).index.tolist() == ["b", "c", "e"]
-    assert ev.worst(100).index.tolist()[:4] == ["b", "c", "e", "f"]
-    pd.testing.assert_frame_equal(ev.worst(2)[["AP", "P@1", "ARP"]], ev.per_query.loc[["b", "c"]])
+    assert ev.worst(3).index.tolist() == ["b", "e", "d"]
+    assert ev.worst(100).index.tolist() == ["b", "e", "d", "a"]
+    pd.testing.assert_frame_equal(ev.worst(2)[["AP", "P@1", "ARP"]], ev.per_query.loc[["b", "e"]])
     assert ev.worst(1, "map").index.tolist() == ["b"]
     assert ev.worst(2)["retrieved"].tolist() == [0, 2]
+
+
+def test_the_worst_are_queries_that_a_ranking_can_change():
+    """None relevant or, of rows without other judgments, all alike: left out, counted, in subsets and after saving."""
+    labels, qid = [1, 0, 0, -1, 2, 2, 0, 1, 1, 2, 1], list("aabbccddeef")
+    ev = rk.evaluate(labels, range(11), qid=qid, measures=["ERR(max_rel=4)"])
+    for one in (ev, rk.Evaluation.from_bytes(ev.to_bytes())):
+        assert one.worst().index.tolist() == ["a", "d", "e"]
+        assert one.worst(1).attrs["left_out"] == 3
+    assert ev.subset(list("abc")).worst().index.tolist() == ["a"]
+    assert ev.subset(list("bcf")).worst().empty
+
+
+def test_what_unjudged_rows_change_is_among_the_worst():
+    """A query without a relevant document has shares of judged rows all the same."""
+    qrels, run = {"a": {"d": 0}, "b": {"d": 1}}, {"a": {"d": 1.0, "x": 2.0, "y": 3.0}, "b": {"d": 1.0, "x": 2.0}}
+    ev = rk.evaluate(qrels, run, measures=["Judged@3", "AP"])
+    assert ev.worst().index.tolist() == ["a", "b"]
+    assert ev.worst(measure="AP").index.tolist() == ["b"]
 
 
 def test_where_less_is_better_the_highest_are_the_worst():

@@ -159,6 +159,7 @@ models_of_variance
 explaining
 serving
 conventions
+other_programs
 own_measure
 significance
 measures

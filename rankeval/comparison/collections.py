@@ -27,6 +27,7 @@ from rankeval.comparison.scores import (
     SharedScores,
     check_number_of_systems,
     chosen_measures,
+    constant_notes,
     fold_notes,
     pairing_notes,
     part_notes,
@@ -118,7 +119,7 @@ def pooled_scores(
         measures=labels,
         queries=pd.MultiIndex.from_tuples([(name, query) for name in ordered for query in paired[name].queries]),
         scores=np.concatenate([paired[name].scores for name in ordered]),
-        notes=[*notes, *left_out, *lacked, *part_notes(flat), *fold_notes(flat)],
+        notes=[*notes, *left_out, *lacked, *constant_notes(flat), *part_notes(flat), *fold_notes(flat)],
         places={name: places[name] for name in paired},
         given=given,
     )

@@ -90,7 +90,7 @@ def shared_scores(
     frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
     labels, notes = chosen_measures(systems, frames, measures)
     paired = pair_scores(frames, labels, missing=missing)
-    notes += [*pairing_notes(paired), *part_notes(systems), *fold_notes(systems)]
+    notes += [*pairing_notes(paired), *constant_notes(systems), *part_notes(systems), *fold_notes(systems)]
     return SharedScores(list(frames), labels, paired.queries, paired.scores, notes)
 
 
@@ -142,6 +142,12 @@ def refuse_weighted(systems: Mapping[str, Scores]) -> None:
     for name, each in systems.items():
         if isinstance(each, Evaluation) and each.weights is not None:
             raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
+
+
+def constant_notes(systems: Mapping[str, Scores]) -> list[str]:
+    """Return a note on each evaluation of a ranker that gives the rows of most queries one score."""
+    said = {name: each.info.get("constant") for name, each in systems.items() if isinstance(each, Evaluation)}
+    return [f"{name}: {note}" for name, note in said.items() if note]
 
 
 def part_notes(systems: Mapping[str, Scores]) -> list[str]:

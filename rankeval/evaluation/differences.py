@@ -36,8 +36,12 @@ def rule_differences(mine: QueryScores, other: QueryScores) -> list[str]:
         if first != second and affected:
             found.append(f"{rule} is {first!r} in one and {second!r} in the other")
     for label, bound in other.by_name.items():
-        if mine.by_name.get(label, bound) != bound:
-            found.append(f"{label} means {mine.by_name[label]} in one and {bound} in the other")
+        own = mine.by_name.get(label, bound)
+        if own != bound:
+            said = [str(own), str(bound)]
+            if own.semantics != bound.semantics:
+                said = [f"{one} of definition {one.semantics}" for one in (own, bound)]
+            found.append(f"{label} means {said[0]} in one and {said[1]} in the other")
     return found
 
 

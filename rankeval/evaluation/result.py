@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rankeval._checks import check_count, count, few
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import places_of
@@ -45,7 +43,8 @@ class Evaluation(QueryScores):
         Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and ``judged``.
     rule_counts : mapping of str to int
         How many rows or queries each rule of the convention affected; under ``gain``, how many documents have a grade
-        that a measure's map of gains does not name.
+        that a measure's map of gains does not name; under ``constant``, the queries whose rows all have one score;
+        under ``fixed``, those that no ranking of their documents changes.
     excluded : mapping of str to tuple
         Reason -> the ids of the queries left out for it.
     undefined : mapping of str to int
@@ -179,7 +178,10 @@ class Evaluation(QueryScores):
         )
 
     def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:
-        """Return the queries with the worst scores, the worst first.
+        """Return the queries with the worst scores, the worst first, of those that a ranking can change.
+
+        A query is left out if no order of its documents changes its score: none is relevant, or all ranked rows are
+        equally relevant and there are no others.
 
         Parameters
         ----------
@@ -192,7 +194,7 @@ class Evaluation(QueryScores):
         -------
         DataFrame of shape (n, n_measures + 4)
             Index ``qid``; the columns of ``per_query``, then those of ``query_counts``. Queries with equal scores stand
-            by ascending id.
+            by ascending id. ``attrs["left_out"]`` says how many queries were left out.
 
         Raises
         ------
@@ -212,10 +214,10 @@ class Evaluation(QueryScores):
         labels = self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
         if len(labels) > 1:
             raise InvalidInput(f"measure stands for {', '.join(labels)}; name one of them")
-        sign = 1 if self.by_name[labels[0]].family.greater_is_better else -1
-        # Queries are in ascending order, and a stable sort keeps it among equal scores.
-        places = np.argsort(sign * self.scores[:, self.measure_names.index(labels[0])], kind="stable")[:n]
-        return self.per_query.assign(**self.query_counts).iloc[places]
+        places = self.worst_first(labels[0])
+        frame = self.per_query.assign(**self.query_counts).iloc[places[:n]]
+        frame.attrs["left_out"] = self.n_queries - len(places)
+        return frame
 
     def slices(self, by: Any, *, confidence_level: float | None = None) -> pd.DataFrame:
         """Return the aggregates for each value of an attribute of the queries.

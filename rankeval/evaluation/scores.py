@@ -14,7 +14,7 @@ from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.aggregation import aggregated, aggregated_errors, draws_note, half_widths
 from rankeval.evaluation.facts import QueryFacts, Whole
-from rankeval.join.flat import Floats
+from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
 
 if TYPE_CHECKING:
@@ -169,8 +169,16 @@ class QueryScores:
 
     @property
     def info(self) -> dict[str, str]:
-        """Further notes by subject: ties that were averaged over drawn orders, and that this is a subset."""
+        """Further notes by subject: constant scores, labels below zero, ties over drawn orders, and a subset."""
         said = {}
+        n_ranked = int((self.query_counts["retrieved"] > 1).sum())
+        constant = self.rule_counts.get("constant", 0)
+        if constant and 2 * constant >= n_ranked:  # some tied queries are common, and no sign of a broken ranker
+            said["constant"] = f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, 'query')}"
+        if negative := self.rule_counts.get("negative", 0):
+            pooled = self.convention.negative == "unjudged"
+            counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
+            said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
         if self.errors is not None:
             said["ties"] = draws_note(self.by_name, self.facts.drawn, self._aggregate_errors())
         if self.whole is not None:
@@ -194,6 +202,36 @@ class QueryScores:
                 f"{count(unnamed, 'document')} with a grade that the map of gains does not name: the gain is the grade"
             )
         return (*said, *self.info.values())
+
+    def worst_first(self, label: str) -> Ints:
+        """Return the places of the queries that a ranking can change, the worst by a measure first.
+
+        Parameters
+        ----------
+        label : str
+            The name of one of the measures.
+        """
+        column = self.measure_names.index(label)
+        values = self.scores[:, column]
+        sign = 1 if self.measures[column].family.greater_is_better else -1
+        # Queries are in ascending order, and a stable sort keeps it among equal scores.
+        places = np.argsort(sign * values, kind="stable")
+        fixed = self.facts.rule_counts.get("fixed", np.zeros(self.n_queries)) > 0
+        if self.convention.judgments != "rows":  # of a measure of unjudged rows the value may change, and is not 0
+            fixed &= (values == 0) | self.facts.undefined[:, column]
+        worst: Ints = places[~fixed[places]]
+        return worst
+
+    def left_out_of_worst(self, label: str) -> str:
+        """Return the sentence on the queries that `worst_first` leaves out; "" if there are none.
+
+        Parameters
+        ----------
+        label : str
+            The name of one of the measures.
+        """
+        number = self.n_queries - len(self.worst_first(label))
+        return f"Left out: {count(number, 'query')} whose score no ranking changes." if number else ""
 
     @property
     def size(self) -> str:

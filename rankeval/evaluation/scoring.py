@@ -68,7 +68,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     measures = bound_measures(measures, joined.convention)
     # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach another.
     zeros = np.zeros(joined.n_queries, dtype=np.int64)
-    rules = {"ties": zeros, "negative": zeros, **joined.rule_counts}
+    rules = {"ties": zeros, "negative": zeros, "constant": zeros, "fixed": zeros, **joined.rule_counts}
     if maps := {one.gain_map for one in measures if one.gain_map}:
         rules["gain"] = zeros
         grades = np.unique(joined.relevance)
@@ -87,6 +87,10 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     for queries, judged, ties in joined.chunks_by_length():
         _score_chunk(queries, judged, others, scores, drawn)
         _count_documents(queries, judged, ties, counts)
+        lengths = np.diff(joined.offsets[queries.start : queries.stop + 1])
+        whole = ties.query[ties.end - ties.start == lengths[ties.query]]
+        rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
+        rules["fixed"][queries] = _are_fixed(judged, joined.convention)
         if maps:
             rules["gain"][queries] = judged.counts @ np.any([are_unnamed(judged.levels, one) for one in maps], axis=0)
         rankings[queries] = ranking_hashes(judged)
@@ -201,6 +205,16 @@ def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[s
     else:
         sums = np.concatenate(([0], np.cumsum(judged.judged)))
         counts["judged"][queries] = sums[judged.offsets[1:]] - sums[judged.offsets[:-1]]
+
+
+def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
+    """Say which queries no ranking changes: none is relevant, or all rows are equally so and there are no others."""
+    zero = judged.threshold(0)
+    n_grades: Ints = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
+    if convention.judgments == "rows" and judged.aspects is None:
+        n_grades += judged.counts[:, : zero + 1].any(axis=1)
+        return np.less_equal(n_grades, 1)
+    return np.equal(n_grades, 0)
 
 
 def _settle_undefined(

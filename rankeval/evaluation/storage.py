@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     card = {
         "convention": fields["convention"].card(),
         "measures": [str(one) for one in fields["measures"]],
+        "semantics": [one.semantics for one in fields["measures"]],
         "qid_dtype": fields["queries"].dtype.str,
         "whole": None if whole is None else asdict(whole),
         **{field: fields[field] for field in _PLAIN_FIELDS},
@@ -124,6 +125,8 @@ def _fields(content: bytes) -> dict[str, Any]:
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])
     names = card["measure_names"]
+    # A file without these numbers is older than the first change of a definition.
+    measures = zip(map(measure, card["measures"]), card.get("semantics") or [1] * len(names), strict=True)
     scores = _columns(table, "measure", names)
     are_exact = f"error:{names[0]}" not in table.column_names
     facts = QueryFacts(
@@ -137,7 +140,7 @@ def _fields(content: bytes) -> dict[str, Any]:
         **{field: card[field] for field in _PLAIN_FIELDS},
         "queries": _queries(table["qid"], np.dtype(card["qid_dtype"])),
         "measure_names": tuple(names),
-        "measures": tuple(measure(name) for name in card["measures"]),
+        "measures": tuple(replace(one, semantics=number) for one, number in measures),
         "scores": scores,
         "convention": Convention.from_card(card["convention"]),
         "query_counts": {count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},

@@ -1,7 +1,7 @@
 """Compatibility: overlap of a ranking with the ideal order that is nearest to it.
 
 A document at rank r of the ranking and rank s of the ideal order is in the overlap at every depth d >= max(r, s), and
-each depth adds p^(d-1) / d:
+each depth adds p^(d-1) / d, down to a depth that does not depend on the length of the ranking:
 
     ranking     d4(1)  d1(2)  d9(0)  d3(1)        ideal: by grade, documents of one grade in the order of the ranking
     ideal       d1(2)  d4(1)  d3(1)               d4: r = 1, s = 2, in the overlap from depth 2 on
@@ -20,6 +20,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
+from rankeval.measures.grammar import DEEPEST, Count, Spelling
 from rankeval.measures.lattice import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.tie_enumeration import write_over_orders
 
@@ -71,25 +72,32 @@ def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[
 @family(
     "Compat",
     title="compatibility",
-    formula="rank-biased overlap with the best order of relevant documents, over that of that order with itself",
+    formula="rank-biased overlap, to a depth, with the best order of relevant documents, over that of this order with "
+    "itself",
     source="Clarke, Vtyurina & Smucker 2021",
     doi="10.1145/3451161",
     expected="kernel",
     exact_to=f"{_MOST:,} tied rows, and any number for p up to 0.98",
-    spellings={"ir_measures": ("Compat",)},
+    spellings={"ir_measures": (Spelling("Compat", {"depth": None}),)},
+    ascending=True,
+    semantics=2,
 )
-def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats:
+def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True, depth: Count | None = 1000) -> Floats:
     """Overlap of the ranking with an ideal one, top ranks weighing most.
 
     In [0, 1], higher is better; 0/0 without relevant documents. The ideal order takes documents of one grade in the
-    order of the ranking, and those that are not retrieved last.
+    order of the ranking, and those that are not retrieved last. ``depth`` is 1000 in the authors' program, however
+    short both lists are. ``depth=None`` is the rule of ir_measures: the length of the longer list, so that rows added
+    below a short ranking raise the value.
     """
     if not 0 < p < 1:
         raise InvalidInput(f"Compat: p, the persistence, must be above 0 and below 1 (found {p})")
+    if depth is not None and depth > DEEPEST:
+        raise InvalidInput(f"Compat: depth is {depth}; expected a rank up to {DEEPEST:,}")
     zero = judged.threshold(0)
     n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
-    depth = np.maximum(judged.n_retrieved, n_ideal)
-    deepest = int(depth.max(initial=0))
+    stop = np.maximum(judged.n_retrieved, n_ideal) if depth is None else np.full_like(n_ideal, depth)
+    deepest = int(stop.max(initial=0))
     power = p ** np.arange(deepest)
     upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
     mass = np.concatenate(([0.0], np.cumsum(power)))
@@ -100,17 +108,18 @@ def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True) -> Floats
     ideal_rank = better[query, code] + _place_in_kind(query * len(judged.levels) + code) + 1
 
     def adds(at: Ints, rank: Ints) -> Floats:
-        added: Floats = upto[depth[query[at]]] - upto[np.maximum(rank, ideal_rank[at]) - 1]
+        end = stop[query[at]]
+        added: Floats = upto[end] - upto[np.minimum(np.maximum(rank, ideal_rank[at]) - 1, end)]
         return added
 
     added = adds(np.arange(len(row)), rank + 1)
     if len(judged.groups.start):
         _average(judged, p, row, added, adds)
     overlap = judged.sums(query, added)
-    best = mass[depth]
+    best = mass[stop]
     if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
-        above, its = spread(np.zeros_like(n_ideal), n_ideal)
-        best = judged.sums(its, upto[depth[its]] - upto[above])
+        above, its = spread(np.zeros_like(n_ideal), np.minimum(n_ideal, stop))
+        best = judged.sums(its, upto[stop[its]] - upto[above])
     value = ratio(overlap, np.where(n_ideal > 0, best, 0.0))
     too_many = np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
-    return write_over_orders(value, too_many, compat, judged, {"p": p, "normalize": normalize})
+    return write_over_orders(value, too_many, compat, judged, {"p": p, "normalize": normalize, "depth": depth})

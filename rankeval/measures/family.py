@@ -93,6 +93,9 @@ class Family:
     ascending : bool
         Whether ``ties="docid"`` ranks tied rows by ascending ids, as the program does that it comes from; other
         measures rank them by descending ids.
+    semantics : int
+        The number of the definition. Raise it if values change under the same name: an evaluation that was saved under
+        another number is then not compared with new ones.
 
     Raises
     ------
@@ -127,6 +130,7 @@ class Family:
     monotone: str = ""
     greater_is_better: bool = True
     ascending: bool = False
+    semantics: int = 1
     kernel: Kernel = field(init=False)
 
     def __post_init__(self) -> None:
@@ -204,7 +208,8 @@ class Family:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
                 raise InvalidInput(f"{self.name} needs {name}: write it as in {form!r}")
         kept = {name: grammar.checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
-        return Measure(self, tuple(sorted(one for one in kept.items() if not self._is_default(*one))))
+        parameters = tuple(sorted(one for one in kept.items() if not self._is_default(*one)))
+        return Measure(self, parameters, self.semantics)
 
     def _is_default(self, name: str, value: Any) -> bool:
         # A parameter that some preset gives stays, even at its default: gain='linear' then holds under the preset too.
@@ -229,6 +234,8 @@ class Measure:
         The measure without its parameters.
     parameters : tuple of (str, value)
         The given parameters that differ from the defaults, sorted by name.
+    semantics : int
+        The number of the definition by which values were made: the family's, or that of a saved evaluation.
 
     Examples
     --------
@@ -240,11 +247,13 @@ class Measure:
 
     family: Family
     parameters: grammar.Parameters = ()
+    semantics: int = 1
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure):
             return NotImplemented
-        return self.family.name == other.family.name and self.parameters == other.parameters
+        mine, theirs = ((one.family.name, one.parameters, one.semantics) for one in (self, other))
+        return mine == theirs
 
     def __hash__(self) -> int:
         return hash((self.family.name, self.parameters))
@@ -259,7 +268,8 @@ class Measure:
     # function travels along.
     def __getstate__(self) -> dict[str, Any]:
         known = self.family.is_known_everywhere
-        return {"family": self.family.name if known else self.family, "parameters": self.parameters}
+        family = self.family.name if known else self.family
+        return {"family": family, "parameters": self.parameters, "semantics": self.semantics}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         saved = state["family"]
@@ -324,7 +334,8 @@ class Measure:
                     f"{self} needs {name}, which is not guessed: write '{self.family.name}({name}=...)', or choose a "
                     "convention that gives it"
                 )
-        return self if bound == given else self.family.with_parameters(**bound)
+        new = bound != given or self.semantics != self.family.semantics
+        return self.family.with_parameters(**bound) if new else self
 
     def values(self, judged: Judged) -> NDArray[np.float64]:
         """Return the value of each query of a chunk, nan where it is 0/0: an array of shape (n_queries,)."""

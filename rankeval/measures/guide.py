@@ -66,6 +66,8 @@ CHOICES = (
     Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
     Choice("RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"),
     Choice("RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"),
+    Choice("Compatibility: overlap down to rank 1,000", "Compat", "the program of Clarke, Vtyurina & Smucker"),
+    Choice("Compatibility: overlap down to the end of the longer list", "Compat(depth=None)", "ir_measures `Compat`"),
     Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
     Choice("Precision of the set: by the number retrieved", "P", "trec_eval `set_P`, ir_measures `SetP`"),
     Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),

@@ -6,6 +6,7 @@ A notebook shows them: see `rankeval.render.figure`.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,13 +99,15 @@ def _name_extremes(axes: Axes, ordered: pd.Series[float]) -> None:
         )  # fmt: skip
 
 
-def sorted_scores(per_query: pd.DataFrame) -> Figure:
+def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | None = None) -> Figure:
     """Draw each measure's scores over the queries, sorted from best to worst, with the mean.
 
     Parameters
     ----------
     per_query : DataFrame
         A row per query, a column per measure.
+    worst : mapping of str to array, optional
+        Measure -> ids of the worst queries, the worst first; by default those of the lowest scores.
 
     Returns
     -------
@@ -131,7 +134,8 @@ def sorted_scores(per_query: pd.DataFrame) -> Figure:
         axes.set_xticks([0, 50, 100])  # few ticks: the time of a figure is that of laying out its texts
         axes.locator_params(axis="y", nbins=3)
         axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
-        axes.set_xlabel(_worst(worst_first.index), loc="left", fontsize=7, color=SOFT, parse_math=False)
+        named = worst_first.index.to_numpy() if worst is None else worst[str(name)]
+        axes.set_xlabel(_worst(named), loc="left", fontsize=7, color=SOFT, parse_math=False)
         if values.min() >= 0 and values.max() <= 1:
             axes.set_ylim(0, 1.03)
     for axes in panels[per_query.shape[1] :]:
@@ -147,11 +151,11 @@ def _some(n: int) -> NDArray[np.int64]:
     return np.linspace(0, n - 1, MOST_POINTS).round().astype(np.int64)
 
 
-def _worst(queries: pd.Index[Any]) -> str:
+def _worst(queries: NDArray[Any]) -> str:
     """Name the first of the queries in two short lines."""
     names = [shown_name(query) for query in queries[:N_EXTREME]]
     lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
-    return "\n".join(lines)
+    return "\n".join(lines) if names else ""
 
 
 def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
@@ -94,7 +96,7 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None, sa
         said=said,
         evaluation=evaluation,
         means=_means(evaluation),
-        curves=_image(plots.sorted_scores(evaluation.per_query)),
+        curves=_image(_sorted_scores(evaluation)),
         table_of_queries=_scores_of_queries(evaluation),
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
@@ -194,17 +196,23 @@ def _means(evaluation: Evaluation) -> TextTable:
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     """Return every measure and count of the queries, the worst by the first measure first."""
     label = evaluation.measure_names[0]
-    columns = [
-        Column(name, "score", values) for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True)
-    ]
-    columns += [Column(name, "count", numbers) for name, numbers in evaluation.query_counts.items()]
+    shown = np.sort(evaluation.worst_first(label))
+    scores = zip(evaluation.by_name, evaluation.scores[shown].T, strict=True)
+    columns = [Column(name, "score", values) for name, values in scores]
+    columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.query_counts.items()]
     falls = not evaluation.measures[0].family.greater_is_better
-    return query_table(evaluation.queries, columns, by=0, falls=falls, order=f"worst by {label} first")
+    table = query_table(evaluation.queries[shown], columns, by=0, falls=falls, order=f"worst by {label} first")
+    return replace(table, said=f"{table.said} {evaluation.left_out_of_worst(label)}".strip())
+
+
+def _sorted_scores(evaluation: Evaluation) -> Figure:
+    worst = {name: evaluation.queries[evaluation.worst_first(name)] for name in evaluation.measure_names}
+    return plots.sorted_scores(evaluation.per_query, worst)
 
 
 def _figure_of_queries(facts: ExperimentFacts, best: str) -> Figure:
     if facts.baseline is None:
-        return plots.sorted_scores(facts.candidates[0].test.per_query)
+        return _sorted_scores(facts.candidates[0].test)
     return facts.comparison.plot(system=best, measure=facts.primary)
 
 

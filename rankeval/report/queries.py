@@ -116,7 +116,7 @@ def query_table(queries: Any, columns: Sequence[Column], *, by: int, falls: bool
 
 def _said(n: int, held: int, order: str) -> str:
     if held == n:
-        return f"All {n:,} queries, {order}." if n > 1 else "The only query."
+        return f"All {n:,} queries, {order}." if n > 1 else "The only query." if n else ""
     return f"{held:,} of {n:,} queries, {order}. The other {n - held:,} are left out of this page."
 
 

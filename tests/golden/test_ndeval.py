@@ -21,7 +21,6 @@ NAMES = {
     "nNRBP": "nNRBP",
     "MAP-IA": "MAP-IA",
 }
-COMPARED = []
 
 
 def printed(path: Path) -> dict[str, dict[str, str]]:
@@ -44,10 +43,10 @@ def ranked_by_column(shared: Path, name: str) -> rk.Run:
 
 
 def compare(ours, theirs, names):
+    assert len(theirs) >= 48
     for topic, row in theirs.items():
         for spelt, name in names.items():
             assert ours.at[topic, name] == pytest.approx(float(row[spelt]), abs=1.5e-6), (topic, name)
-    COMPARED.append(len(theirs) * len(names))
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -80,9 +79,3 @@ def test_other_intolerance_and_patience_agree(shared: Path, run: str):
     names |= {"NRBP": "NRBP(alpha=0.2, beta=0.8)", "nNRBP": "nNRBP(alpha=0.2, beta=0.8)"}
     ours = rk.evaluate(qrels, read_run(shared, run), measures=list(names.values()), ties="docid").per_query
     compare(ours, theirs, names)
-
-
-def test_enough_was_compared(shared: Path):
-    """Fifteen outputs of up to fifty topics."""
-    assert shared.is_dir()
-    assert sum(COMPARED) > 13_000

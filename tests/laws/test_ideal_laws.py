@@ -21,7 +21,7 @@ RETRIEVED = "divides by the cut-off or by all rows, those that are not relevant 
 BELOW_ONE = {
     "ERR": ENDLESS, "pFound": ENDLESS, "SDCG": ENDLESS, "gRBP": ENDLESS, "INSQ": ENDLESS, "INST": ENDLESS,
     "BPM": ENDLESS, "NERR8": ENDLESS, "NERR9": ENDLESS, "NERR10": ENDLESS, "NERR11": ENDLESS, "RBP": ENDLESS,
-    "Compat(normalize=False)": "the overlap stops at the end of the list; divided by its own it reaches 1",
+    "Compat(normalize=False)": "below the last relevant document the overlap falls; divided by its own it reaches 1",
     "P": RETRIEVED, "F": RETRIEVED, "SetAP": RETRIEVED, "Accuracy": RETRIEVED,
     "RprecMult(multiple=2)": "beyond R rows there is nothing relevant left to find",
     "infAP": "smoothed by 0.00001, so that it comes close",

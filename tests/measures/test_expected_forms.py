@@ -270,6 +270,12 @@ def test_bejeweled_players_whose_gains_do_not_add_up():
     assert (rk.evaluate(y, np.zeros(30), **options).errors[0] > 0).tolist() == [False, True, False]
 
 
+@pytest.mark.parametrize(("name", "wanted"), [("AP", 17 / 24), ("AP@2", 3 / 8), ("AP@1", 1 / 4)])
+def test_average_precision_of_one_long_list(name, wanted):
+    """A relevant row among two tied ones adds 3/4 in the mean, one below at rank 3 adds 2/3; long lists have a path."""
+    assert value_of([[1, 0], [1], *([0] for _ in range(1100))], name) == pytest.approx(wanted, abs=1e-15)
+
+
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("p", [0.5, 0.95])
 def test_compatibility(around, p):
@@ -294,4 +300,4 @@ def test_compatibility(around, p):
                     ]  # fmt: skip
                 begin += len(group)
                 above += group.count(label)
-    assert value_of(groups, f"Compat(p={p})") == pytest.approx(fsum(parts) / fsum(best), abs=1e-12)
+    assert value_of(groups, f"Compat(p={p}, depth=None)") == pytest.approx(fsum(parts) / fsum(best), abs=1e-12)

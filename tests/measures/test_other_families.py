@@ -161,8 +161,8 @@ def test_compatibility_and_pair_accuracy_equal_ir_measures():
     qrels = {f"q{q}": {f"d{d}": int(rng.integers(0, 3)) for d in range(12)} for q in range(15)}
     run = {q: {f"d{d}": float(s) for d, s in zip(range(3, 20), rng.permutation(17) + 1)} for q in qrels}  # noqa: B905
     theirs = {
-        "Compat(p=0.9)": ir_measures.Compat(p=0.9),
-        "Compat(p=0.9, normalize=False)": ir_measures.Compat(p=0.9, normalize=False),
+        "Compat(p=0.9, depth=None)": ir_measures.Compat(p=0.9),
+        "Compat(p=0.9, normalize=False, depth=None)": ir_measures.Compat(p=0.9, normalize=False),
         "PairAccuracy": ir_measures.Accuracy,
         "PairAccuracy(rel=2)@10": ir_measures.Accuracy(rel=2) @ 10,
         "Judged@10": ir_measures.Judged @ 10,

@@ -68,7 +68,7 @@ def evaluation_section(
     at = "" if step is None else f" at step {step}"
     queries = count(evaluation.n_queries, "query")
     caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
-    notes = [*evaluation.info.values(), *([query_table_note(evaluation.n_queries, table)] if table else [])]
+    notes = [*evaluation.info.values(), *([query_table_note(evaluation, table)] if table else [])]
     return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
 
 

@@ -21,15 +21,14 @@ _DIGITS = 6
 
 
 def query_table(evaluation: Evaluation) -> bytes:
-    """Return the queries with all scores, the worst by the first measure first, at most `MOST_QUERIES`.
+    """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`.
 
     Parameters
     ----------
     evaluation : Evaluation
         An evaluation with at least one query.
     """
-    first = evaluation.scores[:, 0] * (1 if evaluation.measures[0].family.greater_is_better else -1)
-    worst = np.argsort(first, kind="stable")[:MOST_QUERIES]
+    worst = evaluation.worst_first(evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
     columns: dict[str, Sequence[Any]] = {"query": list(short_names(dict.fromkeys(ids)).values())}
     for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True):
@@ -39,22 +38,20 @@ def query_table(evaluation: Evaluation) -> bytes:
     return log_table(columns)
 
 
-def query_table_note(n_queries: int, path: str) -> str:
-    """Return the sentence that says what a table of queries holds.
+def query_table_note(evaluation: Evaluation, path: str) -> str:
+    """Return the sentences that say what a table of queries holds.
 
     Parameters
     ----------
-    n_queries : int
-        The number of queries.
+    evaluation : Evaluation
+        The evaluation.
     path : str
         The table among the artifacts.
     """
-    if n_queries <= MOST_QUERIES:
-        return f"All queries, the worst first: {path} among the artifacts."
-    return (
-        f"The {MOST_QUERIES:,} worst of {n_queries:,} queries: {path} among the artifacts; evaluation.parquet beside "
-        "it has all."
-    )
+    label = evaluation.measure_names[0]
+    n_queries, left_out = len(evaluation.worst_first(label)), evaluation.left_out_of_worst(label)
+    some = "The queries, the worst first" if n_queries <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
+    return f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}".strip()
 
 
 def log_table(columns: Mapping[str, Sequence[Any]]) -> bytes:

@@ -57,16 +57,24 @@ def test_the_table_is_read_by_mlflow(small):
 
 
 def test_a_bounded_table_says_so():
-    evaluation = many(MOST_QUERIES + 5)
+    evaluation = many(MOST_QUERIES + 100)
     rows = table_of(evaluation)["data"]
     assert len(rows) == MOST_QUERIES
     assert max(row[1] for row in rows) <= np.partition(evaluation.scores[:, 0], MOST_QUERIES)[MOST_QUERIES] + 1e-6
-    assert "1,000 worst of 1,005 queries" in query_table_note(MOST_QUERIES + 5, "queries.json")
-    assert "All queries" in query_table_note(MOST_QUERIES, "queries.json")
+    assert "The 1,000 worst queries" in query_table_note(evaluation, "queries.json")
+    assert "The queries, the worst first" in query_table_note(many(3), "queries.json")
+
+
+def test_queries_that_no_ranking_changes_are_left_out_and_counted():
+    labels = [1, 0, 0, 0, 1, 1, 0, 1]
+    evaluation = rk.evaluate(labels, range(8), qid=list("aabbccdd"), measures=["ERR(max_rel=1)", "AP"])
+    assert [row[0] for row in table_of(evaluation)["data"]] == ["a", "d"]
+    assert "Left out: 2 queries" in query_table_note(evaluation, "queries.json")
 
 
 def test_long_ids_are_shortened_and_stay_apart():
-    table = table_of(many(3, ids=[f"{LONG}1", f"{LONG}2", "short"]))
+    ids = [f"{LONG}1", f"{LONG}2", "short"]
+    table = table_of(rk.evaluate([1, 0] * 3, range(6), qid=np.repeat(ids, 2), measures="AP"))
     ids = [row[0] for row in table["data"]]
     assert len(set(ids)) == 3
     assert "short" in ids
