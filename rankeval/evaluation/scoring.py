@@ -81,14 +81,14 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
     labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
 
+    lengths = np.diff(joined.offsets)
     by_docid = joined.convention.ties == "docid"
     ascending = {column: one for column, one in enumerate(measures) if one.family.ascending and by_docid}
     others = {column: one for column, one in enumerate(measures) if column not in ascending}
     for queries, judged, ties in joined.chunks_by_length():
         _score_chunk(queries, judged, others, scores, drawn)
         _count_documents(queries, judged, ties, counts)
-        lengths = np.diff(joined.offsets[queries.start : queries.stop + 1])
-        whole = ties.query[ties.end - ties.start == lengths[ties.query]]
+        whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
         rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
         rules["fixed"][queries] = _are_fixed(judged, joined.convention)
         if maps:
