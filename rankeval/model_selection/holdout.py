@@ -16,7 +16,6 @@ from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection.query_ids import encode, require, without_ids
-from rankeval.model_selection.stratification import is_by_query
 from rankeval.model_selection.times import moments, query_times
 
 
@@ -137,7 +136,6 @@ def dev_test_split(
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
-        check_rows(X=data.X, y=y, **({} if is_by_query(times, len(data)) else {"times": times}))
         is_test = _from(test_from, query_times(times, data.X, y, codes, queries))
     else:
         test_size = 0.2 if test_size is None else test_size
@@ -157,8 +155,7 @@ def _from(test_from: Any, times: NDArray[Any]) -> NDArray[np.bool_]:
     start = moments([test_from], "test_from")
     if (start.dtype.kind == "M") != (times.dtype.kind == "M"):
         raise InvalidInput(f"test_from is {shown(test_from)}, and times are such as {times[0]}: give both of one kind")
-    late: NDArray[np.bool_] = times >= start[0]
-    return late
+    return np.asarray(times >= start[0])
 
 
 def as_ranking_data(

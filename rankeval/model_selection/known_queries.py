@@ -41,15 +41,15 @@ _OF_WORKER: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
-    """The queries of a validation part.
+class Queries:
+    """Queries of some rows as hashes, without the rows.
 
     Attributes
     ----------
     names : ndarray of shape (n_queries,)
         Their ids.
     ids, content : ndarray of uint64 of shape (n_queries,)
-        A hash of each id, and of the rows and labels of each query.
+        A hash of each id, and of the rows and labels of each query; of labels alone if the rows were not given.
     """
 
     names: NDArray[Any]
@@ -57,13 +57,12 @@ class Watched:
     content: Hashes
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> Watched:
-        """Return the queries of these rows."""
-        data = fingerprint(X, y, ids)
+    def of(cls, data: Fingerprint) -> Queries:
+        """Return the queries of some data."""
         return cls(data.names, data.ids, data.content)
 
-    def refuse(self, data: Fingerprint, where: str, *, by_id: bool = True) -> None:
-        """Refuse them if other data has one of them too, under its id or with the same rows and labels.
+    def refuse_in(self, data: Fingerprint, where: str, *, by_id: bool = True) -> None:
+        """Refuse a validation part if other data has one of its queries, under its id or with the same rows and labels.
 
         Parameters
         ----------
@@ -99,28 +98,6 @@ class Watched:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class KnownQueries:
-    """The queries that a ranker was fitted on, and those on which it stopped.
-
-    Attributes
-    ----------
-    ids, labels : ndarray of uint64 of shape (n_queries,)
-        A hash of the id of each query, and of id and labels.
-    watched : Watched, optional
-        The validation part.
-    """
-
-    ids: Hashes
-    labels: Hashes
-    watched: Watched | None
-
-    @classmethod
-    def of(cls, data: Fingerprint, watched: Watched | None) -> KnownQueries:
-        """Return the queries of some data."""
-        return cls(data.ids, join(data.ids, data.queries["labels"]), watched)
-
-
 def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> None:
     """Refuse a fold of a search on whose queries training stopped, and warn if it cuts queries that were fitted.
 
@@ -133,14 +110,14 @@ def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> No
     """
     while (inner := last_of(getattr(estimator, "best_estimator_", estimator))) is not estimator:
         estimator = inner
-    known: KnownQueries | None = getattr(estimator, "_known", None)
-    if known is None or not in_search(FOLDS):
+    fitted, watched = getattr(estimator, "_known", (None, None))
+    if fitted is None or not in_search(FOLDS):
         return
-    data = fingerprint(None if known.watched is None else X, y, ids)
-    if known.watched is not None:
-        known.watched.refuse(data, "the rows that are scored")
-    here = KnownQueries.of(data, None)
-    if (np.isin(here.ids, known.ids) & ~np.isin(here.labels, known.labels)).any():
+    if watched is not None:
+        watched.refuse_in(fingerprint(X, y, ids), "the rows that are scored")
+    here = fingerprint(None, y, ids)
+    whole = np.isin(join(here.ids, here.content), join(fitted.ids, fitted.content))
+    if (np.isin(here.ids, fitted.ids) & ~whole).any():
         _warn_once(
             "a fold scores some rows of queries, and other rows of them were fitted, so its values are not those of "
             "whole queries: use cv=rankeval.QueryKFold(...), or rankeval.QuerySplit(splitter) for any other splitter"

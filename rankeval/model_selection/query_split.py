@@ -19,19 +19,11 @@ from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import unknown
-from rankeval.collection.rows import check_rows
+from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
 from rankeval.model_selection.query_ids import ascending, encode, find, n_rows, per_query, require
-from rankeval.model_selection.stratification import (
-    Stratum,
-    is_by_query,
-    n_relevant,
-    of_key,
-    of_labels,
-    strata,
-    stratifies,
-)
+from rankeval.model_selection.stratification import Stratum, n_relevant, of_key, of_labels, strata, stratifies
 
 Rows = NDArray[np.intp]
 
@@ -119,8 +111,8 @@ class QuerySplit:
         ValueError
             If scikit-learn's splitter refuses the number of queries, such as 5 folds of 3 queries.
         """
-        by_row = {name: column for name, column in self._columns().items() if not is_by_query(column, n_rows(X))}
-        check_rows(X=X, y=y, groups=groups, qid=qid, **by_row)
+        by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
+        check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
         codes, units = encode(self._units(X, y, groups, qid, group))
         rank = ascending(units) if self.order == "id" else np.arange(len(units))
         place = np.empty_like(rank)
@@ -152,10 +144,6 @@ class QuerySplit:
                     "groups puts rows of one query into two groups: give every row of a query the same group"
                 ) from error
         return units
-
-    def _columns(self) -> dict[str, Any]:
-        """Return the arguments that may hold a value a row."""
-        return {"key": self.key}
 
     def _targets(self, _X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
         """Return y for the splitter: strata if it balances them; for any other, the requested values or None."""
@@ -256,7 +244,8 @@ class QuerySplit:
         shown = [f"order={self.order!r}"] if self.order != "id" and type(self) is QuerySplit else []
         if self.stratum is not None:
             shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")
-        shown += [f"{name}={_spelled(column)}" for name, column in self._columns().items() if column is not None]
+        if self.key is not None:
+            shown.append(f"key={_spelled(self.key)}")
         if type(self) is QuerySplit:
             return f"QuerySplit({', '.join([inner, *shown])})"
         options = inner[len(type(self.splitter).__name__) + 1 : -1]
@@ -271,14 +260,12 @@ def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
 
 def _spelled(key: Any) -> str:
     """Return the text of a key for `repr`."""
-    if np.size(key) > 1000:
-        return f"<{np.size(key)} values>"
     if isinstance(key, Mapping):
         plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
         return repr(dict(plain))
     if hasattr(getattr(key, "index", None), "get_indexer"):
         return f"Series({key.tolist()!r}, index={key.index.tolist()!r})"
-    return repr(key if isinstance(key, str) else np.asarray(key).tolist())
+    return repr(np.asarray(key).tolist())
 
 
 def _wants_groups(splitter: Any) -> bool:

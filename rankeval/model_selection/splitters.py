@@ -214,18 +214,17 @@ class QueryTimeSplit(QuerySplit):
         super().__init__(kind(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap), order=order)
         self.times = times
 
-    def _columns(self) -> dict[str, Any]:
-        return {"times": self.times}
-
     def _targets(self, X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
-        if self.times is not None:
-            return query_times(self.times, X, y, codes, units)
-        if np.count_nonzero(np.diff(codes)) >= len(units):
+        if self.times is None and np.count_nonzero(np.diff(codes)) >= len(units):
             warn(
                 "QueryTimeSplit takes the order of rows for that of time, and rows of several queries are mixed, as "
                 "after shuffling: give times=, such as the name of a column of X or of an index level"
             )
-        return None
+        return None if self.times is None else query_times(self.times, X, y, codes, units)
+
+    def __repr__(self) -> str:
+        times = "" if self.times is None else f", times={' '.join(repr(self.times).split())}"
+        return f"{super().__repr__()[:-1]}{times})"
 
 
 class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
@@ -235,13 +234,9 @@ class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
         order = np.argsort(y, kind="stable")
         for earlier, later in super().split(X, y, groups):
             train, test = order[earlier], order[later]
-            start = y[test].min()
-            before = train[y[train] < start]
+            before = train[y[train] < y[test].min()]
             if not len(before):
-                raise InvalidInput(
-                    f"times: no training query is earlier than {start}, when a test part begins: ask for fewer splits, "
-                    "or give finer times"
-                )
+                raise InvalidInput(f"times: no query is earlier than {y[test].min()}: ask for fewer splits")
             yield before, test
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import refuse_masked
 from rankeval.model_selection.query_ids import index_levels
 from rankeval.model_selection.stratification import is_by_query, of_key
 
@@ -41,10 +41,18 @@ def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: N
     ------
     InvalidInput
         If there is no such column, a row or query has no time, or times are of no kind that has an order.
+    QueryIdError
+        If the times have another index than the rows.
     """
-    column = _named(times, X, y) if isinstance(times, str) else times
+    column = times
+    if isinstance(times, str):
+        levels = (level for _, level in index_levels(X, y, times))
+        column = X[times] if times in list(getattr(X, "columns", ())) else next(levels, None)
+        if column is None:
+            raise InvalidInput(f"times is {times!r}, neither a column of X nor a level of the index of X or y")
     if is_by_query(column, len(codes)):
         return moments(of_key(column, queries, codes, "times"), "times")
+    check_rows(X=X, y=y, times=column)
     found = moments(column, "times")
     if len(found) != len(codes):
         raise InvalidInput(
@@ -74,7 +82,6 @@ def moments(values: Any, name: str) -> NDArray[Any]:
     """
     import pandas as pd
 
-    refuse_masked(values, name)
     column = pd.Series(values if isinstance(values, (list, pd.Series, pd.Index)) else np.asarray(values))
     kind = pd.api.types.infer_dtype(column)
     # pandas takes numbers among texts for years.
@@ -90,11 +97,3 @@ def moments(values: Any, name: str) -> NDArray[Any]:
         raise InvalidInput(f"{name} has none (NaT or nan) at place {int(np.argmax(missing))}: give every query a time")
     found: NDArray[Any] = column.to_numpy()
     return found
-
-
-def _named(name: str, X: Any, y: Any) -> Any:
-    if name in list(getattr(X, "columns", ())):
-        return X[name]
-    for _, level in index_levels(X, y, name):
-        return level
-    raise InvalidInput(f"times is {name!r}, which is neither a column of X nor a level of the index of X or y")

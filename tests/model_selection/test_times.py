@@ -80,7 +80,7 @@ def test_no_training_row_is_later_than_the_latest_row_of_a_test_query(rows):
     try:
         splits = list(rk.QueryTimeSplit(2, times=times).split(np.zeros((len(qid), 1)), qid=qid))
     except InvalidInput as error:
-        assert "no training query is earlier" in str(error)  # noqa: PT017 - either is right
+        assert "no query is earlier" in str(error)  # noqa: PT017 - either is right
         assert len(set(latest.values())) < len(latest)
         return
     for train, test in splits:
@@ -133,10 +133,10 @@ def test_times_by_row_do_not_fit_a_part_of_the_rows():
         ([2024, "2024"] * 360, "mixed"),
         (np.full(720, 1j), "give numbers"),
         (object(), "give numbers"),
-        ("when", "'when', which is neither a column of X nor a level"),
+        ("when", "'when', neither a column of X nor a level"),
         ({"q000": "2024-05-01"}, "times has no value for query"),
         (dict.fromkeys(QID.tolist(), pd.NaT), "times has no value"),
-        ([1] * 720, "no training query is earlier than 1"),
+        ([1] * 720, "no query is earlier than 1"),
     ],
     ids=range(11),
 )
@@ -156,7 +156,7 @@ def test_without_times_mixed_rows_are_told():
 
 def test_a_time_split_prints_its_times():
     assert repr(rk.QueryTimeSplit(2, times="day")).endswith("times='day')")
-    assert repr(rk.QueryTimeSplit(2, times=np.arange(2000))).endswith("times=<2000 values>)")
+    assert len(repr(rk.QueryTimeSplit(2, times=pd.Series(DAY)))) < 500
 
 
 @pytest.mark.parametrize("form", FORMS)
