@@ -94,7 +94,7 @@ def test_one_query_without_an_id_is_told_by_its_rows():
 
 @pytest.mark.parametrize("prefix", ["", "copy of "], ids=["same ids", "other ids"])
 def test_no_way_to_cross_validate_watches_its_test_folds(prefix):
-    """On noise it gave .796 in silence. A query that no fold uses may be watched."""
+    """On noise it gave more than chance, in silence. A query that no fold uses may be watched."""
     rng = np.random.default_rng(0)
     noise = rk.RankingData(rng.normal(size=(400, 5)), rng.integers(0, 2, 400), np.repeat(np.arange(40).astype(str), 10))
     vali = part_of(noise, 40, prefix)
