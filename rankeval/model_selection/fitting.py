@@ -25,7 +25,7 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.capabilities import stops_early, takes_weight, what_was_chosen
 from rankeval.model_selection.folds import Folds, query_folds
 from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.known_queries import Queries
+from rankeval.model_selection.known_queries import Watched
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker
@@ -120,7 +120,7 @@ class Task:
         folds = query_folds(cv, self.data, self.groups)
         if self.validation is not None:
             part, used = self.validation, self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)])))
-            watched = Queries.of(fingerprint(part.X, part.y, part.qid))
+            watched = Watched.of(part.X, part.y, part.qid)
             watched.refuse_in(fingerprint(used.X, used.y, used.qid), "the data to cross-validate on")
         return folds
 

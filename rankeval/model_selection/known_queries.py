@@ -1,13 +1,15 @@
 """What a fitted ranker knows of its queries, so that a scorer can tell if a fold is fair.
 
 scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a
-QueryRanker keeps hashes of its queries::
+QueryRanker keeps two things, and no features::
 
-    fitted     id, labels             a fold that shows other labels under one of these ids cuts the query: a warning
-    watched    id, rows and labels    training stopped on these queries, so a score on them is no estimate: a refusal
+    fitted     label and id of each row           other labels under one of these ids: the fold cuts the query (warned)
+    watched    a hash of id, and one of rows and  the same query again: training stopped on it, so a score on it is no
+               labels, of each query of eval_set  estimate (refused)
 
 Both are for the folds of a search. Elsewhere, new rows of a fitted query may be a later day of it, and a score on the
-validation part is what its owner asks for. A pickle of the ranker has no hashes.
+validation part is what its owner asks for. A pickle of the ranker has neither. What was fitted is hashed when a fold
+asks: `cross_validate` groups rows once, and not in every fit (tests/test_walks.py).
 
 The trap is "once": estimators and scorers are cloned, pickled and used again, so none of them stands for one search.
 Its outermost frame does: a note there ends with the search. A worker of joblib does not have this frame, so it warns
@@ -41,15 +43,15 @@ _OF_WORKER: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
-    """Queries of some rows as hashes, without the rows.
+class Watched:
+    """The queries of a validation part as hashes, without the rows.
 
     Attributes
     ----------
     names : ndarray of shape (n_queries,)
         Their ids.
     ids, content : ndarray of uint64 of shape (n_queries,)
-        A hash of each id, and of the rows and labels of each query; of labels alone if the rows were not given.
+        A hash of each id, and of the rows and labels of each query.
     """
 
     names: NDArray[Any]
@@ -57,12 +59,13 @@ class Queries:
     content: Hashes
 
     @classmethod
-    def of(cls, data: Fingerprint) -> Queries:
-        """Return the queries of some data."""
+    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> Watched:
+        """Return the queries of these rows."""
+        data = fingerprint(X, y, ids)
         return cls(data.names, data.ids, data.content)
 
     def refuse_in(self, data: Fingerprint, where: str, *, by_id: bool = True) -> None:
-        """Refuse a validation part if other data has one of its queries, under its id or with the same rows and labels.
+        """Refuse them if other data has one of them too, under its id or with the same rows and labels.
 
         Parameters
         ----------
@@ -110,12 +113,12 @@ def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> No
     """
     while (inner := last_of(getattr(estimator, "best_estimator_", estimator))) is not estimator:
         estimator = inner
-    fitted, watched = getattr(estimator, "_known", (None, None))
-    if fitted is None or not in_search(FOLDS):
+    rows, watched = getattr(estimator, "_known", (None, None))
+    if rows is None or not in_search(FOLDS):
         return
     if watched is not None:
         watched.refuse_in(fingerprint(X, y, ids), "the rows that are scored")
-    here = fingerprint(None, y, ids)
+    here, fitted = fingerprint(None, y, ids), fingerprint(None, *rows)
     whole = np.isin(join(here.ids, here.content), join(fitted.ids, fitted.content))
     if (np.isin(here.ids, fitted.ids) & ~whole).any():
         _warn_once(

@@ -29,7 +29,7 @@ from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.features import features_for
 from rankeval.model_selection.held_out import SCORE, hold_out
-from rankeval.model_selection.known_queries import Queries
+from rankeval.model_selection.known_queries import Watched
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer
@@ -95,7 +95,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     estimator_: Any
     n_iterations_: int | None
     validation_score_: float | None
-    _known: tuple[Queries | None, Queries | None]
+    _known: tuple[tuple[NDArray[Any], NDArray[Any]] | None, Watched | None]
     # The names of a validation part have no other meaning, so they are asked for, as qid is.
     __metadata_request__fit: ClassVar = {
         "qid": True,
@@ -204,7 +204,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         watched = None
         if validation is not None:
             check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
-            watched = Queries.of(fingerprint(validation.X, validation.y, validation.ids))
+            watched = Watched.of(validation.X, validation.y, validation.ids)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         rows = TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids))
         rows, watch = self._hold_out(rows, validation)
@@ -212,7 +212,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         with threads.few(estimator, features):
             self.estimator_, self.n_iterations_ = nesting.fitted(estimator, rows, watch)
         self.validation_score_ = None if watch is None else watch.best
-        self._known = (None if given is None else Queries.of(fingerprint(None, labels, ids)), watched)
+        self._known = (None if given is None else (labels, ids), watched)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
