@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import QueryFacts
+from rankeval.evaluation.facts import READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.io.ids import as_typed, comparable
@@ -136,6 +136,11 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
             _stacked([getattr(one, column) for one in facts], order)
             for column in ("undefined", "drawn", "judgments", "rankings")
         ),
+        readings={
+            reading: _stacked([part.reading(reading) for part in parts], order)
+            for reading in READINGS
+            if any(one.readings for one in facts)
+        },
     )
 
 
