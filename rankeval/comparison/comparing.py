@@ -15,12 +15,13 @@ from rankeval.comparison.grouping import with_parts
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, Systems, shared_scores
 from rankeval.comparison.slices import slices_by
+from rankeval.comparison.unjudged import condensed, with_bounds
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
 from rankeval.significance.registry import CORRECTIONS, TESTS
 from rankeval.significance.running import liberal_notes
-from rankeval.significance.strata import WEIGHTS, Strata, collection_weights
+from rankeval.significance.strata import WEIGHTS, Strata, collection_weights, query_weights
 
 
 class _Declared(NamedTuple):
@@ -47,6 +48,7 @@ def compare(
     by: Any = None,
     weights: str = "collections",
     missing: str = "error",
+    unjudged: str | None = None,
     n_resamples: int = 9999,
     rng: Rng = 0,
 ) -> Comparison:
@@ -102,6 +104,9 @@ def compare(
     missing : {"error", "skip"}, default "error"
         If some systems lack a query or a collection, "error" refuses and "skip" compares on those common to all. To
         score a missing query as an empty ranking, use `rankeval.evaluate`.
+    unjudged : {"skip"}, optional
+        "skip" compares a second time, without the unjudged documents (condensed lists): ``condensed`` is that table.
+        Evaluations of qrels and runs only. Condensed lists favour systems that found many unjudged documents.
     n_resamples : int, default 9999
         Number of resamples, for tests and corrections that resample.
     rng : int, Generator or None, default 0
@@ -110,7 +115,8 @@ def compare(
     Returns
     -------
     Comparison
-        Its notes warn the reader, for instance if there are too few resamples for so large a family.
+        Its notes warn the reader, for instance if there are too few resamples for so large a family, or if the share of
+        judged documents is not the same for both systems: then ``bounds`` has more.
 
     Raises
     ------
@@ -119,8 +125,9 @@ def compare(
     QueryIdError
         If query ids are repeated, missing, or not the same in all systems.
     InvalidInput
-        If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, or a claim that
-        has a direction has no baseline.
+        If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, a claim that
+        has a direction has no baseline, or systems without unjudged documents are asked of scores that do not know
+        them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -146,18 +153,38 @@ def compare(
     _check_correction(correction, baseline, settings)
     refuse_undirected(claim, baseline)
     declared = _Declared(test, correction, settings)
+    asked = {"measures": measures, "baseline": baseline, "family": family, "by": by, "weights": weights}
+    compared = _compared(systems, **asked, missing=missing, declared=declared)
+    if unjudged is None:
+        return compared
+    chosen("value of unjudged", unjudged, ("skip",))
+    second = _compared(condensed(systems), **asked, missing=missing, declared=declared)
+    return replace(compared, condensed=second.table)
+
+
+def _compared(
+    systems: Systems,
+    *,
+    measures: str | Measure | Sequence[str | Measure] | None,
+    baseline: str | None,
+    family: str,
+    by: Any,
+    weights: str,
+    missing: str,
+    declared: _Declared,
+) -> Comparison:
     if pooled := pooled_scores(systems, measures, baseline=baseline, missing=missing):
         if by is not None:
             raise InvalidInput(
                 "by: slices within several collections are not compared, since an attribute may mean another thing in "
                 "each; compare slices on one collection at a time"
             )
-        _warn_of_liberal(test, min(map(len, pooled.places.values())))
+        _warn_of_liberal(declared.test, min(map(len, pooled.places.values())))
         return _over_collections(pooled, Design(pooled.systems, pooled.measures, baseline, family), weights, declared)
     plain = cast("Mapping[str, Scores]", systems)
     shared = shared_scores(plain, measures, missing=missing)
     design = Design(shared.systems, shared.measures, baseline, family)
-    _warn_of_liberal(test, len(shared.scores))
+    _warn_of_liberal(declared.test, len(shared.scores))
     compared = conclude(
         design,
         shared.scores,
@@ -167,10 +194,11 @@ def compare(
         n_queries=len(shared.scores),
         notes=shared.notes,
     )
+    compared = with_bounds(compared, design, shared)
     if by is None:
         return compared
     name, places = slices_by(by, shared.queries, plain)
-    return with_parts(compared, design, shared.scores, places, name, settings)
+    return with_parts(compared, design, shared.scores, places, name, declared.settings)
 
 
 def _over_collections(pooled: PooledScores, design: Design, weights: str, declared: _Declared) -> Comparison:
@@ -187,14 +215,14 @@ def _over_collections(pooled: PooledScores, design: Design, weights: str, declar
         notes=[*collection_notes(pooled.places, shares, weights), *pooled.notes],
         strata=Strata.together(parts, shares),
     )
-    compared = replace(compared, weights=weights)
+    compared = with_bounds(replace(compared, weights=weights), design, pooled, query_weights(shares, parts))
     return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, declared.settings)
 
 
 def _warn_of_liberal(test: str, n_queries: int) -> None:
     # The note stays with the result; the warning reaches the one who chose the test.
     for note in liberal_notes(TESTS[test], n_queries):
-        warnings.warn(note, RankevalWarning, stacklevel=3)
+        warnings.warn(note, RankevalWarning, stacklevel=4)
 
 
 def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:

@@ -63,6 +63,9 @@ class ComparisonRecord:
     weights: str = ""
     interaction: pd.DataFrame | None = None
     means: pd.DataFrame | None = None
+    bounds: pd.DataFrame | None = None
+    condensed: pd.DataFrame | None = None
+    first_two: pd.DataFrame | None = None
     standing: str = ""
 
     @property

@@ -228,7 +228,7 @@ def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
 
 def _are_barren(counts: dict[str, NDArray[np.int64]], convention: Convention) -> NDArray[np.bool_]:
     """Say which queries have no relevant document."""
-    barren = counts["relevant"] == 0
+    barren: NDArray[np.bool_] = counts["relevant"] == 0
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
         barren &= counts["retrieved"] > 0
     return barren

@@ -90,6 +90,7 @@ class Batch:
             Whether p-values are adjusted; if not, there are none.
         """
         from rankeval.comparison.means import comparison_of_one, means_of
+        from rankeval.comparison.unjudged import share_notes
 
         plan, evaluations = self.scored.plan, self.scored.evaluations
         if len(plan.names) == 1:
@@ -97,8 +98,16 @@ class Batch:
             return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
         result = self._adjusted() if adjusted else self._plain()
         means = means_of(evaluations, 1 - plan.alpha)
-        own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
-        return replace(own, table=self._with_secondary(own.table), primary=self.scored.labels[0])
+        own = replace(
+            self._with_secondary(_within(result, plan)),
+            evaluations=dict(evaluations),
+            means=means,
+            first_two=None if self.n_others else result.first_two,
+            primary=self.scored.labels[0],
+        )
+        of_batch = share_notes(result.bounds)
+        own = replace(own, notes=tuple(note for note in result.notes if note not in of_batch))
+        return own.with_notes(*share_notes(own.bounds))
 
     def _adjusted(self) -> Comparison:
         """Return the comparison by max-T over the batch, times the number of batches."""
@@ -129,7 +138,7 @@ class Batch:
         options = self._options | {"confidence_level": confidence_level}
         return compare(self.evaluations, measures=[primary], correction=correction, **options)
 
-    def _with_secondary(self, table: pd.DataFrame) -> pd.DataFrame:
+    def _with_secondary(self, own: Comparison) -> Comparison:
         import pandas as pd
 
         from rankeval.comparison import compare
@@ -137,11 +146,14 @@ class Batch:
 
         plan, secondary = self.scored.plan, list(self.scored.labels[1:])
         if not secondary:
-            return table
+            return own
         plain = {"claim": "difference", "margin": 0.0, "unseen": 0}
         options = self._options | {"confidence_level": 1 - plan.alpha, **plain}
         besides = compare(self.scored.evaluations, measures=secondary, correction="none", **options)
-        return pd.concat([table, without_adjusted(besides.table)], ignore_index=True)
+        table = pd.concat([own.table, without_adjusted(besides.table)], ignore_index=True)
+        if own.bounds is None or besides.bounds is None:
+            return replace(own, table=table)
+        return replace(own, table=table, bounds=pd.concat([own.bounds, besides.bounds], ignore_index=True))
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -150,6 +162,10 @@ class Batch:
         return kept | {"test": "randomization"}
 
 
-def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the rows of a batch that compare systems of the plan."""
-    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)
+def _within(result: Comparison, plan: Plan) -> Comparison:
+    """Return the comparison of a batch with those rows alone that compare systems of the plan."""
+
+    def own(table: pd.DataFrame) -> pd.DataFrame:
+        return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)
+
+    return replace(result, table=own(result.table), bounds=None if result.bounds is None else own(result.bounds))

@@ -2,12 +2,15 @@
 
 The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain; if none is shown,
 the largest gain of all. It gives the adjusted interval, which holds for all comparisons of the family at once. So it
-may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`.
+may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`. Then every
+other system is named with what was shown of it, and, since this is the choice that is left, whether the two systems
+with the best means can be told apart.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +18,11 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
-from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.views.evidence import Row, detectable, evidence, parting
+from rankeval.comparison.record import MOST_LISTED, ComparisonRecord
+from rankeval.comparison.views.evidence import Row, detectable, evidence, p_words, parting
 from rankeval.comparison.views.means import sentence
 from rankeval.evaluation.slicing import UNNAMED
+from rankeval.render.tables import telling
 from rankeval.significance.claims import CLAIMS, unseen_share
 
 
@@ -43,7 +47,7 @@ def headline(record: ComparisonRecord) -> str:
     else:
         said = _pairs_shown(record, rows) if _of_pairs(record, rows) else _shown(record, rows)
     # Names of systems may have line breaks, and a headline has none.
-    return " ".join(" ".join([*said, *_scope(record)]).split())
+    return " ".join(" ".join([*said, *_first_two(record, rows), *_unjudged(record, rows), *_scope(record)]).split())
 
 
 def named_system(record: ComparisonRecord) -> str:
@@ -144,7 +148,7 @@ def _nothing_shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
-    """Name one row, then count the others."""
+    """Name one row, then the others."""
     row, claim = _named(record, rows), CLAIMS[record.claim]
     # Equal means are shown to differ only by a test that is not of the mean.
     lost = "is worse than" if row.gain < 0 else "differs from"
@@ -194,27 +198,78 @@ def _is_row(rows: pd.DataFrame, row: Row) -> pd.Series[bool]:
 
 
 def _others(record: ComparisonRecord, rows: pd.DataFrame, named: Row) -> list[str]:
-    """Count the rows besides the one named: shown, shown worse, undecided."""
+    """Say of the rows besides the one named what was shown; of all pairs, count them."""
     rows = rows[~_is_row(rows, named)]
     if not len(rows):
         return []
-    claim, shown = CLAIMS[record.claim], rows[rows["shown"]]
-    loses, equal = (0 if claim.hypotheses else int(one.sum()) for one in (shown["gain"] < 0, shown["gain"] == 0))
-    n_good = len(shown) - loses - equal
-    counts = [
-        (n_good, f"shown {claim.adjective}"),
-        (loses, "shown worse"),
-        (equal, "shown to differ, with equal means"),
-        (len(rows) - len(shown), "undecided"),
-    ]
-    thing = "system" if record.baseline is not None else "pair"
-    said = [(n, words) for n, words in counts if n]
-    if len(rows) == 1:
-        return [f"The other {thing} is {said[0][1]}."]
-    if len(said) == 1:
-        return [f"The other {len(rows)} {thing}s are {said[0][1]}."]
-    listed = [f"{n} {'is' if n == 1 else 'are'} {words}" for n, words in said]
-    return [f"Of the other {len(rows)} {thing}s {', '.join(listed[:-1])} and {listed[-1]}."]
+    claim, shown = CLAIMS[record.claim], rows["shown"]
+    signs = np.zeros(len(rows)) if claim.hypotheses else np.sign(rows["gain"])
+    than, base = "to" if claim.sides == 2 else "than", record.baseline
+    against = ("", "", "") if base is None else (f" {than} {base}", f" than {base}", f" from {base}")
+    states = {
+        f"shown {claim.adjective}{against[0]}": shown & (signs > 0 if not claim.hypotheses else True),
+        f"shown worse{against[1]}": shown & (signs < 0),
+        f"shown to differ{against[2]}, with equal means": shown & (signs == 0) & (not claim.hypotheses),
+        "undecided": ~shown,
+    }
+    ordered = rows.sort_values("gain", ascending=False, kind="stable")
+    found = {words: ordered["system"][mask[ordered.index]].tolist() for words, mask in states.items() if mask.any()}
+    if record.baseline is not None:
+        return [f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {words}." for words, names in found.items()]
+    if len(found) == 1:
+        return [f"The other {len(rows)} pairs are {next(iter(found))}."]
+    counts = [f"{len(names)} {'is' if len(names) == 1 else 'are'} {words}" for words, names in found.items()]
+    return [f"Of the other {len(rows)} pairs {', '.join(counts[:-1])} and {counts[-1]}."]
+
+
+def _listed(names: list[str]) -> str:
+    """List names, and count those beyond the first few."""
+    rest = len(names) - MOST_LISTED + 1
+    shown = [*names[:-rest], f"{rest} others"] if rest > 1 else names
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _first_two(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
+    """Say whether the two systems with the best means can be told apart, if something was shown of others."""
+    if not rows["shown"].any():
+        return []
+    if record.baseline is not None:
+        table = record.first_two
+        found = rows[:0] if table is None else table[table["measure"] == record.main_measure]
+    elif _of_pairs(record, rows):
+        means, named = _means(record), _named(record, rows)
+        both = set(sorted(means, key=lambda name: -means[name])[:2])
+        pairs = [{*pair} for pair in zip(rows["system"], rows["baseline"], strict=True)]
+        rows = rows.assign(p_value=rows["p_adjusted"])
+        found = rows[[pair == both != {named.system, named.baseline} for pair in pairs]]
+    else:
+        found = rows[:0]
+    return [_told_apart(row, record.alpha) for row in found.to_dict("records")]
+
+
+def _told_apart(row: Mapping[Any, Any], alpha: float) -> str:
+    one, other = row["system"], row["baseline"]
+    said = f"{telling(row['difference'], sign=True)} {row['measure']}, {p_words(row['p_value'])}"
+    if row["p_value"] > alpha:
+        return f"The first two by their means, {one} and {other}, cannot be told apart: {said}."
+    return f"Of the first two by their means, {one} beats {other}: {said}."
+
+
+def _unjudged(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
+    """Say what share is judged of each of the systems named, if the shares differ, and what the rest could change."""
+    if record.bounds is None:
+        return []
+    named = _named(record, rows)
+    pair = {named.system, named.baseline}
+    for row in record.bounds[record.bounds["shares_differ"]].to_dict("records"):
+        if row["measure"] == named.measure and {row["system"], row["baseline"]} == pair:
+            turn = 1 if row["system"] == named.system else -1
+            sides = ("system", "baseline")[::turn]
+            shares = " and ".join(f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides)
+            ends = " to ".join(telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn])
+            said = f"Of the documents within the cut-off, {shares} are judged"
+            return [f"{said}." if np.isnan(row["lower"]) else f"{said}: the others could make the difference {ends}."]
+    return []
 
 
 def _scope(record: ComparisonRecord) -> list[str]:

@@ -16,7 +16,7 @@ from rankeval.comparison.views import reading
 from rankeval.comparison.views.means import table as table_of_means
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, marks
-from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
+from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number, signed
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import Floats
 
@@ -76,6 +76,46 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
     )
     notes = (*reading.left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
+
+
+def unjudged_tables(record: ComparisonRecord) -> list[Table]:
+    """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    found = []
+    if record.condensed is not None:
+        second = _comparisons(replace(record, table=record.condensed, notes=()), gain=False, digits=4)
+        found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
+    if record.bounds is not None and (unequal := record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)).size:
+        ends = zip(unequal["lower"], unequal["upper"], strict=True)
+        frame = pd.DataFrame(
+            {
+                "measure": unequal["measure"],
+                "system": unequal["system"],
+                "judged": unequal["judged_system"],
+                "against": unequal["baseline"],
+                "its judged": unequal["judged_baseline"],
+                "difference": unequal["difference"].map(signed),
+                "all relevant": unequal["all_relevant"].map(signed),
+                "one system's relevant": [f"{signed(low)} to {signed(high)}" for low, high in ends],
+            }
+        )
+        others = ", ".join(dict.fromkeys(unequal["measure"][~unequal["is_bound"]]))
+        notes = [f"between these ends lies the difference whatever the documents are, but not by {others}"]
+        found.append(
+            Table(
+                frame,
+                {"judged": ".2f", "its judged": ".2f"},
+                numeric=("difference", "all relevant"),
+                caption="What unjudged documents could change, where the shares judged within the cut-off differ",
+                notes=notes if others else (),
+            )
+        )
+    return found
 
 
 def _systems(
