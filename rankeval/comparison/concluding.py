@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankeval.comparison.derived.leaders import first_two
 from rankeval.comparison.design import Design
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
@@ -79,7 +78,6 @@ def conclude(
     adjusted = adjust_by_family(corrected, tested, gains, scores, design.pairs, size, settings)
     spread = _spread(gains) if strata is None else strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
     detectable = family_detectable(declared, corrected, size, len(d), spread, settings, losses)
-    plain = all_tests()[test] if strata is None else stratified_test(strata)
     table = design.table(weighed, n_queries, turned(tested, signs), turned(adjusted, signs), detectable)
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
@@ -100,7 +98,6 @@ def conclude(
         claim=settings.claim,
         margin=float(settings.margin),
         unseen=settings.n_unseen,
-        first_two=first_two(design, weighed.mean(axis=0), d, plain, settings),
     )
     return compared.with_notes(PARTED) if compared.parted.any() else compared
 

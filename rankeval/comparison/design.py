@@ -38,8 +38,6 @@ CROSSED = ("measure", "baseline", "system", "statistic", "p_value", "p_adjusted"
 """Columns of the table of interactions."""
 MEANS = ("measure", "system", "n_queries", "mean", "ci_low", "ci_high")
 """Columns of the table of means."""
-FIRST_TWO = ("measure", "baseline", "system", "difference", "p_value")
-"""Columns of the table of the first two systems."""
 BOUNDS = (
     "measure", "baseline", "system", "judged_baseline", "judged_system", "shares_differ", "difference", "all_relevant",
     "lower", "upper", "is_bound",

@@ -193,6 +193,15 @@ class ComparisonRecord:
         return self.primary or str(self.table["measure"].iloc[0])
 
     @property
+    def best_first(self) -> dict[str, float]:
+        """The mean of every system by the main measure over all queries, turned so that more is better, best first."""
+        rows, sign = self.overall.table, direction(self.main_measure)
+        rows = rows[rows["measure"] == self.main_measure]
+        means = dict(zip(rows["baseline"], sign * rows["mean_baseline"], strict=True))
+        means |= dict(zip(rows["system"], sign * rows["mean_system"], strict=True))
+        return dict(sorted(means.items(), key=lambda one: -one[1]))
+
+    @property
     def shown(self) -> pd.Series[bool]:
         """A mask of the rows: True where the claim is shown, confirmatory and with an adjusted p of at most alpha."""
         within = self.table["p_adjusted"] <= self.alpha

@@ -89,16 +89,16 @@ class Comparison(ComparisonViews):
         share of the documents within the cut-off that is judged, the mean over queries); shares_differ (True if the
         shares differ by more than .05, and a paired t test over queries shows it at .0001 for all rows together);
         difference (as in ``table``, unjudged documents being not relevant); all_relevant (the difference if all of them
-        had the greatest grade of the collection, and counted in the ideal list); lower and upper (the difference if
-        those of the baseline only were relevant, or those of the system only); is_bound (True if the difference lies
-        between lower and upper whatever the unjudged documents are; False for nDCG, AP and others that divide by what
-        could be found, for which they are extremes). Measures by aspect have the shares, and nan.
+        had the greatest grade of the collection, and counted in the ideal list); lower and upper (the least and the
+        greatest difference if all of a system's had this grade, or none); is_bound (True if the difference lies between
+        these whatever the unjudged documents are; False for nDCG, AP and others that divide by what could be found, for
+        which they are extremes). Measures by aspect are left out. None also if weights follow the variance.
     condensed : DataFrame or None
         The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"`` asked for them.
     first_two : DataFrame or None
-        If systems are compared with one baseline, and by a measure two others have the best means: a row for it, with
-        measure, baseline (the second), system (the first), difference, and the p-value of this pair alone. The headline
-        says of the main measure whether the first two can be told apart.
+        The row of the two systems with the best means by the main measure, the second as baseline, tested for a
+        difference without any correction; None if one of them is the baseline or all pairs were compared, since
+        ``table`` has that row. The headline says whether the two can be told apart.
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
         "concurrent", "exploratory" or "secondary", as of the opening. The notes say why. "" without a guard.

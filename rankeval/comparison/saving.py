@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, FIRST_TWO, MEANS, TEXTS, table_without_rows
+from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, table_without_rows
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
@@ -30,7 +30,7 @@ def to_json(fields: Mapping[str, Any]) -> str:
     ----------
     fields : mapping of str to value
         All but the evaluations, and the headline for other readers. Frames have the columns of `COLUMNS`, after that of
-        ``grouped``, of `CROSSED`, `MEANS`, `BOUNDS` and `FIRST_TWO`.
+        ``grouped``, of `CROSSED`, `MEANS` and `BOUNDS`.
     """
     fields = {"format": JSON_FORMAT, **fields}
     return json.dumps(fields, indent=1, allow_nan=False, default=_fields_of)
@@ -69,7 +69,7 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
             "means": MEANS,
             "bounds": BOUNDS,
             "condensed": [*grouped, *COLUMNS],
-            "first_two": FIRST_TWO,
+            "first_two": COLUMNS,
         }
         beside = {name: fields[name] and _frame(fields[name], names, grouped) for name, names in frames.items()}
         choice = fields["choice"] and Choice(**fields["choice"])

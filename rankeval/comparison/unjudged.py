@@ -1,38 +1,36 @@
 """What unjudged documents could change in a comparison.
 
 A document without a judgment counts as not relevant. A system that ranks documents which nobody pooled therefore loses,
-whatever they are worth. Three things help a reader: the share of each system's documents that is judged; the difference
-if the others were relevant, in both rankings or in one only; and the comparison without them (condensed lists).
+whatever they are worth. Evaluations keep the share that is judged, and their scores if the others were relevant or left
+out (`rankeval.evaluation.unjudged`). Comparing these in place of the scores gives all that a reader needs:
 
-    both not relevant      difference       the comparison itself
-    both relevant          all_relevant
-    the baseline's only    lower            each query by itself, and the lower of its two readings, where a measure may
-    the system's only      upper            fall when a document becomes relevant
+    shares judged, tested                          judged_baseline, judged_system, shares_differ
+    the others relevant for both                   all_relevant
+    for the baseline, the system, both, neither    lower and upper: the least and the greatest of the four differences
+    the others left out                            the table of condensed lists
 
 By a measure that never falls when a grade rises, lower and upper bound the difference under every judgment of these
-documents. They are reached if the systems share none of them. Other measures, such as nDCG and AP, divide by what could
-be found: a document that one system alone found lowers the other's score too. For them these are extremes, not bounds.
+documents, and are reached if the systems share none of them. Other measures, such as nDCG and AP, divide by what could
+be found: there some of the documents may be worth more than all, and a document that one system alone found lowers the
+other's score too. For them these are extremes, not bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from rankeval.comparison.collections import PooledScores
-from rankeval.comparison.design import BOUNDS, Design
+from rankeval.comparison.design import BOUNDS
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import SharedScores, Systems
+from rankeval.comparison.scores import Systems
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.measures import Measure
 from rankeval.render.tables import telling
-from rankeval.significance.declarations import Floats
 
 UNEQUAL = 0.05
 """Shares that differ by more than this are noted, if a test shows that they differ."""
@@ -44,81 +42,85 @@ MOST_NOTED = 3
 """Notes on so many comparisons; the others are counted."""
 
 
-def with_bounds(
-    compared: Comparison, design: Design, shared: SharedScores, weights: Floats | None = None
-) -> Comparison:
-    """Add the bounds to a comparison over queries, and notes where shares differ; none if a share is not known.
+def reading(systems: Systems, name: str) -> dict[str, Any]:
+    """Return systems with a reading of their unjudged documents in place of their scores.
+
+    Parameters
+    ----------
+    systems : mapping of str to scores
+        As in `rankeval.compare`.
+    name : str
+        One of ``rankeval.evaluation.facts.READINGS``.
+
+    Raises
+    ------
+    InvalidInput
+        If scores are no evaluation, or one that does not know this.
+    """
+
+    def own(scores: Any) -> Evaluation:
+        if not isinstance(scores, Evaluation) or np.isnan(scores.reading(name)).all(axis=0).any():
+            raise InvalidInput(
+                "unjudged= needs evaluations of qrels and runs, by measures that read one grade a document; other "
+                "scores do not know their unjudged documents"
+            )
+        return replace(scores, scores=scores.reading(name))
+
+    return {
+        system: {part: own(one) for part, one in each.items()} if isinstance(each, Mapping) else own(each)
+        for system, each in systems.items()
+    }
+
+
+def with_bounds(compared: Comparison, systems: Systems, again: Callable[..., Comparison]) -> Comparison:
+    """Add the bounds, and notes where shares differ, to a comparison of evaluations that know their documents.
 
     Parameters
     ----------
     compared : Comparison
         The comparison.
-    design : Design
-        Its comparisons.
-    shared : SharedScores
-        The scores of the systems.
-    weights : ndarray of shape (n_queries,), optional
-        Weights of the queries of several collections.
+    systems : mapping of str to scores
+        Its systems.
+    again : callable
+        Compares other scores of the systems by the measures that it is given.
     """
-    given = shared.given if isinstance(shared, PooledScores) else compared.evaluations
-    parts = [cast("Mapping[str, Any]", each if isinstance(each, Mapping) else {"": each}) for each in given.values()]
-    if not all(isinstance(one, Evaluation) for part in parts for one in part.values()):
+    parts = [each.values() if isinstance(each, Mapping) else [each] for each in systems.values()]
+    held = [one for each in parts for one in each if isinstance(one, Evaluation)]
+    if len(held) < sum(map(len, parts)) or compared.weights == "inverse_variance":
+        return compared  # weights that follow the scores would follow the readings
+    rows = compared.overall.table
+    measures = [name for name in rows["measure"].unique() if all(_knows(one, name) for one in held)]
+    rows = rows[rows["measure"].isin(measures)].reset_index(drop=True)
+    if rows.empty:
         return compared
-    judged = _aligned(shared, parts, "judged")
-    if np.isnan(judged).any():
-        return compared
-    relevant = _aligned(shared, parts, "relevant")
-    low, high = np.minimum(shared.scores, relevant), np.maximum(shared.scores, relevant)
-    share, relevant, low, high = (
-        (values if weights is None else values * weights[:, None, None]).mean(axis=0).T
-        for values in (judged, relevant, low, high)
-    )
-    first, second = design.pairs.T
-    known = {name: each for part in parts for one in part.values() for name, each in one.by_name.items()}
-    rules = {one.convention.unjudged for part in parts for one in part.values()}
-    bounded = [_is_bounded(known[name]) and rules <= {"zero", "lowest"} for name in design.measures]
-    differ = np.abs(share[:, second] - share[:, first]).ravel() > UNEQUAL
-    found = {
-        **design.names,
-        "judged_baseline": share[:, first].ravel(),
-        "judged_system": share[:, second].ravel(),
-        "shares_differ": differ & (_p_values(design, judged) * differ.size <= LEVEL) if differ.any() else differ,
-        "difference": compared.table["difference"].to_numpy(),
-        "all_relevant": (relevant[:, second] - relevant[:, first]).ravel(),
-        "lower": (low[:, second] - high[:, first]).ravel(),
-        "upper": (high[:, second] - low[:, first]).ravel(),
-        "is_bound": np.repeat(bounded, len(design.pairs)),
-    }
-    bounds = pd.DataFrame(found, columns=BOUNDS)
-    return replace(compared, bounds=bounds).with_notes(*share_notes(bounds))
+    shares = relevant = rows
+    if unread := any(one.facts.readings for one in held):
+        shares, relevant = (
+            again(reading(systems, one), measures=measures).overall.table for one in ("judged", "relevant")
+        )
+    t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
+    p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)
+    ends = {side: np.sort([rows[f"mean_{side}"], relevant[f"mean_{side}"]], axis=0) for side in ("baseline", "system")}
+    found = rows.assign(
+        judged_baseline=shares["mean_baseline"] if unread else 1.0,
+        judged_system=shares["mean_system"] if unread else 1.0,
+        shares_differ=unread & (shares["difference"].abs() > UNEQUAL) & (p <= LEVEL),
+        all_relevant=relevant["difference"],
+        lower=ends["system"][0] - ends["baseline"][1],
+        upper=ends["system"][1] - ends["baseline"][0],
+        is_bound=rows["measure"].map({name: all(_is_bounded(one, name) for one in held) for name in measures}),
+    )[list(BOUNDS)]
+    return replace(compared, bounds=found).with_notes(*share_notes(found))
 
 
-def _aligned(shared: SharedScores, parts: Sequence[Mapping[str, Evaluation]], reading: str) -> Floats:
-    """Return a reading of all systems on the queries compared, shaped as their scores."""
-    places = shared.places if isinstance(shared, PooledScores) else {"": np.arange(len(shared.queries))}
-    found = np.empty_like(shared.scores)
-    for part, rows in places.items():
-        queries = shared.queries[rows].get_level_values(-1)
-        for number, system in enumerate(parts):
-            own = system[part]
-            columns = [own.measure_names.index(name) for name in shared.measures]
-            at = pd.Index(own.queries).get_indexer(queries)
-            found[rows, number] = own.reading(reading)[np.ix_(at, columns)]
-    return found
+def _knows(one: Evaluation, name: str) -> bool:
+    return bool(np.isfinite(one.reading("relevant")[:, one.measure_names.index(name)]).all())
 
 
-def _is_bounded(one: Measure) -> bool:
-    """Say whether a value never falls when the grade of a document rises."""
-    return one.monotone == "grade" and one.family.greater_is_better
-
-
-def _p_values(design: Design, judged: Floats) -> Floats:
-    """Return the p-value of the paired t test for each difference of shares; 0 for the same difference everywhere."""
-    n = len(judged)
-    mean, sd = design.columns(judged).summed(lambda d: (d.mean(axis=0), d.std(axis=0, ddof=1)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p: Floats = stdtr(n - 1, -np.abs(mean) / (sd / np.sqrt(n)))
-    return np.nan_to_num(2 * p, nan=1.0)
+def _is_bounded(one: Evaluation, name: str) -> bool:
+    """Say whether unjudged documents count as not relevant, and no score falls if they are relevant."""
+    measure = one.by_name[name]
+    return measure.monotone == "grade" and one.convention.unjudged in ("zero", "lowest")
 
 
 def share_notes(bounds: pd.DataFrame | None) -> list[str]:
@@ -129,58 +131,18 @@ def share_notes(bounds: pd.DataFrame | None) -> list[str]:
     bounds : DataFrame or None
         `rankeval.Comparison.bounds`.
     """
-    if bounds is None:
-        return []
-    rows = bounds[bounds["shares_differ"]].to_dict("records")
-    notes = [_note(row) for row in rows[:MOST_NOTED]]
+    rows = [] if bounds is None else bounds[bounds["shares_differ"]].to_dict("records")
     left = len(rows) - MOST_NOTED
-    return [
-        *notes,
-        *([f"shares of judged documents differ in {left:,} more comparisons: see .bounds"] if left > 0 else []),
-    ]
+    more = [f"shares of judged documents differ in {left:,} more comparisons: see .bounds"] if left > 0 else []
+    return [*map(_note, rows[:MOST_NOTED]), *more]
 
 
 def _note(row: Mapping[Any, Any]) -> str:
+    names = ("lower", "upper", "all_relevant", "difference")
+    low, high, both, now = (telling(row[name], sign=True) for name in names)
     share = f"{row['judged_system']:.2f} is judged for {row['system']} and {row['judged_baseline']:.2f} for"
-    said = f"of the documents that {row['measure']} looks at, a share of {share} {row['baseline']}"
-    if np.isnan(row["all_relevant"]):
-        return said
-    low, high, both, now = (telling(row[name], sign=True) for name in ("lower", "upper", "all_relevant", "difference"))
-    said = f"{said}; if all others were relevant, the difference would be {both} and not {now}"
-    if row["is_bound"]:
-        return f"{said}; whatever they are, it lies between {low} and {high}"
-    return f"{said}; if those of one system only were relevant, {low} or {high}"
-
-
-def condensed(systems: Systems) -> dict[str, Any]:
-    """Return systems whose rankings lack their unjudged documents.
-
-    Parameters
-    ----------
-    systems : mapping of str to Evaluation
-        As in `rankeval.compare`.
-
-    Raises
-    ------
-    InvalidInput
-        If scores are no evaluation, or one that does not know them.
-    """
-    return {
-        name: {part: _skipping(f"{name} on {part}", one) for part, one in each.items()}
-        if isinstance(each, Mapping)
-        else _skipping(str(name), each)
-        for name, each in systems.items()
-    }
-
-
-def _skipping(name: str, scores: Any) -> Evaluation:
-    if not isinstance(scores, Evaluation):
-        raise InvalidInput(f'unjudged="skip": system {name!r} has scores without documents; give its evaluation')
-    found = scores.reading("skipped")
-    if np.isnan(found).all(axis=0).any():
-        raise InvalidInput(
-            f'unjudged="skip": the evaluation of {name!r} does not know its scores without unjudged documents by every '
-            "measure; only those of qrels and runs do, by measures of one grade a document"
-        )
-    rules = scores.convention.with_rules(unjudged="skip")
-    return replace(scores, scores=found, convention=rules, facts=replace(scores.facts, readings={}))
+    extent = "whatever they are, it lies" if row["is_bound"] else "if all of a system's or none were, it would lie"
+    return (
+        f"of the documents that {row['measure']} looks at, a share of {share} {row['baseline']}; if all others were "
+        f"relevant, the difference would be {both} and not {now}; {extent} between {low} and {high}"
+    )

@@ -24,7 +24,7 @@ from rankeval.evaluation.digests import label_hashes, ranking_hashes
 from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.evaluation.unjudged import Readings
+from rankeval.evaluation.unjudged import Unread
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
@@ -77,8 +77,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
             one.refuse_falling_gains(joined.convention.ties, grades)
     rules = {rule: numbers.copy() for rule, numbers in rules.items()}
     joined = replace(joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)))
-    scores = np.empty((joined.n_queries, len(measures)))
-    readings = Readings.of(joined, len(measures))
+    unread = Unread.of(joined, len(measures))
+    scores = unread.scores[0]
     drawn: dict[tuple[int, int], float] = {}
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
     labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
@@ -89,7 +89,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     others = {column: one for column, one in enumerate(measures) if column not in ascending}
     for queries, judged, ties in joined.chunks_by_length():
         _score_chunk(queries, judged, others, scores, drawn)
-        readings.fill(queries, judged, others, scores)
+        unread.read(queries, judged, others)
         _count_documents(queries, judged, ties, counts)
         whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
         rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
@@ -103,24 +103,20 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     if ascending:
         for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks_by_length():
             _score_chunk(queries, judged, ascending, scores, drawn)
-            readings.fill(queries, judged, ascending, scores)
+            unread.read(queries, judged, ascending)
     if joined.lacking is not None and joined.convention.missing == "zero":
         # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of judgments stay.
         means = np.array([one.family.aggregate == "mean" for one in measures])
-        for values in (scores, *readings.scores):
-            values[np.ix_(joined.lacking, means)] = 0.0
+        unread.scores[:, joined.lacking[:, None] & means] = 0.0
 
-    barren = _are_barren(counts, joined.convention)
-    undefined = np.isnan(scores)
-    for values in (scores, *readings.scores):
-        _settle_undefined(values, barren, joined.convention)
+    undefined, barren = _settle_undefined(unread.scores, counts, joined.convention)
     left_out = barren if joined.convention.no_relevant == "skip" else np.zeros_like(barren)
     keep = ~left_out if left_out.any() else slice(None)
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = _means_over_orders(drawn, scores.shape)
     labels = labels if joined.identity is None else joined.identity
-    facts = QueryFacts(rules, undefined, is_drawn, labels, rankings, readings.known(measures))
+    facts = QueryFacts(rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures))
     counted, kept, counting = facts.totals(), facts.part(keep), joined.queries[keep]
     judgments_digest, ranking_digest = kept.digests(counting)
     return Evaluation(
@@ -132,7 +128,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         query_counts={count: values[keep] for count, values in counts.items()},
         rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
-        undefined=dict(zip(names, undefined.sum(axis=0).tolist(), strict=True)),
+        undefined=dict(zip(names, undefined[0].sum(axis=0).tolist(), strict=True)),
         judgments_digest=judgments_digest,
         ranking_digest=ranking_digest,
         facts=kept,
@@ -226,21 +222,19 @@ def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
     return np.equal(n_grades, 0)
 
 
-def _are_barren(counts: dict[str, NDArray[np.int64]], convention: Convention) -> NDArray[np.bool_]:
-    """Say which queries have no relevant document."""
-    barren: NDArray[np.bool_] = counts["relevant"] == 0
+def _settle_undefined(
+    scores: Floats, counts: dict[str, NDArray[np.int64]], convention: Convention
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Give 0/0 its value; return which values were 0/0, and which queries have no relevant document."""
+    barren = counts["relevant"] == 0
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
         barren &= counts["retrieved"] > 0
-    return barren
-
-
-def _settle_undefined(scores: Floats, barren: NDArray[np.bool_], convention: Convention) -> None:
-    """Give 0/0 its value."""
     undefined = np.isnan(scores)
     if undefined.any():
         scores[undefined] = 0.0
         if convention.no_relevant == "one":
             scores[undefined & barren[:, None]] = 1.0
+    return undefined, barren
 
 
 def _means_over_orders(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
@@ -20,81 +19,51 @@ from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
 from rankeval.join.unjudged import completed, condensed
 from rankeval.measures import Measure
-from rankeval.measures.family import FAMILIES
+from rankeval.measures.contingency import judged_share
 
 
-@dataclass(frozen=True)
-class Readings:
-    """The readings of an evaluation, filled in chunk by chunk.
+@dataclass(frozen=True, eq=False)
+class Unread:
+    """The scores of an evaluation in all readings of its unjudged documents, filled in chunk by chunk.
 
     Attributes
     ----------
-    values : dict of str to ndarray of shape (n_queries, n_measures)
-        By the names of `READINGS`; empty if no ranking has an unjudged document.
+    scores : ndarray of shape (3, n_queries, n_measures), or (1, n_queries, n_measures)
+        The scores themselves; if unjudged documents are relevant; without them. The first alone if there are none.
+    judged : ndarray of shape (n_queries, n_measures)
+        The share of the documents within the cut-off that is judged.
     grade : float
         The greatest grade of the collection, at least 1.
     """
 
-    values: dict[str, Floats]
-    grade: float = 1.0
+    scores: Floats
+    judged: Floats
+    grade: float
 
     @classmethod
-    def of(cls, joined: Joined, n_measures: int) -> Readings:
-        """Return the readings to fill; none for arrays, whose rows are all there is.
-
-        Parameters
-        ----------
-        joined : Joined
-            Truth and ranking.
-        n_measures : int
-            The number of measures.
-        """
-        skipped = joined.convention.unjudged == "skip"
-        if joined.identity is None or skipped or not joined.rule_counts["unjudged"].any():
-            return cls({})
-        values = {reading: np.empty((joined.n_queries, n_measures)) for reading in READINGS}
+    def of(cls, joined: Joined, n_measures: int) -> Unread:
+        """Return the scores to fill; those of arrays, which have no documents but their rows, are not read."""
+        is_read = joined.identity is not None and joined.convention.unjudged != "skip"
+        if not is_read or not joined.rule_counts["unjudged"].any():
+            return cls(np.empty((1, joined.n_queries, n_measures)), np.empty((0, 0)), 0.0)
         grades = (float(labels.max(initial=1)) for labels in (joined.relevance, joined.unretrieved))
-        return cls(values, max(grades))
+        scores = np.empty((3, joined.n_queries, n_measures))
+        return cls(scores, np.empty_like(scores[0]), max(grades))
 
-    def fill(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure], scores: Floats) -> None:
-        """Read a chunk.
-
-        Parameters
-        ----------
-        queries : ndarray of int
-            The queries of the chunk.
-        judged : Judged
-            The chunk.
-        measures : mapping of int to Measure
-            The measures to fill in, by column.
-        scores : ndarray of shape (n_queries, n_measures)
-            The scores, which are those of every reading where all documents are judged.
-        """
-        if not self.values:
+    def read(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
+        """Fill in the readings of a chunk by some measures, given by column."""
+        if len(self.scores) == 1:
             return
-        share, relevant, skipped = (self.values[reading] for reading in READINGS)
         rest = condensed(judged)
-        by_cutoff = sorted(measures.items(), key=lambda item: item[1].cutoff or 0)
-        for _, some in groupby(by_cutoff, key=lambda item: item[1].cutoff):
-            group = dict(some)
-            cutoff = next(iter(group.values())).cutoff
-            whole = completed(judged, cutoff, self.grade)
-            known = FAMILIES["Judged"].kernel(judged, cutoff=cutoff)
-            for column, one in group.items():
-                share[queries, column] = np.where(np.isnan(known), 1.0, known)
-                if whole is None or one.family.needs != "grades":
-                    relevant[queries, column] = skipped[queries, column] = scores[queries, column]
-                else:
-                    relevant[queries, column], skipped[queries, column] = one.values(whole), one.values(rest)
+        whole = {cutoff: completed(judged, cutoff, self.grade) for cutoff in {one.cutoff for one in measures.values()}}
+        for column, one in measures.items():
+            self.judged[queries, column] = np.nan_to_num(judged_share(judged, cutoff=one.cutoff), nan=1.0)
+            for place, chunk in (1, whole[one.cutoff]), (2, rest):
+                self.scores[place, queries, column] = one.values(chunk) if one.family.needs == "grades" else 0.0
 
-    @property
-    def scores(self) -> list[Floats]:
-        """The readings that are scores."""
-        return [values for reading, values in self.values.items() if reading != "judged"]
-
-    def known(self, measures: Sequence[Measure]) -> dict[str, Floats]:
+    def readings(self, measures: Sequence[Measure]) -> dict[str, Floats]:
         """Return the readings, nan by measures that read more than a grade a document."""
-        beyond = [column for column, one in enumerate(measures) if one.family.needs != "grades"]
-        for values in self.scores:
-            values[:, beyond] = np.nan
-        return self.values
+        if len(self.scores) == 1:
+            return {}
+        self.scores[1:, :, [one.family.needs != "grades" for one in measures]] = np.nan
+        return dict(zip(READINGS, [self.judged, *self.scores[1:]], strict=True))

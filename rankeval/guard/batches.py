@@ -90,7 +90,6 @@ class Batch:
             Whether p-values are adjusted; if not, there are none.
         """
         from rankeval.comparison.means import comparison_of_one, means_of
-        from rankeval.comparison.unjudged import share_notes
 
         plan, evaluations = self.scored.plan, self.scored.evaluations
         if len(plan.names) == 1:
@@ -98,16 +97,8 @@ class Batch:
             return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
         result = self._adjusted() if adjusted else self._plain()
         means = means_of(evaluations, 1 - plan.alpha)
-        own = replace(
-            self._with_secondary(_within(result, plan)),
-            evaluations=dict(evaluations),
-            means=means,
-            first_two=None if self.n_others else result.first_two,
-            primary=self.scored.labels[0],
-        )
-        of_batch = share_notes(result.bounds)
-        own = replace(own, notes=tuple(note for note in result.notes if note not in of_batch))
-        return own.with_notes(*share_notes(own.bounds))
+        own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
+        return replace(self._with_own(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
         """Return the comparison by max-T over the batch, times the number of batches."""
@@ -138,22 +129,30 @@ class Batch:
         options = self._options | {"confidence_level": confidence_level}
         return compare(self.evaluations, measures=[primary], correction=correction, **options)
 
-    def _with_secondary(self, own: Comparison) -> Comparison:
+    def _with_own(self, result: Comparison) -> Comparison:
+        """Return the result with the rows of secondary measures, and with what is said of the systems of the plan."""
         import pandas as pd
 
         from rankeval.comparison import compare
         from rankeval.comparison.design import without_adjusted
+        from rankeval.comparison.unjudged import share_notes
 
-        plan, secondary = self.scored.plan, list(self.scored.labels[1:])
-        if not secondary:
-            return own
+        plan, labels = self.scored.plan, list(self.scored.labels)
+        if not self.n_others and len(labels) == 1:
+            return result
         plain = {"claim": "difference", "margin": 0.0, "unseen": 0}
         options = self._options | {"confidence_level": 1 - plan.alpha, **plain}
-        besides = compare(self.scored.evaluations, measures=secondary, correction="none", **options)
-        table = pd.concat([own.table, without_adjusted(besides.table)], ignore_index=True)
-        if own.bounds is None or besides.bounds is None:
-            return replace(own, table=table)
-        return replace(own, table=table, bounds=pd.concat([own.bounds, besides.bounds], ignore_index=True))
+        own = compare(self.scored.evaluations, measures=labels, correction="none", **options)
+        secondary = own.table[own.table["measure"] != labels[0]]
+        table = (
+            pd.concat([result.table, without_adjusted(secondary)], ignore_index=True)
+            if len(secondary)
+            else result.table
+        )
+        of_batch = share_notes(result.bounds)
+        notes = tuple(note for note in result.notes if note not in of_batch)
+        found = replace(result, table=table, bounds=own.bounds, first_two=own.first_two, notes=notes)
+        return found.with_notes(*share_notes(own.bounds))
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -162,10 +161,6 @@ class Batch:
         return kept | {"test": "randomization"}
 
 
-def _within(result: Comparison, plan: Plan) -> Comparison:
-    """Return the comparison of a batch with those rows alone that compare systems of the plan."""
-
-    def own(table: pd.DataFrame) -> pd.DataFrame:
-        return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)
-
-    return replace(result, table=own(result.table), bounds=None if result.bounds is None else own(result.bounds))
+def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Return the rows of a batch that compare systems of the plan."""
+    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)

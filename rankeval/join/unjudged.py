@@ -42,8 +42,8 @@ def condensed(judged: Judged) -> Judged:
     )
 
 
-def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged | None:
-    """Return a chunk whose unjudged rows within the cut-off are judged; None if there are none.
+def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
+    """Return a chunk whose unjudged rows within the cut-off are judged.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged | None
         stop[divided.query] = divided.end
         found &= np.arange(len(found)) < np.repeat(stop, judged.n_retrieved)
     if not found.any():
-        return None
+        return judged
     levels = judged.levels if judged.levels[-1] >= grade else np.append(judged.levels, grade)
     last = len(levels) - 1
     code, marked = judged.code.copy(), judged.judged | found

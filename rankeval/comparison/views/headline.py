@@ -78,7 +78,7 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> Row:
 
 def _nearest_beaten(record: ComparisonRecord, won: pd.DataFrame) -> Any:
     """Of the system that beats most others, return the place of the win over the best of them."""
-    wins, means = Counter(won["system"]), _means(record)
+    wins, means = Counter(won["system"]), record.best_first
     best = max(wins, key=lambda name: (wins[name], means[name]))
     return won["gain"][won["system"] == best].idxmin()
 
@@ -173,53 +173,41 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
 def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
     """Name the system that beats most others, and the nearest of those it beats."""
     shown, row = rows[rows["shown"]], _named(record, rows)
-    pairs = f"{len(shown)} of {len(rows)} pairs {'was' if len(shown) == 1 else 'were'} shown to differ."
     if row.gain == 0:
-        return [*_shown(record, rows[_is_row(rows, row)]), pairs]
+        return _shown(record, rows)
     n_beaten = int(((shown["system"] == row.system) & (shown["gain"] > 0)).sum())
-    others = len(_means(record)) - 1
+    others = len(record.best_first) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
     verb = CLAIMS[record.claim].verb
     lead = f"{row.system} {verb} {of_others} other systems: {which} by {evidence(record, row)}."
-    return [lead, *parting(record, row), pairs]
+    return [lead, *parting(record, row), _counted(record, rows)]
 
 
-def _means(record: ComparisonRecord) -> dict[str, float]:
-    """Return the mean of every system by the main measure, larger for better."""
-    rows = record.table[_spoken_of(record)]
-    direction = float(record.directions[_spoken_of(record)][0])
-    means = dict(zip(rows["baseline"], direction * rows["mean_baseline"], strict=True))
-    return means | dict(zip(rows["system"], direction * rows["mean_system"], strict=True))
-
-
-def _is_row(rows: pd.DataFrame, row: Row) -> pd.Series[bool]:
-    return (rows["system"] == row.system) & (rows["baseline"] == row.baseline)
+def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
+    n = int(rows["shown"].sum())
+    words = CLAIMS[record.claim].adjective if CLAIMS[record.claim].hypotheses else "to differ"
+    return f"{n} of {len(rows)} pairs {'was' if n == 1 else 'were'} shown {words}."
 
 
 def _others(record: ComparisonRecord, rows: pd.DataFrame, named: Row) -> list[str]:
-    """Say of the rows besides the one named what was shown; of all pairs, count them."""
-    rows = rows[~_is_row(rows, named)]
-    if not len(rows):
-        return []
-    claim, shown = CLAIMS[record.claim], rows["shown"]
-    signs = np.zeros(len(rows)) if claim.hypotheses else np.sign(rows["gain"])
-    than, base = "to" if claim.sides == 2 else "than", record.baseline
-    against = ("", "", "") if base is None else (f" {than} {base}", f" than {base}", f" from {base}")
-    states = {
-        f"shown {claim.adjective}{against[0]}": shown & (signs > 0 if not claim.hypotheses else True),
-        f"shown worse{against[1]}": shown & (signs < 0),
-        f"shown to differ{against[2]}, with equal means": shown & (signs == 0) & (not claim.hypotheses),
-        "undecided": ~shown,
+    """Say what was shown of the systems besides the one named, the best first; pairs are counted."""
+    if record.baseline is None:
+        return [_counted(record, rows)] if len(rows) > 1 else []
+    claim, base = CLAIMS[record.claim], record.baseline
+    words = {
+        "good": f"shown {claim.adjective} {'to' if claim.sides == 2 else 'than'} {base}",
+        "worse": f"shown worse than {base}",
+        "equal": f"shown to differ from {base}, with equal means",
+        "open": "undecided",
     }
-    ordered = rows.sort_values("gain", ascending=False, kind="stable")
-    found = {words: ordered["system"][mask[ordered.index]].tolist() for words, mask in states.items() if mask.any()}
-    if record.baseline is not None:
-        return [f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {words}." for words, names in found.items()]
-    if len(found) == 1:
-        return [f"The other {len(rows)} pairs are {next(iter(found))}."]
-    counts = [f"{len(names)} {'is' if len(names) == 1 else 'are'} {words}" for words, names in found.items()]
-    return [f"Of the other {len(rows)} pairs {', '.join(counts[:-1])} and {counts[-1]}."]
+    said: dict[str, list[str]] = {state: [] for state in words}
+    others = rows[rows["system"] != named.system].sort_values("gain", ascending=False, kind="stable")
+    for name, gain, is_shown in zip(others["system"], others["gain"], others["shown"], strict=True):
+        state = "good" if gain > 0 or claim.hypotheses else "worse" if gain < 0 else "equal"
+        said[state if is_shown else "open"].append(name)
+    states = {words[state]: names for state, names in said.items() if names}
+    return [f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {state}." for state, names in states.items()]
 
 
 def _listed(names: list[str]) -> str:
@@ -237,19 +225,19 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
         table = record.first_two
         found = rows[:0] if table is None else table[table["measure"] == record.main_measure]
     elif _of_pairs(record, rows):
-        means, named = _means(record), _named(record, rows)
-        both = set(sorted(means, key=lambda name: -means[name])[:2])
+        named, both = _named(record, rows), {*list(record.best_first)[:2]}
         pairs = [{*pair} for pair in zip(rows["system"], rows["baseline"], strict=True)]
         rows = rows.assign(p_value=rows["p_adjusted"])
         found = rows[[pair == both != {named.system, named.baseline} for pair in pairs]]
     else:
         found = rows[:0]
-    return [_told_apart(row, record.alpha) for row in found.to_dict("records")]
+    alone = " for this pair alone" if record.baseline is not None else ""
+    return [_told_apart(row, record.alpha, alone) for row in found.to_dict("records")]
 
 
-def _told_apart(row: Mapping[Any, Any], alpha: float) -> str:
+def _told_apart(row: Mapping[Any, Any], alpha: float, alone: str) -> str:
     one, other = row["system"], row["baseline"]
-    said = f"{telling(row['difference'], sign=True)} {row['measure']}, {p_words(row['p_value'])}"
+    said = f"{telling(row['difference'], sign=True)} {row['measure']}, {p_words(row['p_value'])}{alone}"
     if row["p_value"] > alpha:
         return f"The first two by their means, {one} and {other}, cannot be told apart: {said}."
     return f"Of the first two by their means, {one} beats {other}: {said}."
@@ -257,18 +245,15 @@ def _told_apart(row: Mapping[Any, Any], alpha: float) -> str:
 
 def _unjudged(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
     """Say what share is judged of each of the systems named, if the shares differ, and what the rest could change."""
-    if record.bounds is None:
-        return []
     named = _named(record, rows)
-    pair = {named.system, named.baseline}
-    for row in record.bounds[record.bounds["shares_differ"]].to_dict("records"):
-        if row["measure"] == named.measure and {row["system"], row["baseline"]} == pair:
+    for row in [] if record.bounds is None else record.bounds[record.bounds["shares_differ"]].to_dict("records"):
+        if row["measure"] == named.measure and {row["system"], row["baseline"]} == {named.system, named.baseline}:
             turn = 1 if row["system"] == named.system else -1
             sides = ("system", "baseline")[::turn]
             shares = " and ".join(f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides)
             ends = " to ".join(telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn])
-            said = f"Of the documents within the cut-off, {shares} are judged"
-            return [f"{said}." if np.isnan(row["lower"]) else f"{said}: the others could make the difference {ends}."]
+            judged = f"Of the documents within the cut-off, {shares} are judged"
+            return [f"{judged}: the others could make the difference {ends}."]
     return []
 
 

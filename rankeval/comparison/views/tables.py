@@ -16,7 +16,7 @@ from rankeval.comparison.views import reading
 from rankeval.comparison.views.means import table as table_of_means
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, marks
-from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number, signed
+from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
 from rankeval.significance.claims import CLAIMS
 from rankeval.significance.declarations import Floats
 
@@ -90,31 +90,11 @@ def unjudged_tables(record: ComparisonRecord) -> list[Table]:
     if record.condensed is not None:
         second = _comparisons(replace(record, table=record.condensed, notes=()), gain=False, digits=4)
         found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
-    if record.bounds is not None and (unequal := record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)).size:
-        ends = zip(unequal["lower"], unequal["upper"], strict=True)
-        frame = pd.DataFrame(
-            {
-                "measure": unequal["measure"],
-                "system": unequal["system"],
-                "judged": unequal["judged_system"],
-                "against": unequal["baseline"],
-                "its judged": unequal["judged_baseline"],
-                "difference": unequal["difference"].map(signed),
-                "all relevant": unequal["all_relevant"].map(signed),
-                "one system's relevant": [f"{signed(low)} to {signed(high)}" for low, high in ends],
-            }
-        )
-        others = ", ".join(dict.fromkeys(unequal["measure"][~unequal["is_bound"]]))
-        notes = [f"between these ends lies the difference whatever the documents are, but not by {others}"]
-        found.append(
-            Table(
-                frame,
-                {"judged": ".2f", "its judged": ".2f"},
-                numeric=("difference", "all relevant"),
-                caption="What unjudged documents could change, where the shares judged within the cut-off differ",
-                notes=notes if others else (),
-            )
-        )
+    unequal = None if record.bounds is None else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
+    if unequal is not None and len(unequal):
+        caption = "What unjudged documents could change, where the shares judged within the cut-off differ"
+        shown = unequal.drop(columns="shares_differ").rename(columns=lambda name: name.replace("_", " "))
+        found.append(Table(shown, caption=caption))
     return found
 
 
