@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
+from rankeval._checks import count
 from rankeval.comparison.design import BOUNDS
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Systems
@@ -133,7 +134,7 @@ def share_notes(bounds: pd.DataFrame | None) -> list[str]:
     """
     rows = [] if bounds is None else bounds[bounds["shares_differ"]].to_dict("records")
     left = len(rows) - MOST_NOTED
-    more = [f"shares of judged documents differ in {left:,} more comparisons: see .bounds"] if left > 0 else []
+    more = [f"shares of judged documents differ in {count(left, 'more comparison')}: see .bounds"] if left > 0 else []
     return [*map(_note, rows[:MOST_NOTED]), *more]
 
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankeval.evaluation.facts import READINGS
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
 from rankeval.join.unjudged import completed, condensed
 from rankeval.measures import Measure
-from rankeval.measures.contingency import judged_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +53,12 @@ class Unread:
         """Fill in the readings of a chunk by some measures, given by column."""
         if len(self.scores) == 1:
             return
-        rest = condensed(judged)
+        assert judged.judged is not None
+        rest, before = condensed(judged), offsets_of(judged.judged)
         whole = {cutoff: completed(judged, cutoff, self.grade) for cutoff in {one.cutoff for one in measures.values()}}
         for column, one in measures.items():
-            self.judged[queries, column] = np.nan_to_num(judged_share(judged, cutoff=one.cutoff), nan=1.0)
+            within = judged.mean_within(judged.ties, before, one.cutoff)
+            self.judged[queries, column] = ratio(within, judged.depth(one.cutoff), otherwise=1.0)
             for place, chunk in (1, whole[one.cutoff]), (2, rest):
                 self.scores[place, queries, column] = one.values(chunk) if one.family.needs == "grades" else 0.0
 
