@@ -94,7 +94,8 @@ class Comparison(ComparisonViews):
         these whatever the unjudged documents are; False for nDCG, AP and others that divide by what could be found, for
         which they are extremes). Measures by aspect are left out. None also if weights follow the variance.
     condensed : DataFrame or None
-        The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"`` asked for them.
+        The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"`` asked for them; without
+        measures by aspect.
     first_two : DataFrame or None
         The row of the two systems with the best means by the main measure, the second as baseline, tested for a
         difference without any correction; None if one of them is the baseline or all pairs were compared, since

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ MOST_NOTED = 3
 
 
 def reading(systems: Systems, name: str) -> dict[str, Any]:
-    """Return systems with a reading of their unjudged documents in place of their scores.
+    """Return systems with a reading of their unjudged documents in place of their scores, by the measures that have it.
 
     Parameters
     ----------
@@ -60,12 +61,15 @@ def reading(systems: Systems, name: str) -> dict[str, Any]:
     """
 
     def own(scores: Any) -> Evaluation:
-        if not isinstance(scores, Evaluation) or np.isnan(scores.reading(name)).all(axis=0).any():
+        found = scores.reading(name) if isinstance(scores, Evaluation) else np.empty((0, 0))
+        known: list[bool] = [not np.isnan(column).all() for column in found.T]
+        if not isinstance(scores, Evaluation) or not any(known):
             raise InvalidInput(
                 "unjudged= needs evaluations of qrels and runs, by measures that read one grade a document; other "
                 "scores do not know their unjudged documents"
             )
-        return replace(scores, scores=scores.reading(name))
+        names, measures = tuple(compress(scores.measure_names, known)), tuple(compress(scores.measures, known))
+        return replace(scores, scores=found[:, known], measure_names=names, measures=measures)
 
     return {
         system: {part: own(one) for part, one in each.items()} if isinstance(each, Mapping) else own(each)

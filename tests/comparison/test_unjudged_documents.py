@@ -175,6 +175,21 @@ def test_collections_are_weighed_and_slices_left_out():
     assert condensed["difference"].tolist() == pytest.approx([0, 0, 0])
 
 
+def test_measures_by_aspect_are_left_out():
+    qrels, run = pooled(6, 20)
+    rows = [(q, d, 1 + int(d[1:]) % 2, grade) for q, grades in qrels.items() for d, grade in grades.items()]
+    known = rk.Qrels.from_frame(pd.DataFrame(rows, columns=["qid", "docid", "aspect", "relevance"]))
+    runs = {"old": run, "new": with_unjudged_on_top(run)}
+    evs = {name: rk.evaluate(known, each, measures=["alpha_nDCG@5", "P@5"]) for name, each in runs.items()}
+    compared = rk.compare(evs, baseline="old", unjudged="skip")
+    assert compared.table["measure"].tolist() == ["alpha_nDCG@5", "P@5"]
+    assert compared.bounds["measure"].tolist() == compared.condensed["measure"].tolist() == ["P@5"]
+    alone = {name: rk.evaluate(known, each, measures=["alpha_nDCG@5"]) for name, each in runs.items()}
+    assert rk.compare(alone, baseline="old").bounds is None
+    with pytest.raises(InvalidInput, match="one grade a document"):
+        rk.compare(alone, baseline="old", unjudged="skip")
+
+
 def test_scores_that_do_not_know_their_documents_have_no_bounds():
     frame = pd.DataFrame({"AP": [0.1, 0.2, 0.4]}, index=["a", "b", "c"])
     frames = {"old": frame, "new": frame + 0.1}
