@@ -38,13 +38,11 @@ _HOME_OF = {
     "leaderboard": "rankeval_mlflow.reading.leaderboards",
     "promote": "rankeval_mlflow.promotion.promoting",
     "genai_scorer": "rankeval_mlflow.genai.scoring",
-    "genai_evaluation": "rankeval_mlflow.genai.loading",
 }
 
 __all__ = [
     "autolog",
     "compare_runs",
-    "genai_evaluation",
     "genai_scorer",
     "leaderboard",
     "load_comparison",

@@ -2,7 +2,6 @@
 # A test compares this list with the one in __init__.py.
 
 from rankeval_mlflow.autologging.switch import autolog as autolog
-from rankeval_mlflow.genai.loading import genai_evaluation as genai_evaluation
 from rankeval_mlflow.genai.scoring import genai_scorer as genai_scorer
 from rankeval_mlflow.promotion.promoting import promote as promote
 from rankeval_mlflow.reading.comparisons import compare_runs as compare_runs

@@ -18,7 +18,6 @@ import pytest
         "rankeval_mlflow.flavours.mlmodel",
         "rankeval_mlflow.flavours.packed",
         "rankeval_mlflow.promotion.promoting",
-        "rankeval_mlflow.genai.loading",
         "rankeval_mlflow.genai.scoring",
         "rankeval_mlflow.reading.comparisons",
         "rankeval_mlflow.reading.evaluations",
