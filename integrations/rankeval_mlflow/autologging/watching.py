@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import mlflow
-from mlflow.utils import autologging_utils
+from mlflow.utils.autologging_utils import disable_autologging
 from sklearn.model_selection._search import BaseSearchCV
 
 from rankeval.collection.data import RankingData
@@ -100,7 +99,7 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
         if _within.get() or not is_ours(search):
             return fit(search, X, y, **params)
-        with _Call(f"{type(search).__name__}.fit", "search") as call:
+        with _watched(f"{type(search).__name__}.fit", "search") as call:
             fit(search, X, y, **params)
             call.log(lambda settings: _search(search, X, y, params, settings, call))
         return search
@@ -124,7 +123,7 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
         scored = Scored.of(given.get("scoring"), given.get("estimator"))
         if scored is None:
             return cross_validate(*args, **kwargs)
-        with _Call("cross_validate", "cross-validation") as call:
+        with _watched("cross_validate", "cross-validation") as call:
             result = cross_validate(*args, **kwargs)
             call.log(lambda settings: _validation(result, given, scored, settings, call))
         return result
@@ -147,34 +146,32 @@ def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], No
     X = given.get("X")
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
-    with _Call("rankeval.cross_validate", "cross-validation") as call:
+    with _watched("rankeval.cross_validate", "cross-validation") as call:
         yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, fold_runs=folds))
 
 
-class _Call:
-    """One watched call: what it leads to is a part of it, and what it raises is logged."""
-
-    def __init__(self, name: str, kind: str) -> None:
-        self.name = name
-        self.kind = kind
-        self.started_ms = now_ms()
-
-    def __enter__(self) -> Self:
-        self.token = _within.set(True)
-        # MLflow's own context manager switches everything on at its end, also what was off before.
-        self.was_off = autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED  # noqa: SLF001
-        autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = True  # noqa: SLF001
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+@contextmanager
+def _watched(name: str, kind: str) -> Iterator[_Call]:
+    """Watch one call: what it leads to is a part of it, and what it raises is logged."""
+    call = _Call(name, kind)
+    token = _within.set(True)
+    with disable_autologging():  # MLflow's; it switches everything on at its end, so a caller's own one ends here too
         try:
-            if error is not None:
-                self.guarded(lambda: self._failed(error))
+            yield call
+        except BaseException as error:
+            call.guarded(partial(call.failed, error))
+            raise
         finally:
-            autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = self.was_off  # noqa: SLF001
-            _within.reset(self.token)
+            _within.reset(token)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One watched call."""
+
+    name: str
+    kind: str
+    started_ms: int = field(default_factory=now_ms)
 
     def log(self, pack: Callable[[Settings], Node]) -> None:
         """Pack what the call found, and send it."""
@@ -207,7 +204,8 @@ class _Call:
             return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
         return send(node if mlflow.active_run() is None else _beside_others(node), None)
 
-    def _failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> None:
+        """Log what the call raised."""
         reason = f"{type(error).__name__}: {error}"
         try:
             self._sent(failed_node(self.name, reason, started_ms=self.started_ms, ended_ms=now_ms(), label=self.label))
