@@ -1,7 +1,7 @@
 # The types of the public names: they are imported lazily, which hides them from type checkers.
 # A test compares this list with the one in __init__.py.
 
-from rankeval_mlflow.autologging.switch import autolog as autolog
+from rankeval_mlflow.autologging.watching import autolog as autolog
 from rankeval_mlflow.genai.scoring import genai_scorer as genai_scorer
 from rankeval_mlflow.promotion.promoting import promote as promote
 from rankeval_mlflow.reading.comparisons import compare_runs as compare_runs

@@ -21,7 +21,7 @@ def _tracker() -> MlflowTracker:
 
 def _commands() -> typer.Typer:
     """Return the commands of ``rankeval mlflow``, importing them only now."""
-    from rankeval_mlflow.commands.app import app
+    from rankeval_mlflow.commands import app
 
     return app
 
@@ -35,8 +35,7 @@ def _check(experiment: str, uri: str | None) -> str | None:
 
 def _pack(ranker: Any, rows: Any) -> bytes:
     """Save a fitted ranker in its library's MLflow flavour, importing MLflow only now."""
-    from rankeval_mlflow.flavours.packed import packed
-    from rankeval_mlflow.flavours.saving import saved
+    from rankeval_mlflow.flavours.saving import packed, saved
 
     return packed(saved(ranker, X=rows))
 

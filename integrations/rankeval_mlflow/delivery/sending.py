@@ -1,6 +1,6 @@
 """Deliver an upload: keep it on disk, send it, and say what to do if the store refuses.
 
-A refusal is passing or permanent (`refusals`). After a passing one the upload waits for ``rankeval mlflow resend``.
+A refusal is passing or permanent (`connection`). After a passing one the upload waits for ``rankeval mlflow resend``.
 After a permanent one its runs end as FAILED, and it waits as undeliverable: it is sent again only if it is named.
 """
 
@@ -15,10 +15,8 @@ from mlflow.exceptions import MlflowException
 from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import absolute, complete, hidden, masked
-from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.limits import fitted
-from rankeval_mlflow.delivery.payload import Payload
-from rankeval_mlflow.delivery.refusals import is_overtaken, is_permanent, reason
+from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, reason
+from rankeval_mlflow.delivery.payload import Payload, fitted
 from rankeval_mlflow.delivery.spool import (
     MemoryUpload,
     PendingUpload,

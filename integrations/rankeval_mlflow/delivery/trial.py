@@ -11,13 +11,11 @@ from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.ledger.discovery import sqlite_path
-from rankeval_mlflow.delivery.addresses import hidden, masked
-from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.limits import checked_experiment
-from rankeval_mlflow.delivery.refusals import is_permanent, no_such_host, reason
+from rankeval_mlflow.delivery.addresses import hidden, masked, store
+from rankeval_mlflow.delivery.connection import connected, is_permanent, no_such_host, reason
+from rankeval_mlflow.delivery.payload import checked_experiment
 from rankeval_mlflow.delivery.spool import spool_directories, spool_directory
 from rankeval_mlflow.delivery.steps import refuse_deleted
-from rankeval_mlflow.delivery.surroundings import store
 
 
 def check_store(experiment: str, uri: str | None = None) -> str | None:

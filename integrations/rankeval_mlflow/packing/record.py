@@ -23,8 +23,7 @@ from rankeval_mlflow.delivery.payload import Node, Rendering, SavedModel
 from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, folder
 from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_name
 from rankeval_mlflow.packing.comparison import comparison_node
-from rankeval_mlflow.packing.datasets import dataset_use
-from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.packing.evaluation import dataset_use, evaluation_node
 from rankeval_mlflow.packing.folds import fold_spread, fold_steps
 from rankeval_mlflow.views.descriptions import rankers_section
 from rankeval_mlflow.views.rendering import RANKERS, REPORT
@@ -97,8 +96,7 @@ def _with_model(node: Node, record: RunRecord) -> Node:
     """Add the fitted ranker; one that cannot be saved is a warning, and never a lost record."""
     if record.model is None:
         return node
-    from rankeval_mlflow.flavours.packed import unpacked
-    from rankeval_mlflow.flavours.saving import saved
+    from rankeval_mlflow.flavours.saving import saved, unpacked
 
     # MLflow refuses these characters in names of models.
     name = re.sub(r"[/:.%\"']", "_", short_name(record.name))

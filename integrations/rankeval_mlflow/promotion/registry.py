@@ -19,7 +19,7 @@ from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.addresses import hidden, masked
-from rankeval_mlflow.delivery.refusals import reason
+from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.reading.asking import pages
 from rankeval_mlflow.reading.where import canonical_number
 

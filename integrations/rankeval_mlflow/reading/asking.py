@@ -10,10 +10,8 @@ from mlflow.exceptions import MlflowException
 
 from rankeval._registry import unknown
 from rankeval.errors import TrackingError
-from rankeval_mlflow.delivery.addresses import hidden, masked
-from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.refusals import reason
-from rankeval_mlflow.delivery.surroundings import store
+from rankeval_mlflow.delivery.addresses import hidden, masked, store
+from rankeval_mlflow.delivery.connection import connected, reason
 
 _NOT_THERE = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
 

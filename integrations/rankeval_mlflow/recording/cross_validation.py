@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, TrackedRun
+from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import Node
-from rankeval_mlflow.delivery.surroundings import now_ms
 from rankeval_mlflow.packing.folds import cross_validation_node, several_node
-from rankeval_mlflow.recording.destination import described, send
+from rankeval_mlflow.recording.runs import described, send
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData

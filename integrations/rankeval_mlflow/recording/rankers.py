@@ -12,7 +12,7 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.payload import Node, SavedModel
 from rankeval_mlflow.flavours.saving import Saved, saved
 from rankeval_mlflow.names import safe_name
-from rankeval_mlflow.recording.destination import send
+from rankeval_mlflow.recording.runs import send
 
 
 @dataclass(frozen=True)

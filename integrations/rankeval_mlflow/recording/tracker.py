@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rankeval.tracking import RunRecord, TrackedRun
+from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.payload import Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.delivery.surroundings import now_ms, run_context, store
 from rankeval_mlflow.packing.record import record_node
 
 

@@ -1,19 +1,132 @@
-"""Pack what a search of scikit-learn found: a run with the best setting, and a nested run of each setting."""
+"""Pack the runs of automatic logging: of a search, of scikit-learn's ``cross_validate``, and of a call that failed.
+
+A search is a run with the best setting, and a nested run of each setting; a cross-validation is a run with means, and a
+nested run of each fold.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval_mlflow.autologging.scorers import Scored
-from rankeval_mlflow.autologging.values import Settings, described, finite, means, steps, texts
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
-from rankeval_mlflow.layout import KIND
+from rankeval_mlflow.layout import FOLD_END, KIND
+from rankeval_mlflow.names import param_text, safe_names
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `autolog`."""
+
+    log_models: bool = True
+    log_folds: bool = True
+    max_tuning_runs: int | None = None
+    registered_model_name: str | None = None
+    silent: bool = False
+
+
+def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Return the mean over folds of each measure, and the standard deviation (n - 1) as ``<key>_sd``.
+
+    Parameters
+    ----------
+    folds : mapping of str to ndarray of shape (n_folds,)
+        The values by metric.
+    """
+    values = {}
+    for key, each in folds.items():
+        values[key] = float(np.mean(each))
+        values[f"{key}_sd"] = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
+    return finite(values)
+
+
+def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, int], ...]:
+    """Return the value of each fold as a step of ``<key>_fold``.
+
+    Parameters
+    ----------
+    folds : mapping of str to ndarray of shape (n_folds,)
+        The values by metric.
+    """
+    return tuple(
+        (f"{key}{FOLD_END}", float(value), step)
+        for key, each in folds.items()
+        for step, value in enumerate(each)
+        if math.isfinite(value)
+    )
+
+
+def finite(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values that MLflow keeps as they are.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        The values by metric.
+    """
+    return {key: value for key, value in values.items() if math.isfinite(value)}
+
+
+def described(estimator: Any) -> str:
+    """Return the class of an estimator; of a QueryRanker, that of its estimator.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+    """
+    inner = getattr(estimator, "estimator", None)
+    if type(estimator).__name__ == "QueryRanker" and inner is not None:
+        return described(inner)
+    return type(estimator).__name__
+
+
+def texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return parameters under names and with values that MLflow accepts.
+
+    Parameters
+    ----------
+    values : mapping
+        The values by name.
+    """
+    names = safe_names({str(name): None for name in values})
+    return {names[str(name)]: param_text(value) for name, value in values.items()}
+
+
+def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label: str) -> Node:
+    """Pack a call that failed: a FAILED run that says why.
+
+    Parameters
+    ----------
+    name : str
+        Name of the run.
+    reason : str
+        The error.
+    started_ms, ended_ms : int
+        When the call began and ended.
+    label : str
+        Name of this content in the run.
+    """
+    return Node(
+        name=name,
+        label=label,
+        tags={KIND: "search" if label.startswith("search") else "cross-validation"},
+        sections={label: f"**Failed.** {markdown(param_text(reason))}"},
+        files={f"rankeval/{label}/error.txt": reason.encode()},
+        status="FAILED",
+        started_ms=started_ms,
+        ended_ms=ended_ms,
+    )
+
 
 _SHOWN = 60
 """Characters of the name of a nested run."""
@@ -173,3 +286,63 @@ class _Results:
         more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
         caption = f"Means over {self.n_folds} folds, and standard deviations (sd).{more}"
         return Table(pd.DataFrame(rows), caption=caption).to_markdown()
+
+
+def validation_node(
+    result: Mapping[str, Any],
+    estimator: Any,
+    scored: Scored,
+    settings: Settings,
+    *,
+    started_ms: int,
+    ended_ms: int,
+    label: str,
+    datasets: tuple[DatasetUse, ...],
+) -> Node:
+    """Pack a cross-validation of scikit-learn.
+
+    Parameters
+    ----------
+    result : mapping
+        The result of ``sklearn.model_selection.cross_validate``.
+    estimator : object
+        The estimator.
+    scored, settings, started_ms, ended_ms, label, datasets
+        As in `search_node`.
+    """
+    folds = {
+        key: scored.signs[name] * np.asarray(result[f"test_{name}"], dtype=float) for name, key in scored.names.items()
+    }
+    seconds = {"fit_seconds": result["fit_time"], "score_seconds": result["score_time"]}
+    facts = {
+        "estimator": described(estimator),
+        "measure": str(scored.measure),
+        "convention": scored.scorer.convention.name,
+        "n_folds": len(result["fit_time"]),
+    }
+    table = pd.DataFrame({**folds, **seconds}).rename_axis("fold")
+    return Node(
+        name=f"cross-validation of {described(estimator)}",
+        label=label,
+        params=texts(facts),
+        metrics=means(folds) | finite({name: float(np.sum(value)) for name, value in seconds.items()}),
+        steps=steps(folds) if settings.log_folds else (),
+        tags={KIND: "cross-validation"},
+        files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
+        sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
+        datasets=datasets,
+        started_ms=started_ms,
+        ended_ms=ended_ms,
+        children=tuple(
+            Node(
+                name=f"fold {place}",
+                label="fold",
+                params={"fold": str(place)},
+                metrics=finite({str(name): float(value) for name, value in row.items()}),
+                tags={KIND: "fold"},
+                started_ms=started_ms,
+                ended_ms=started_ms + round(1000 * float(row["fit_seconds"] + row["score_seconds"])),
+            )
+            for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])
+        ),
+    )
