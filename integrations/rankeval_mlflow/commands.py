@@ -14,8 +14,7 @@ import typer
 
 from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
-from rankeval.cli.output import Format, print_comparison, print_frame, print_rows
-from rankeval.cli.terminal import tell
+from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from rankeval.cli.arguments import LimitOptions
+from rankeval.cli.output import LimitOptions
 from rankeval.errors import FileFormatError, InvalidInput
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval._checks import count
-from rankeval.cli.terminal import tell
+from rankeval.cli.output import tell
 
 DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from rankeval import errors
-from rankeval.cli.output import KeysFormat, print_result, say, show_progress
-from rankeval.cli.terminal import tell
+from rankeval.cli.output import KeysFormat, print_result, say, show_progress, tell
 
 
 def run(

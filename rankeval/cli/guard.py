@@ -16,12 +16,19 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count
-from rankeval.cli.arguments import ConventionName, OutputFormat, ending_with
 from rankeval.cli.collection import CollectionFiles, with_collection
-from rankeval.cli.net import OwnAnswers
-from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, say
-from rankeval.cli.refusals import steps
-from rankeval.cli.terminal import tell
+from rankeval.cli.net import OwnAnswers, steps
+from rankeval.cli.output import (
+    ConventionName,
+    Format,
+    OutputFormat,
+    ending_with,
+    print_comparison,
+    print_frame,
+    print_rows,
+    say,
+    tell,
+)
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard

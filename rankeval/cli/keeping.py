@@ -12,8 +12,7 @@ from rankeval import errors
 from rankeval._checks import count, few
 from rankeval.cli.collection import CollectionFiles, with_collection
 from rankeval.cli.guard import Ledger, Project, Test, entries_of, guard_of
-from rankeval.cli.output import say
-from rankeval.cli.terminal import tell
+from rankeval.cli.output import say, tell
 
 
 def verify(

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from rankeval import errors
-from rankeval.cli.output import Format, ListFormat, print_frame
-from rankeval.cli.terminal import tell
+from rankeval.cli.output import Format, ListFormat, print_frame, tell
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
 RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")

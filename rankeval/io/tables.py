@@ -21,9 +21,8 @@ import pyarrow.csv as pacsv
 
 from rankeval._checks import count, unique_keys
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns
-from rankeval.io.formats import Format, OpenFile, add_format
+from rankeval.io.formats import Format, OpenFile, add_format, text_lines
 from rankeval.io.names import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.text import BOM, check_text

@@ -18,8 +18,8 @@ import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.streaming import buckets
+from rankeval.evaluation.streaming.files import masked
 from rankeval.evaluation.streaming.source import Source
-from rankeval.evaluation.streaming.urls import masked
 
 K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
 

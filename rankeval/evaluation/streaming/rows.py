@@ -2,10 +2,15 @@
 
 Texts of queries are read as dictionaries, which takes half the time. The trap: a dictionary may hold a value twice;
 Arrow drops the second and keeps the places, so that rows change their query. A place beyond the end shows that.
+
+Memory bounds the rows of one query, by the share of each process:
+
+memory   =   the program itself, once a process   +   rows that are being scored   +   the result
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,9 +18,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankeval._checks import shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.evaluation.streaming.kinds import is_text
-from rankeval.evaluation.streaming.source import Columns, File, RowGroup
+from rankeval.evaluation.streaming.source import Columns, File, RowGroup, is_text
 from rankeval.io.columns import numbers_of
 
 BATCH = 15 << 14
@@ -141,3 +146,91 @@ def as_columns(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as the arguments of `join_arrays`, ``docid`` None if it is not read."""
     names = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}
     return {name: rows[role] if role in rows.schema.names else None for name, role in names.items()}
+
+
+_PROGRAM = 256 << 20
+"""Bytes of a process that has loaded the library, and of one batch while it is scored (bench_streaming)."""
+
+_ROW = 128
+"""Bytes of a row while it is scored, with all copies (bench_streaming)."""
+
+_READ = 16
+"""Bytes of a row as it is read, at least."""
+
+_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
+_UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each process may have.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Bytes for rows.
+    """
+
+    n_bytes: int
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that may be scored together."""
+        return self.n_bytes // _ROW
+
+    def holds(self, n_bytes: float, n_rows: int) -> bool:
+        """Say whether rows of so many bytes may be held while so many of them are scored."""
+        return n_bytes + n_rows * (_ROW - _READ) <= self.n_bytes
+
+
+def share_of(memory: int | str | None, n_jobs: int) -> Share:
+    """Return what each process may have of the memory of a call.
+
+    Parameters
+    ----------
+    memory : int or str, optional
+        Bytes, or a text such as ``"1GB"``; by default 512 MB for each process.
+    n_jobs : int
+        The number of processes that score.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no amount of memory, or too little for so many processes.
+    """
+    programs = (n_jobs + (n_jobs > 1)) * _PROGRAM  # the caller's own process waits for the others
+    least = programs + n_jobs * 2 * BATCH * _ROW
+    given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
+    if given < least:
+        raise InvalidInput(
+            f"memory={memory!r} is too little for n_jobs={n_jobs}: give at least {-(-least // 1_000_000)}MB"
+            + (", or fewer processes" if n_jobs > 1 else "")
+        )
+    return Share((given - programs) // n_jobs)
+
+
+def bytes_of(memory: int | str) -> int:
+    """Return an amount of memory in bytes.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes, or a text such as ``"1.5GB"`` or ``"512MiB"``.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no such amount.
+
+    Examples
+    --------
+    >>> bytes_of("1.5GB"), bytes_of("2 MiB")
+    (1500000000, 2097152)
+    """
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
+        if found and found[2].upper() in _UNITS:
+            return int(float(found[1]) * _UNITS[found[2].upper()])
+    elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
+        return n_bytes
+    raise InvalidInput(f"memory is {shown(memory)}; expected bytes, or a text such as '1GB' or '512MiB'")
