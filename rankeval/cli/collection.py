@@ -196,7 +196,7 @@ def _texts(path: Path, limits: Limits) -> dict[str, str]:
 def _scores(path: Path, limits: Limits) -> Any:
     """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
     from rankeval.io.opening import PARQUET, read_bytes
-    from rankeval.io.table_source import open_table
+    from rankeval.io.tables import open_table
 
     start = read_bytes(path, limits)[:1024]
     first = start.partition(b"\n")[0].strip()

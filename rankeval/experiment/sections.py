@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.io.limits import limits_of
-from rankeval.io.table_source import FORMATS
+from rankeval.io.tables import TABLES
 from rankeval.measures import measure
 from rankeval.tracking import find_tracker
 
-LOADERS = (*FORMATS, "letor", "digits")
+LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
 
 
@@ -55,7 +55,7 @@ class DataConfig(Section):
     @property
     def is_table(self) -> bool:
         """Whether the loader reads a table with named columns."""
-        return self.loader in FORMATS
+        return self.loader in TABLES
 
     @field_validator("loader")
     @classmethod
@@ -77,7 +77,7 @@ class DataConfig(Section):
         if given and not self.is_table:
             raise ValueError(
                 f"{', '.join(given)} name columns of a table, and the loader is {self.loader!r}; tables are read by "
-                f"{', '.join(FORMATS)}"
+                f"{', '.join(TABLES)}"
             )
         if self.is_table:
             missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
