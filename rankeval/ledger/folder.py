@@ -25,13 +25,13 @@ import errno
 import os
 import random
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from rankeval.errors import warn
+from rankeval.io.opening import draft_of, replacing
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of another writer."""
@@ -43,7 +43,7 @@ _BLOCK = 1 << 20
 
 
 def write_whole(target: Path, data: bytes, *, lasting: bool = True) -> None:
-    """Write a file under a temporary name and rename it, so that nobody ever reads half of it.
+    """Write a file, whole or not at all.
 
     Parameters
     ----------
@@ -54,17 +54,8 @@ def write_whole(target: Path, data: bytes, *, lasting: bool = True) -> None:
     lasting : bool
         Whether to wait until the disk has it.
     """
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            if lasting:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:  # an interrupt too leaves no half file behind
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(target, draft_of(target, ".tmp"), lasting=lasting) as file:
+        file.write(data)
     if lasting:
         synchronise(target.parent)
 
@@ -110,8 +101,7 @@ def room_held(sizes: Mapping[Path, int]) -> Iterator[None]:
             try:
                 if path.is_dir():
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-                # A name as long as those under which whole files are written.
-                draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+                draft = draft_of(path, ".tmp")  # a name as long as those under which whole files are written
                 with draft.open("wb") as file:
                     stack.callback(_removed, draft)
                     for start in range(0, size, _BLOCK):
@@ -155,7 +145,7 @@ def _wait(file: BinaryIO) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return _take(file)
+            return take(file)
         except (BlockingIOError, PermissionError) as error:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"another process has held its lock for {PATIENCE:.0f} s") from error
@@ -167,7 +157,7 @@ def _wait(file: BinaryIO) -> None:
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(file: BinaryIO) -> None:
+    def take(file: BinaryIO) -> None:
         """Lock the first byte, or raise PermissionError if another process has it."""
         file.seek(0)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -179,7 +169,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _take(file: BinaryIO) -> None:
+    def take(file: BinaryIO) -> None:
         """Lock the file, or raise BlockingIOError if another process has it."""
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

@@ -23,8 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rankeval_mlflow.delivery.addresses import absolute
-from rankeval_mlflow.delivery.locks import held
-from rankeval_mlflow.delivery.spool import spool_directories
+from rankeval_mlflow.delivery.spool import held, spool_directories
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
 _PATIENCE = {

@@ -13,8 +13,7 @@ from rankeval.errors import InvalidInput, TrackingError
 from rankeval.ledger.ledger import WHO
 from rankeval_mlflow.delivery.addresses import masked, run_context, store
 from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.locks import held
-from rankeval_mlflow.delivery.spool import spool_directory
+from rankeval_mlflow.delivery.spool import held, spool_directory
 from rankeval_mlflow.names import checked_role, sha256
 from rankeval_mlflow.promotion.attempt import Attempt, Promotion
 from rankeval_mlflow.promotion.deciding import Decided, by_evaluations, by_gate

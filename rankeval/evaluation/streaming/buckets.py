@@ -18,7 +18,6 @@ A query that does not fit is an error.
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,6 +33,7 @@ from rankeval.evaluation.streaming.queries import Block, Part, refuse_great
 from rankeval.evaluation.streaming.rows import BATCH, Share, batches
 from rankeval.evaluation.streaming.source import Columns, is_text
 from rankeval.io.columns import numbers_of
+from rankeval.io.opening import draft_of, replacing
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.matching import Hashes, hash_ids, mixed
 
@@ -79,19 +79,13 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
         If rows are at fault; the message names file and row group.
     """
     schema = pa.schema([(role, columns.types[role]) for role in columns.names])
-    half = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with pa.OSFile(str(half), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for rows in _runs(part, columns, _run_of(part, columns, share)):
-                ordered, starts = by_bucket(rows, ranges[-1].stop)
-                for one in ranges:
-                    begins = starts[one.start : one.stop + 1]
-                    piece = ordered.slice(begins[0], begins[-1] - begins[0])
-                    writer.write_batch(piece, custom_metadata={_STARTS: (begins - begins[0]).tobytes()})
-        half.replace(path)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
+    with replacing(path, draft_of(path)) as sink, pa.ipc.new_file(sink, schema) as writer:
+        for rows in _runs(part, columns, _run_of(part, columns, share)):
+            ordered, starts = by_bucket(rows, ranges[-1].stop)
+            for one in ranges:
+                begins = starts[one.start : one.stop + 1]
+                piece = ordered.slice(begins[0], begins[-1] - begins[0])
+                writer.write_batch(piece, custom_metadata={_STARTS: (begins - begins[0]).tobytes()})
 
 
 def batches_of(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.RecordBatch, Ints]]:
