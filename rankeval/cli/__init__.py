@@ -20,7 +20,6 @@ from rankeval.cli import dataset
 from rankeval.cli.doctor import DISTRIBUTION, doctor
 from rankeval.cli.experiment import run
 from rankeval.cli.guard import guard_app
-from rankeval.cli.keeping import add_keeping
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
@@ -66,7 +65,6 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-add_keeping(guard_app)
 app.add_typer(guard_app, name="guard")
 
 Ties = Annotated[
