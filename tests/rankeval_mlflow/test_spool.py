@@ -24,7 +24,6 @@ from rankeval_mlflow.delivery.payload import (
     Node,
     Payload,
     Rendering,
-    SavedModel,
     Scores,
     Target,
     manifest,
@@ -32,6 +31,7 @@ from rankeval_mlflow.delivery.payload import (
 )
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import COMPLETE
 from rankeval_mlflow.packing.record import record_node
 

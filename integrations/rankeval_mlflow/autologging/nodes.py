@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval_mlflow.autologging.scorers import Scored
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.delivery.payload import DatasetUse, Node
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import FOLD_END, KIND
 from rankeval_mlflow.names import param_text, safe_names
 

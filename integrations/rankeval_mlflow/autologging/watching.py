@@ -40,11 +40,11 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.autologging.nodes import Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.autologging.scorers import Scored
 from rankeval_mlflow.delivery.addresses import now_ms
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.delivery.payload import DatasetUse, Node
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.flavours.saving import saved
 from rankeval_mlflow.packing.evaluation import dataset_use, judged_data
 from rankeval_mlflow.recording.cross_validation import log_cross_validation
-from rankeval_mlflow.recording.rankers import saved_model
 from rankeval_mlflow.recording.runs import send
 
 _AUTOLOGGING = "mlflow.autologging"
@@ -287,7 +287,7 @@ def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedMo
     if not settings.log_models or not hasattr(search, "best_estimator_"):
         return None
     try:
-        return saved_model(saved(search, X=X))
+        return saved(search, X=X)
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")

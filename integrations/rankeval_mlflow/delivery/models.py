@@ -16,9 +16,10 @@ from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelOutput, 
 from mlflow.exceptions import MlflowException
 
 from rankeval_mlflow.delivery.files import on_disk, send_from_memory
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.delivery.payload import DatasetUse, Node
 from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
 from rankeval_mlflow.flavours import mlmodel
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import RECORD
 from rankeval_mlflow.names import short_digest
 

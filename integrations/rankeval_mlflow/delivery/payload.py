@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rankeval.errors import InvalidInput
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.names import MAX_NAME, MAX_TAG, safe_name, sha256
 
 FORMAT = 2
@@ -77,21 +78,6 @@ class Rendering:
     into: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SavedModel:
-    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of the run.
-
-    `flavours.saving.saved` makes it. Its ``MLmodel`` has no ids; `flavours.mlmodel.identified` adds those of the store.
-    """
-
-    name: str
-    files: Mapping[str, bytes]
-    params: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    flavor: str | None = None
-    model_type: str | None = None
 
 
 @dataclass(frozen=True)

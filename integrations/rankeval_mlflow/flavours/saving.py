@@ -30,9 +30,8 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,7 @@ from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.flavours import mlmodel
 from rankeval_mlflow.flavours.bare import bare, gives_classes, pinned, way_of
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.names import param_text, safe_names
 
 
@@ -124,35 +124,7 @@ MODEL_TYPE = "ranker"
 """The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
 
 
-@dataclass(frozen=True)
-class Saved:
-    """A ranker in files.
-
-    Attributes
-    ----------
-    name : str
-        Name of the model.
-    files : mapping of str to bytes
-        The files of an MLflow model by path.
-    params : mapping of str to str
-        The parameters of the ranker, for the page of the model.
-    flavor : str
-        The flavour: lightgbm, xgboost, catboost, sklearn or python_function.
-    tags : mapping of str to str
-        Tags of the model.
-    model_type : str
-        "ranker".
-    """
-
-    name: str
-    files: Mapping[str, bytes]
-    params: Mapping[str, str]
-    flavor: str
-    tags: Mapping[str, str] = field(default_factory=dict)
-    model_type: str = MODEL_TYPE
-
-
-def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
+def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval.
 
     Parameters
@@ -185,7 +157,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
             _check(path, few, scores, ranker)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
     files[mlmodel.FILE] = mlmodel.without_ids(files[mlmodel.FILE])
-    return Saved(name, files, parameters(ranker), flavor)
+    return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
 
 def parameters(ranker: Any) -> dict[str, str]:
@@ -314,12 +286,12 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
         raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
 
 
-def packed(model: Saved) -> bytes:
+def packed(model: SavedModel) -> bytes:
     """Return a saved ranker as the bytes of one file.
 
     Parameters
     ----------
-    model : Saved
+    model : SavedModel
         From `saved`. Its name is not kept.
     """
     facts = {"params": model.params, "flavor": model.flavor, "tags": model.tags}
@@ -331,7 +303,7 @@ def packed(model: Saved) -> bytes:
     return sink.getvalue()
 
 
-def unpacked(content: bytes, name: str) -> Saved:
+def unpacked(content: bytes, name: str) -> SavedModel:
     """Return the saved ranker that `packed` wrote.
 
     Parameters
@@ -361,6 +333,6 @@ def unpacked(content: bytes, name: str) -> Saved:
             facts = json.loads(archive.read(_FACTS))
             files = {path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)}
         paths = {path.removeprefix(_MODEL): content for path, content in files.items()}
-        return Saved(name, paths, dict(facts["params"]), facts["flavor"], dict(facts["tags"]))
+        return SavedModel(name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE)
     except (zipfile.BadZipFile, LookupError, ValueError, TypeError, NotImplementedError) as error:
         raise InvalidInput(f"the packed model is damaged: {type(error).__name__}: {error}") from error

@@ -19,7 +19,7 @@ from rankeval.errors import warn
 from rankeval.measures import direction
 from rankeval.render.markup import markdown
 from rankeval.tracking import RunRecord
-from rankeval_mlflow.delivery.payload import Node, Rendering, SavedModel
+from rankeval_mlflow.delivery.payload import Node, Rendering
 from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, folder
 from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_name
 from rankeval_mlflow.packing.comparison import comparison_node
@@ -107,9 +107,7 @@ def _with_model(node: Node, record: RunRecord) -> Node:
         said = f"The ranker was not saved: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         warn(f"{said} (run {shown(record.name)})")
         return replace(node, sections={**node.sections, "model": markdown(said)})
-    return replace(
-        node, models=(SavedModel(name, model.files, model.params, flavor=model.flavor, model_type="ranker"),)
-    )
+    return replace(node, models=(model,))
 
 
 def _ms(seconds: float | None) -> int | None:
