@@ -29,7 +29,7 @@ if _lacks_the_library():
 _HOME_OF = {
     "autolog": "rankeval_mlflow.autologging.watching",
     "log_ranker": "rankeval_mlflow.recording.rankers",
-    "log_cross_validation": "rankeval_mlflow.recording.cross_validation",
+    "log_cross_validation": "rankeval_mlflow.recording.runs",
     "log_evaluation": "rankeval_mlflow.recording.runs",
     "log_comparison": "rankeval_mlflow.recording.runs",
     "load_evaluation": "rankeval_mlflow.reading.evaluations",

@@ -28,7 +28,7 @@ def _commands() -> typer.Typer:
 
 def _check(experiment: str, uri: str | None) -> str | None:
     """Try the store before an experiment, importing MLflow only now."""
-    from rankeval_mlflow.delivery.trial import check_store
+    from rankeval_mlflow.delivery.sending import check_store
 
     return check_store(experiment, uri)
 

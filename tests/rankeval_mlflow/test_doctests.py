@@ -22,9 +22,8 @@ import pytest
         "rankeval_mlflow.reading.comparisons",
         "rankeval_mlflow.reading.evaluations",
         "rankeval_mlflow.reading.leaderboards",
-        "rankeval_mlflow.recording.cross_validation",
-        "rankeval_mlflow.recording.rankers",
         "rankeval_mlflow.recording.runs",
+        "rankeval_mlflow.recording.rankers",
     ],
 )
 def test_doctests(name):

@@ -28,9 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval.evaluation.streaming.faults import located, refuse_bad_values
 from rankeval.evaluation.streaming.queries import Block, Part, refuse_great
-from rankeval.evaluation.streaming.rows import BATCH, Share, batches
+from rankeval.evaluation.streaming.rows import BATCH, Share, batches, located, refuse_bad_values
 from rankeval.evaluation.streaming.source import Columns, is_text
 from rankeval.io.columns import numbers_of
 from rankeval.io.opening import draft_of, replacing

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming.faults import located
-from rankeval.evaluation.streaming.rows import BATCH, Batch, Place, batches
+from rankeval.evaluation.streaming.rows import BATCH, Batch, Place, batches, located
 from rankeval.evaluation.streaming.source import Columns, File, Source
 from rankeval.io.ids import comparable
 
