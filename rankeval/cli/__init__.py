@@ -17,8 +17,7 @@ import typer
 from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval.cli import dataset
-from rankeval.cli.doctor import DISTRIBUTION, doctor
-from rankeval.cli.experiment import run
+from rankeval.cli.commands import DISTRIBUTION, doctor, list_declared, run
 from rankeval.cli.guard import guard_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
@@ -39,7 +38,6 @@ from rankeval.cli.output import (
     show_warning,
     tell,
 )
-from rankeval.cli.significance import list_declared
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention

@@ -37,8 +37,7 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.autologging.nodes import Settings, failed_node, search_node, validation_node
-from rankeval_mlflow.autologging.scorers import Scored
+from rankeval_mlflow.autologging.nodes import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node
 from rankeval_mlflow.flavours.mlmodel import SavedModel

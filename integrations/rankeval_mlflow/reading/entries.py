@@ -13,8 +13,7 @@ from rankeval._registry import unknown
 from rankeval_mlflow.delivery.completeness import pieces_by_role, roles_of
 from rankeval_mlflow.layout import CARD, COMPLETE, FOLD_END, FOLD_START, RECORD, ROLE
 from rankeval_mlflow.names import SHOWN_DIGEST, short_digest
-from rankeval_mlflow.reading.asking import asking, experiment_ids, pages
-from rankeval_mlflow.reading.where import resolve, text_of
+from rankeval_mlflow.reading.asking import asking, experiment_ids, pages, resolve, text_of
 
 
 @dataclass(frozen=True)

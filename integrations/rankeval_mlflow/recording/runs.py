@@ -1,6 +1,7 @@
 """Log an evaluation, a comparison or a cross-validation to a given run, the active run, or a new run that is ended.
 
 Of a cross-validation the run has the mean over queries, its folds as steps, and a nested run of each fold.
+The tracker writes run records to an experiment, or keeps them on disk.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.results import CrossValidation, CrossValidations
-from rankeval.tracking import LoggedData, TrackedRun
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.packing.comparison import comparison_node
 from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
-from rankeval_mlflow.packing.record import cross_validation_node, several_node
-from rankeval_mlflow.reading.where import registered_version
+from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
+from rankeval_mlflow.reading.asking import registered_version
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -335,3 +336,35 @@ def _node(
 ) -> Node:
     used = described(cv.evaluation, role, data)
     return cross_validation_node(cv, role, used, ended_ms=ended, name=name, children=fold_runs)
+
+
+class MlflowTracker:
+    """Writes a run record to MLflow as a run with nested runs."""
+
+    def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
+        """Write a record and its children to new runs.
+
+        Parameters
+        ----------
+        record : RunRecord
+            The record.
+        experiment : str
+            Name of the experiment, which is made if it does not exist.
+        uri : str, optional
+            The tracking store; by default MLflow's own setting.
+
+        Returns
+        -------
+        TrackedRun
+            The ids of the run and its children, and a line that says how to look at them.
+
+        Raises
+        ------
+        TrackingError
+            If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it
+            again.
+        InvalidInput
+            If the experiment was deleted, or a role or the path of an artifact is not allowed.
+        """
+        target = Target(uri=store(uri), experiment_name=experiment)
+        return deliver(Payload(target, record_node(record), now_ms(), run_context(), key=record.key))
