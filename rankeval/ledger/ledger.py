@@ -362,16 +362,6 @@ class Ledger:
         faults += [f"the file {name} is missing" for name in sorted(_signatures_of(snapshot.entries) - files)]
         return faults + [f"the file {name} was altered" for name in sorted(named & files) if not self._unaltered(name)]
 
-    def absences(self) -> list[str]:
-        """Return what is missing without being a fault, in words: rankings that were left out of a clone."""
-        snapshot, _ = self._verified()
-        wanted = {name: entry for entry in snapshot.entries for name in named_files(entry.body)}
-        return [
-            f"the file {name} is not here: the plan of the entry {wanted[name].hash[:12]} cannot be opened without it"
-            for name in sorted(set(wanted) - self._files())
-            if not name.startswith("signatures/")
-        ]
-
     def _missing_from(self, other: Ledger) -> list[str]:
         """Return in words what another ledger holds and this one does not, and its own faults."""
         snapshot, _ = self._verified()
