@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import resource
 import subprocess
 import sys
@@ -173,7 +174,13 @@ def test_windows_locks_a_byte_and_synchronises_no_folders(tmp_path, monkeypatch)
     windows = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(windows)
     monkeypatch.setattr(windows, "PATIENCE", 0.05)
-    monkeypatch.setattr(windows.os, "open", None)
+    plain = os.open
+
+    def no_folder(path, *given):
+        assert not Path(path).is_dir()
+        return plain(path, *given)
+
+    monkeypatch.setattr(windows.os, "open", no_folder)
     with windows.locked(tmp_path / "lock"):
         assert [length for _, length in held] == [1]
         with pytest.raises(TimeoutError, match="another process"), windows.locked(tmp_path / "lock"):
