@@ -23,7 +23,7 @@ DRIVER = """
 import json, os, random, signal, sys
 import pyarrow.dataset
 import rankeval as rk
-from rankeval.evaluation.streaming import buckets, queries, queries, rows
+from rankeval.evaluation.streaming import buckets, queries, rows
 rows.BATCH = buckets.BATCH = 16
 buckets.RUN, queries._LEAST, queries.PART = 50, 8, 200
 data, folder, kills, order = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
