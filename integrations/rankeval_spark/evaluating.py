@@ -51,6 +51,15 @@ if TYPE_CHECKING:
 
 _SPARK_TYPES = {pa.float64(): "double", pa.int64(): "long", pa.string(): "string"}
 
+OLDEST = (4, 0)
+"""The oldest Spark that the tests run on."""
+
+ROWS = 1_500_000
+"""Rows in a partition: enough that its start does not count, few enough for the memory of any executor."""
+
+_LEAST_ROWS = 100_000
+_BYTES_A_ROW = 12  # of the columns of an evaluation, in Parquet
+
 
 class SparkEvaluation:
     """The evaluation of the rows of a DataFrame. `rankeval_spark.evaluate` makes it.
@@ -172,16 +181,6 @@ class Kept:
     def forget(self) -> None:
         """Take the rows out of memory and off the disks."""
         self.rdd.unpersist()
-
-
-OLDEST = (4, 0)
-"""The oldest Spark that the tests run on."""
-
-ROWS = 1_500_000
-"""Rows in a partition: enough that its start does not count, few enough for the memory of any executor."""
-
-_LEAST_ROWS = 100_000
-_BYTES_A_ROW = 12  # of the columns of an evaluation, in Parquet
 
 
 def refuse_session(df: Any) -> None:

@@ -41,6 +41,8 @@ _WHOLE = ("byte", "short", "integer", "long")
 _IDS = ("string", *_WHOLE)
 _NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean")
 
+_PACKED = pa.schema([("place", pa.int32()), ("rows", pa.binary())])
+
 
 class Gap(TypedDict):
     """Rows of one column without a usable value."""
@@ -155,9 +157,6 @@ def _dropping(name: str, is_infinite: bool) -> str:
     """Return a call that drops rows without a value; `na.drop` keeps infinite ones."""
     quoted = name.replace("`", "``")
     return f"""df.where("abs(`{quoted}`) < double('inf')")""" if is_infinite else f"df.na.drop(subset=[{name!r}])"
-
-
-_PACKED = pa.schema([("place", pa.int32()), ("rows", pa.binary())])
 
 
 def by_query(rows: DataFrame, partitions: int) -> DataFrame:

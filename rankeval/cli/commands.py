@@ -14,6 +14,11 @@ from rankeval import tracking as hosts
 from rankeval._checks import count
 from rankeval.cli.output import Format, KeysFormat, ListFormat, print_frame, print_result, say, show_progress, tell
 
+SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
+RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
+DISTRIBUTION = "rankeval-mlflow"
+SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
+
 
 def run(
     config: Annotated[
@@ -62,10 +67,6 @@ def _print_keys(output: KeysFormat) -> None:
         tell(keys_text())
 
 
-SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
-RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
-
-
 def list_declared(
     name: Annotated[
         str | None, typer.Argument(help="A part of a name or of its words: print all that was measured of these.")
@@ -98,10 +99,6 @@ def _print_guide(name: str | None) -> None:
     if name is not None:
         raise errors.InvalidInput("--format markdown prints the page of all tests: leave out the name")
     typer.echo(significance_markdown(), nl=False)
-
-
-DISTRIBUTION = "rankeval-mlflow"
-SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
 
 
 def doctor() -> None:

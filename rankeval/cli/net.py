@@ -23,6 +23,9 @@ from rankeval.cli.options import as_options
 from rankeval.cli.output import tell
 from rankeval.errors import GuardRefusal
 
+_LONGEST = 2000  # characters of a message: an error may list ten thousand columns
+_HINT = "(RANKEVAL_TRACEBACK=1 shows where)"
+
 
 def as_commands(refusal: GuardRefusal) -> str:
     """Return the message of a refusal with the commands that go on from there.
@@ -83,10 +86,6 @@ def command(name: str, *arguments: str, ledger: str | None) -> str:
     """
     options = [] if ledger is None else ["--ledger", ledger]
     return shlex.join(["rankeval", "guard", name, *arguments, *options])
-
-
-_LONGEST = 2000  # characters of a message: an error may list ten thousand columns
-_HINT = "(RANKEVAL_TRACEBACK=1 shows where)"
 
 
 class _Escaped(Exception):

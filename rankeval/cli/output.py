@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from rankeval.experiment import ExperimentResult
     from rankeval.io.limits import Limits
 
+CARD = ("ties", "judgments", "missing", "no_relevant")
+"""The rules that change numbers most; printed below every table."""
+
+SELDOM = ("unjudged", "depth", "score_dtype")
+"""Rules of options; printed if they differ from the preset rankeval."""
+
+_FORMULA = ("=", "+", "-", "@")
+"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
+
+MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
+
 
 def tell(text: str, *, to_stderr: bool = False) -> None:
     """Print lines for people.
@@ -56,16 +67,6 @@ def encodable(text: str, stream: TextIO | None) -> str:
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-CARD = ("ties", "judgments", "missing", "no_relevant")
-"""The rules that change numbers most; printed below every table."""
-
-SELDOM = ("unjudged", "depth", "score_dtype")
-"""Rules of options; printed if they differ from the preset rankeval."""
-
-_FORMULA = ("=", "+", "-", "@")
-"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
 
 
 class Format(StrEnum):
@@ -283,7 +284,6 @@ def print_result(result: ExperimentResult) -> None:
         tell(f"MLflow:  {result.tracked.where}")
 
 
-MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
 Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
 ConventionName = Annotated[
     str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")

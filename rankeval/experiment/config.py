@@ -41,6 +41,32 @@ from rankeval.measures import measure
 
 _MOST_VALUES = 100_000
 
+_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+_EXPECTED = {
+    "string_type": "text (put it in quotes)",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+    "literal_error": "{expected}",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number of at most {le:g}",
+    "too_short": "a list with at least {min_length} of them",
+}
+"""Type of pydantic's error -> the value that was expected."""
+
+# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
+
 
 class _Loader(yaml.SafeLoader):
     """The safe loader. It reads 1e-3 as a number, as YAML 1.2 does, and refuses a repeated key."""
@@ -55,7 +81,6 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
 
 
@@ -132,29 +157,6 @@ def set_key(raw: dict[str, Any], override: str) -> None:
     place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
 
 
-_EXPECTED = {
-    "string_type": "text (put it in quotes)",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping of keys",
-    "model_attributes_type": "a mapping of keys",
-    "literal_error": "{expected}",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:g}",
-    "less_than": "a number below {lt:g}",
-    "less_than_equal": "a number of at most {le:g}",
-    "too_short": "a list with at least {min_length} of them",
-}
-"""Type of pydantic's error -> the value that was expected."""
-
-
 def one_line(error: ValidationError, model: type[BaseModel]) -> str:
     """Describe the first problem, and count the others.
 
@@ -213,10 +215,6 @@ def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for part in get_args(annotation):
         yield from sections_in(part)
-
-
-# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
 
 
 class ExperimentConfig(Section):

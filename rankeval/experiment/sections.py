@@ -22,6 +22,10 @@ from rankeval.tracking import find_tracker
 LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
 
+_BOUND = 2**62
+RANGES = ("int", "float", "log_float")
+"""Names of distributions: whole numbers, numbers, and numbers whose logarithm is uniform."""
+
 
 class Section(BaseModel):
     """A mapping of an experiment file, with these keys and no others."""
@@ -211,11 +215,6 @@ class OutputConfig(Section):
     """The folder for predictions, report and cached results."""
 
     directory: str | None = Field(default=None, description="if not given, rankeval-out/ and the experiment's name")
-
-
-_BOUND = 2**62
-RANGES = ("int", "float", "log_float")
-"""Names of distributions: whole numbers, numbers, and numbers whose logarithm is uniform."""
 
 
 class StepConfig(Section):

@@ -67,6 +67,9 @@ _DAMAGE = (
 )
 """What reading a damaged file may raise: by values of another kind, numbers without end, lists in lists."""
 
+MOST_ROWS = 1000
+"""Rows of dev from which a host takes the columns of a model, and on which it checks what it saved."""
+
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
@@ -232,10 +235,6 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-MOST_ROWS = 1000
-"""Rows of dev from which a host takes the columns of a model, and on which it checks what it saved."""
 
 
 @dataclass(frozen=True, eq=False)

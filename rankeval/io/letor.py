@@ -48,6 +48,22 @@ PART_OF: dict[str, str] = {
 }
 """Word -> part, for names of files and values of a column."""
 
+# Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries beyond 18 digits, and
+# any word that begins with qid.
+_LOOSE = [re.compile(one) for one in (rb"_", rb"[+-][0-9]+:", rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))")]
+_COMMENT = re.compile(rb"#[^\n]*")
+# A comment that holds a row: the line end behind the row before is missing.
+_SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
+_DOCID = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE)
+_LONGEST = 40  # digits of an index
+_SIZES = (".query", ".group")
+_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in PART_OF))
+# A CSR cell takes 12 bytes and a dense one 8, and models are slower on CSR: below a third of the cells it pays, and
+# not for a matrix that fits into memory anyway.
+_DENSE_SHARE = 0.3
+_DENSE_BYTES = 1 << 26
+_DIGITS = 10  # of a size; Python refuses to parse 5,000
+
 
 def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None:
     """Raise if a query is in two parts.
@@ -73,16 +89,6 @@ def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None
                     f"different queries need different ids; {remedy}"
                 )
             seen[query] = part
-
-
-# Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries beyond 18 digits, and
-# any word that begins with qid.
-_LOOSE = [re.compile(one) for one in (rb"_", rb"[+-][0-9]+:", rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))")]
-_COMMENT = re.compile(rb"#[^\n]*")
-# A comment that holds a row: the line end behind the row before is missing.
-_SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
-_DOCID = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE)
-_LONGEST = 40  # digits of an index
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,15 +240,6 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
             f"found {len(found)} in {count(n_rows, 'row')}"
         )
     return np.array(found) if found else None
-
-
-_SIZES = (".query", ".group")
-_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in PART_OF))
-# A CSR cell takes 12 bytes and a dense one 8, and models are slower on CSR: below a third of the cells it pays, and
-# not for a matrix that fits into memory anyway.
-_DENSE_SHARE = 0.3
-_DENSE_BYTES = 1 << 26
-_DIGITS = 10  # of a size; Python refuses to parse 5,000
 
 
 def read_letor(

@@ -41,6 +41,10 @@ _ROOM = 1 << 16
 
 _BLOCK = 1 << 20
 
+_OWN_FILES = {".gitattributes": "* -text\n", ".gitignore": "/lock\n*.tmp\n!*.json\n!*.bin\n"}
+_WITHOUT_LOCKS: set[Path] = set()
+"""The folders whose file system was found to have no locks: it is said once."""
+
 
 def write_whole(target: Path, data: bytes, *, lasting: bool = True) -> None:
     """Write a file, whole or not at all.
@@ -175,11 +179,6 @@ else:
 
     def _release(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)
-
-
-_OWN_FILES = {".gitattributes": "* -text\n", ".gitignore": "/lock\n*.tmp\n!*.json\n!*.bin\n"}
-_WITHOUT_LOCKS: set[Path] = set()
-"""The folders whose file system was found to have no locks: it is said once."""
 
 
 class FolderStore:

@@ -25,6 +25,9 @@ from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.folder import FolderStore
 from rankeval.ledger.graph import HeadMovedError, Snapshot, graph_of
 
+WHO = "RANKEVAL_WHO"
+"""The variable that names the person or machine in new entries."""
+
 
 class Store(Protocol):
     """What keeps entries and files. Its errors are OSError, ValueError or ImportError, with a message for readers."""
@@ -84,9 +87,6 @@ def store_at(url: str) -> Store:
 
     return SqlStore(url)
 
-
-WHO = "RANKEVAL_WHO"
-"""The variable that names the person or machine in new entries."""
 
 Note = tuple[str, Mapping[str, Any]]
 """Kind and body of an entry to be appended."""

@@ -16,6 +16,28 @@ from rankeval.measures.names import measure
 if TYPE_CHECKING:
     import pandas as pd
 
+TOOLS = ("trec_eval", "ir_measures", "ranx")
+"""Tools that have a column of their own; versions of one share it."""
+
+ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|"})
+OPENING = """\
+# Measures and conventions: who uses what
+
+`rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
+measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
+different measures, the convention decides; without such a convention, the error lists the choices.
+
+A word in braces, such as `{cutoff}`, stands for a value. Parentheses after a tool's name for a measure hold the
+parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
+`-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
+
+Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
+many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
+standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
+"""
+
+HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
+
 
 def list_measures(name: str | None = None) -> pd.DataFrame:
     """Return every declared measure with its documentation, or those that a name is found in.
@@ -83,12 +105,6 @@ def _texts(family: Family) -> list[str]:
     return [family.name, family.title, *(str(one) for names in family.spellings.values() for one in names)]
 
 
-TOOLS = ("trec_eval", "ir_measures", "ranx")
-"""Tools that have a column of their own; versions of one share it."""
-
-ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|"})
-
-
 class Choice(NamedTuple):
     """One answer to a question that tools answer differently: how to write it here, and who gives it."""
 
@@ -146,22 +162,6 @@ CHOICES = (
 )
 """The questions that tools answer differently; each answer is a measure or a rule of a convention."""
 
-OPENING = """\
-# Measures and conventions: who uses what
-
-`rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
-measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
-different measures, the convention decides; without such a convention, the error lists the choices.
-
-A word in braces, such as `{cutoff}`, stands for a value. Parentheses after a tool's name for a measure hold the
-parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
-`-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
-
-Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
-many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
-standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
-"""
-
 
 def measures_markdown() -> str:
     """Return the guide to every declared measure and preset, in Markdown.
@@ -182,9 +182,6 @@ def measures_markdown() -> str:
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
-
-
-HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
 
 
 def _chapter(family: Family) -> str:

@@ -46,6 +46,24 @@ from rankeval.join.judged import NO_GROUPS, Judged, with_unlike_labels
 
 Kinds = NDArray[np.uint32]
 
+ALWAYS = 8
+"""Up to this number of tied rows, all orders of a query are scored: at most 40,320."""
+
+FEW = 1000
+"""With more tied rows, up to this number of arrangements is scored, whatever the length of the list."""
+
+CELLS = 2**18
+"""Short lists may have more arrangements than `FEW`: as many as have this number of rows together."""
+
+DRAWS = 400
+"""Orders drawn for any other query. Every second one reverses the one before, and so tends to err the other way."""
+
+EXACT_TO = f"{ALWAYS} tied rows or {FEW:,} distinct orders of them"
+"""The queries that are enumerated, in words for users."""
+
+_BATCH = 2**19
+"""Rows, or counts of labels, in one call of a kernel: a bound on memory."""
+
 
 def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> int:
     """Return in how many distinct ways the first places of a group can be filled.
@@ -128,25 +146,6 @@ def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
         kinds[:, place] = kind[at]
         at = came_from[at]
     return kinds, chance
-
-
-ALWAYS = 8
-"""Up to this number of tied rows, all orders of a query are scored: at most 40,320."""
-
-FEW = 1000
-"""With more tied rows, up to this number of arrangements is scored, whatever the length of the list."""
-
-CELLS = 2**18
-"""Short lists may have more arrangements than `FEW`: as many as have this number of rows together."""
-
-DRAWS = 400
-"""Orders drawn for any other query. Every second one reverses the one before, and so tends to err the other way."""
-
-EXACT_TO = f"{ALWAYS} tied rows or {FEW:,} distinct orders of them"
-"""The queries that are enumerated, in words for users."""
-
-_BATCH = 2**19
-"""Rows, or counts of labels, in one call of a kernel: a bound on memory."""
 
 
 class _Orders(NamedTuple):

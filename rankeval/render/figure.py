@@ -17,6 +17,13 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
+LONGEST_ID = 18
+"""Characters of a query id in a figure; the middle of a longer one is left out."""
+
+LONGEST_NAME = 34
+"""Characters of the name of a system, or of a pair of systems, in a figure."""
+
 
 class Figure(figure.Figure):
     """A matplotlib figure, made without pyplot, that a notebook shows if it is the value of a cell.
@@ -31,13 +38,6 @@ class Figure(figure.Figure):
 
 
 Floats = NDArray[np.float64]
-INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
-
-LONGEST_ID = 18
-"""Characters of a query id in a figure; the middle of a longer one is left out."""
-
-LONGEST_NAME = 34
-"""Characters of the name of a system, or of a pair of systems, in a figure."""
 
 
 def bare(axes: Axes) -> None:

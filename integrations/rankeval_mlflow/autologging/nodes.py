@@ -31,6 +31,9 @@ from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import FOLD_END, KIND
 from rankeval_mlflow.names import param_text, safe_names
 
+_SHOWN = 60
+"""Characters of the name of a nested run."""
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -220,10 +223,6 @@ def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label
         started_ms=started_ms,
         ended_ms=ended_ms,
     )
-
-
-_SHOWN = 60
-"""Characters of the name of a nested run."""
 
 
 def search_node(

@@ -51,6 +51,10 @@ _AUTOLOGGING = "mlflow.autologging"
 _NAME = "mlflow.runName"
 """MLflow's tag with the name of a run."""
 
+_SKLEARN = "sklearn"
+_REPLACED: list[tuple[Any, str, Any, Any]] = []
+"""What was replaced: the owner, the name, what was there, and what is there now."""
+
 
 @dataclass
 class State:
@@ -292,9 +296,6 @@ def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedMo
         return None
 
 
-_SKLEARN = "sklearn"
-
-
 def autolog(
     *,
     disable: bool = False,
@@ -357,10 +358,6 @@ def autolog(
         STATE.settings = settings
         if settings is not None:
             _put_in_place()
-
-
-_REPLACED: list[tuple[Any, str, Any, Any]] = []
-"""What was replaced: the owner, the name, what was there, and what is there now."""
 
 
 def _put_in_place() -> None:

@@ -51,6 +51,26 @@ _QUIET = {
 # urllib3 warns of every retry; the final error says enough.
 _TALKATIVE = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3.connectionpool": logging.ERROR}
 
+# Answers between 400 and 499 that may be another one a moment later.
+_PASSING = {408, 409, 423, 425, 429, 499}
+_PLAIN = {
+    401: "it asks for a user and a password, or for other ones",
+    403: "this user may not do that",
+    408: "it gave up waiting",
+    413: "what was sent is larger than it takes",
+    429: "it has too many requests now",
+    500: "it has an error of its own",
+    502: "there is no answer behind its proxy",
+    503: "it is not ready",
+    504: "there was no answer in time behind its proxy",
+}
+_STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
+# The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL, MySQL, SQL Server.
+_TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
+# Some messages repeat what was sent.
+_LONGEST = 500
+_FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
+
 
 @contextlib.contextmanager
 def environment(settings: dict[str, str]) -> Iterator[None]:
@@ -166,27 +186,6 @@ def _replaced(settings: dict[str, str]) -> Iterator[None]:
         yield
     finally:
         os.environ.update(before)
-
-
-# Answers between 400 and 499 that may be another one a moment later.
-_PASSING = {408, 409, 423, 425, 429, 499}
-_PLAIN = {
-    401: "it asks for a user and a password, or for other ones",
-    403: "this user may not do that",
-    408: "it gave up waiting",
-    413: "what was sent is larger than it takes",
-    429: "it has too many requests now",
-    500: "it has an error of its own",
-    502: "there is no answer behind its proxy",
-    503: "it is not ready",
-    504: "there was no answer in time behind its proxy",
-}
-_STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
-# The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL, MySQL, SQL Server.
-_TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
-# Some messages repeat what was sent.
-_LONGEST = 500
-_FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 def is_permanent(error: BaseException) -> bool:

@@ -17,6 +17,9 @@ from typing import Any
 from rankeval.errors import RankevalWarning, TrackingError
 from rankeval_mlflow.delivery.payload import Node, Rendering
 
+# Drawing that ended two processes, as by too much memory, is not tried a third time.
+_ATTEMPTS = 2
+
 
 def send_files(client: Any, run: Any, files: Mapping[str, bytes], folder: Path | None) -> None:
     """Send the artifacts of a run.
@@ -108,10 +111,6 @@ def send_from_memory(client: Any, artifact_uri: str, files: Mapping[str, bytes])
     for path, content in files.items():
         answer = http_request(credentials, posixpath.join("/", path), "PUT", data=content)
         augmented_raise_for_status(answer)
-
-
-# Drawing that ended two processes, as by too much memory, is not tried a third time.
-_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import RECORD
 from rankeval_mlflow.names import short_digest
 
+_MAX_DIGEST = 36
+_CONTEXT = "mlflow.data.context"
+
 
 class LoggedModels:
     """The logged models of one upload; ``state`` is the upload's memory of what was sent."""
@@ -107,9 +110,6 @@ class LoggedModels:
 
 Digests = Mapping[tuple[str, str, str], str]
 """(name, full digest, role) -> the digest that MLflow shows."""
-
-_MAX_DIGEST = 36
-_CONTEXT = "mlflow.data.context"
 
 
 def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:

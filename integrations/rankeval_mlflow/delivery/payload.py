@@ -20,6 +20,10 @@ from rankeval_mlflow.names import MAX_NAME, MAX_TAG, safe_name, sha256
 
 FORMAT = 2
 
+# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
+_UNSEALED = ("started_ms", "ended_ms", "renderings")
+MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
+
 
 @dataclass(frozen=True)
 class Target:
@@ -174,10 +178,6 @@ def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
         yield from walk(child, f"{path}-{index}")
 
 
-# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
-_UNSEALED = ("started_ms", "ended_ms", "renderings")
-
-
 def plain(node: Node) -> dict[str, Any]:
     """Return a node without its children as plain values; a file is its hash."""
     bare = replace(node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models))
@@ -203,9 +203,6 @@ def manifest(node: Node) -> bytes:
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {path: sha256(content) for path, content in sorted(files.items())}
-
-
-MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
 
 
 def checked_experiment(name: str) -> str:

@@ -23,6 +23,8 @@ from rankeval.io import columns
 if TYPE_CHECKING:
     from rankeval_mlflow.evaluator.settings import Settings
 
+_HERE = "predictions"
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -144,9 +146,6 @@ def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
         raise InvalidInput("evaluator_config: qrels needs docid, the column with the document of each row")
     if settings.weights is not None and not hasattr(settings.weights, "items"):
         raise InvalidInput("evaluator_config: with qrels, weights must be a mapping by query: some have no row")
-
-
-_HERE = "predictions"
 
 
 def static_scores(dataset: Any) -> NDArray[Any]:

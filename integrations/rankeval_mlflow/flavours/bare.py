@@ -42,6 +42,10 @@ from rankeval.model_selection import boosters
 _ONLY_FOR_FIT = frozenset({"cv", "scoring"})
 """Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there."""
 
+_OURS = ("rankeval", "rankeval_mlflow")
+# Import names whose package has another name; the others are asked for if they are not packages themselves.
+_PACKAGES = {"sklearn": "scikit-learn"}
+
 
 def bare(ranker: Any) -> Any:
     """Return a fitted estimator that predicts as the ranker does and has no part of rankeval.
@@ -151,12 +155,6 @@ def _member(ranker: QueryRanker) -> Any:
 
 def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:
     return all(one is other for one, other in zip(new, old, strict=True))
-
-
-_OURS = ("rankeval", "rankeval_mlflow")
-
-# Import names whose package has another name; the others are asked for if they are not packages themselves.
-_PACKAGES = {"sklearn": "scikit-learn"}
 
 
 def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:

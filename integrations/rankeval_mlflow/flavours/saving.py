@@ -53,6 +53,14 @@ from rankeval_mlflow.flavours.bare import bare, gives_classes, pinned, way_of
 from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.names import param_text, safe_names
 
+CHECKED_ROWS = 1000
+"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
+
+_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
+_FACTS, _MODEL = "saved.json", "model/"
+MODEL_TYPE = "ranker"
+"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
+
 
 def features(estimator: Any, X: Any) -> Any:
     """Return rows as the served model gets them: a pandas frame, a sparse matrix or an array.
@@ -111,17 +119,6 @@ def gaps(X: Any) -> str:
     names = [str(name) for name in whole if X[name].isna().any()]
     said = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return f". MLflow has no type for whole numbers with missing values: give {said} as float64" if names else ""
-
-
-CHECKED_ROWS = 1000
-"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
-
-_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
-
-_FACTS, _MODEL = "saved.json", "model/"
-
-MODEL_TYPE = "ranker"
-"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
 
 
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:

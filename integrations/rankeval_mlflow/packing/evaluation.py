@@ -30,6 +30,9 @@ from rankeval_mlflow.views.rendering import QUERIES
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
+CLOSE = 1e-9
+"""Difference that a store's columns and JSON may leave in an aggregate."""
+
 
 def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
     """Describe the data set of an evaluation by the evaluation alone.
@@ -58,10 +61,6 @@ def dataset_use(data: LoggedData) -> DatasetUse:
     """
     profile = {"num_rows": data.n_rows, "num_queries": data.n_queries}
     return DatasetUse(data.name, data.digest, checked_role(data.role), data.source, profile)
-
-
-CLOSE = 1e-9
-"""Difference that a store's columns and JSON may leave in an aggregate."""
 
 
 def evaluation_node(

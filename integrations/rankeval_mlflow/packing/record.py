@@ -53,6 +53,10 @@ _FACTS = {
 }
 """Columns of the table of folds that are no measures, and the names of their metrics."""
 
+LABEL = "record"
+_CSV = f"{folder(LABEL)}/rankers.csv"
+_GUARD = "rankeval.guard."
+
 
 def fold_steps(cv: CrossValidation) -> tuple[tuple[str, float, int], ...]:
     """Return the metrics of each fold, the fold as step; values that are not finite are left out.
@@ -192,11 +196,6 @@ def _section(cv: CrossValidation) -> str:
     frame = _table_of_folds(cv).reset_index()
     caption = "Folds. Their training parts overlap, so they are no sample to test on."
     return Table(frame, caption=caption, notes=cv.notes).to_markdown()
-
-
-LABEL = "record"
-_CSV = f"{folder(LABEL)}/rankers.csv"
-_GUARD = "rankeval.guard."
 
 
 def record_node(record: RunRecord) -> Node:

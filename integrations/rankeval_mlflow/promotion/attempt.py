@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
+_WORDS: dict[str, str] = {
+    "moved": "moved from {before} to version {version}",
+    "in place": "version {version} has it already",
+    "rejected": "stays with {before}; version {version} is rejected",
+    "overtaken": "not moved to version {version}, although it was accepted",
+    "would move": "would move from {before} to version {version}",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Promotion:
@@ -103,15 +111,6 @@ class Promotion:
         if self.comparison is not None:
             parts.append(self.comparison._repr_html_())
         return "".join(parts)
-
-
-_WORDS: dict[str, str] = {
-    "moved": "moved from {before} to version {version}",
-    "in place": "version {version} has it already",
-    "rejected": "stays with {before}; version {version} is rejected",
-    "overtaken": "not moved to version {version}, although it was accepted",
-    "would move": "would move from {before} to version {version}",
-}
 
 
 class _NotKnown(TrackingError):

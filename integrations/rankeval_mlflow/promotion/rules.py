@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Floors = float | Mapping[Any, float]
 
+CLAIMS = ("better", "not_worse")
+"""What a promotion can ask for: claims with one side."""
+
 
 def floors_by_slice(floors: Floors | None, slices: Any) -> dict[str, float]:
     """Return the floors by the text of their value; one for all slices stands under "all".
@@ -146,9 +149,6 @@ def _refuse_small(table: pd.DataFrame) -> None:
 
 
 OneSided = Literal["better", "not_worse"]
-
-CLAIMS = ("better", "not_worse")
-"""What a promotion can ask for: claims with one side."""
 
 
 @dataclass(frozen=True)

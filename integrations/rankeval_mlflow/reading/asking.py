@@ -25,6 +25,19 @@ from rankeval_mlflow.delivery.connection import connected, reason
 
 _NOT_THERE = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
 
+MAX_DIGITS = 18
+"""Digits of a number that fits the integers of any store."""
+
+_FORMS = (
+    "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
+    "log_evaluation or MLflow returned"
+)
+_MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
+# A name of MLflow's has no slash, but it may have an @.
+_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d+)")
+_ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
+_LOGGED_IN = re.compile(r"rankeval\.(?P<role>[^.]+)\.run_id")
+
 
 @contextlib.contextmanager
 def asking(uri: str | None, what: str) -> Iterator[Any]:
@@ -88,20 +101,6 @@ def experiment_ids(client: Any, name: str | None) -> list[str]:
     if found is None:
         raise unknown("experiment", name, [experiment.name for experiment in pages(client.search_experiments)])
     return [found.experiment_id]
-
-
-MAX_DIGITS = 18
-"""Digits of a number that fits the integers of any store."""
-
-_FORMS = (
-    "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
-    "log_evaluation or MLflow returned"
-)
-_MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
-# A name of MLflow's has no slash, but it may have an @.
-_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d+)")
-_ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
-_LOGGED_IN = re.compile(r"rankeval\.(?P<role>[^.]+)\.run_id")
 
 
 @dataclass(frozen=True)

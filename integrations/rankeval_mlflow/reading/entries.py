@@ -15,6 +15,12 @@ from rankeval_mlflow.layout import CARD, COMPLETE, FOLD_END, FOLD_START, RECORD,
 from rankeval_mlflow.names import SHOWN_DIGEST, short_digest
 from rankeval_mlflow.reading.asking import asking, experiment_ids, pages, resolve, text_of
 
+_HEAD = ".guard.head"
+"""The end of the tags that hold the head of a ledger."""
+
+PAGE = 10_000
+"""Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page."""
+
 
 @dataclass(frozen=True)
 class Content:
@@ -140,13 +146,6 @@ def difference(entry: Entry, content: Content) -> str:
     if mine.card != content.card:
         said.append(f"other convention: {mine.card or 'unknown'}")
     return ", ".join(said)
-
-
-_HEAD = ".guard.head"
-"""The end of the tags that hold the head of a ledger."""
-
-PAGE = 10_000
-"""Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page."""
 
 
 @dataclass(frozen=True)

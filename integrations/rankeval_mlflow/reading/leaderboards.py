@@ -37,6 +37,8 @@ _CORRECTED = (
     "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
 )
 
+NOT_WHOLE = "not whole: its upload has not ended"
+
 
 @dataclass(frozen=True, eq=False)
 class Leaderboard:
@@ -218,9 +220,6 @@ def _flattered(compared: Comparison | None, n_ranked: int, n_shown: int) -> tupl
     if compared is None or n_ranked > n_shown:
         return (f"{said}; a test set that was not looked at tells its worth",)
     return (f"{said}. {compared.best}",)
-
-
-NOT_WHOLE = "not whole: its upload has not ended"
 
 
 def leaderboard(

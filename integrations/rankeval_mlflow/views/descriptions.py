@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
+NAME = "Rankings"
+MOST = 12
+"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
+
+_LONGEST = 100
+_OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
+
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none.
@@ -141,14 +148,6 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
 def _first_paragraph(text: str) -> str:
     """Return the text before the first empty line."""
     return text.split("\n\n", maxsplit=1)[0][:500]
-
-
-NAME = "Rankings"
-MOST = 12
-"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
-
-_LONGEST = 100
-_OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
 
 
 def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:

@@ -33,6 +33,18 @@ MOST_QUERIES = 1000
 
 _DIGITS = 6
 
+_STYLE = """
+body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
+color:#1b1f24;background:#fff}
+h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
+.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
+svg{display:block;max-width:100%;height:auto}
+"""
+
+REPORT = "report.html"
+QUERIES = "queries.json"
+RANKERS = "rankers.json"
+
 
 def query_table(evaluation: Evaluation) -> bytes:
     """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`.
@@ -123,15 +135,6 @@ def _replaced(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-_STYLE = """
-body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
-color:#1b1f24;background:#fff}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
-svg{display:block;max-width:100%;height:auto}
-"""
-
-
 def comparison_page(comparison: Comparison) -> bytes:
     """Return a comparison as an HTML page: its findings, table, caption and notes, and a plot of the intervals.
 
@@ -178,10 +181,6 @@ def _svg(figure: Figure) -> str:
 
 
 Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
-
-REPORT = "report.html"
-QUERIES = "queries.json"
-RANKERS = "rankers.json"
 
 
 def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:

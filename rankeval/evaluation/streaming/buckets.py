@@ -50,6 +50,9 @@ _COPIES = 5
 _HALF = np.uint64(32)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
+_BITS = 16
+_BINS = 1 << _BITS
+
 
 def n_buckets(n_rows: int) -> int:
     """Return the number of buckets for a number of rows: about a batch of rows each."""
@@ -195,9 +198,6 @@ def hashes_of(ids: pa.Array) -> Hashes:
     found: Hashes = hash_ids(names)[numbers_of(coded.indices)]
     return found
 
-
-_BITS = 16
-_BINS = 1 << _BITS
 
 Runs = Iterator[tuple[pa.RecordBatch, Ints]]
 

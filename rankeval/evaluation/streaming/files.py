@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"(\w://)([^\s'\"]+)")
 
+_HIDDEN = ("_", ".")
+_BESIDE = (
+    *("_temporary", ".spark-staging", ".hive-staging", "_delta_log", "_change_data", ".hoodie"),
+    *("._", ".ipynb_checkpoints", ".Trash"),
+)
+"""Names, by their beginnings, that others give to Parquet files and folders which are no rows of the data set."""
+
 
 def masked(text: str) -> str:
     """Return a text in one line, with *** for what may be a secret in its URLs."""
@@ -52,14 +59,6 @@ def name_of(path: str) -> str:
     if "://" not in path:
         return path.rstrip("/").rpartition("/")[2]
     return masked(path).partition("?")[0].rstrip("/").rpartition("/")[2]
-
-
-_HIDDEN = ("_", ".")
-_BESIDE = (
-    *("_temporary", ".spark-staging", ".hive-staging", "_delta_log", "_change_data", ".hoodie"),
-    *("._", ".ipynb_checkpoints", ".Trash"),
-)
-"""Names, by their beginnings, that others give to Parquet files and folders which are no rows of the data set."""
 
 
 def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:

@@ -35,6 +35,9 @@ from rankeval.io.ids import comparable
 PART = 1 << 22
 """Rows in a part, of whole row groups: whatever memory and workers there are, so that a call can go on with others."""
 
+_LEAST = BATCH // 2
+"""Rows of a block, at least: each costs a few calls."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -136,10 +139,6 @@ def row_parts(source: Source) -> list[Part]:
     if held:
         parts.append(Part(len(parts), tuple(held), n_rows))
     return parts
-
-
-_LEAST = BATCH // 2
-"""Rows of a block, at least: each costs a few calls."""
 
 
 class Unsorted(Exception):

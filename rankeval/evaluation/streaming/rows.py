@@ -39,6 +39,22 @@ BATCH = 15 << 14
 _BUFFER = 1 << 20
 """Bytes read at a time of each column, so that a row group of any size takes little memory."""
 
+_PROGRAM = 256 << 20
+"""Bytes of a process that has loaded the library, and of one batch while it is scored (bench_streaming)."""
+
+_ROW = 128
+"""Bytes of a row while it is scored, with all copies (bench_streaming)."""
+
+_READ = 16
+"""Bytes of a row as it is read, at least."""
+
+_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
+_UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
+_ROLES = {"y_true": "relevance", "y_score": "score"}
+_ROLES |= {role: role for role in ("qid", "docid", "relevance", "weights")}
+_NUMBERED = re.compile(r"^(\w+: row )(\d+)")
+_ROLE = re.compile(rf"^({'|'.join(_ROLES)})\b(?!=)")
+
 
 @dataclass(frozen=True, eq=False)
 class Place:
@@ -158,19 +174,6 @@ def as_columns(rows: Any) -> dict[str, Any]:
     return {name: rows[role] if role in rows.schema.names else None for name, role in names.items()}
 
 
-_PROGRAM = 256 << 20
-"""Bytes of a process that has loaded the library, and of one batch while it is scored (bench_streaming)."""
-
-_ROW = 128
-"""Bytes of a row while it is scored, with all copies (bench_streaming)."""
-
-_READ = 16
-"""Bytes of a row as it is read, at least."""
-
-_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
-_UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
-
-
 @dataclass(frozen=True)
 class Share:
     """What each process may have.
@@ -247,10 +250,6 @@ def bytes_of(memory: int | str) -> int:
 
 
 _Made = TypeVar("_Made")
-_ROLES = {"y_true": "relevance", "y_score": "score"}
-_ROLES |= {role: role for role in ("qid", "docid", "relevance", "weights")}
-_NUMBERED = re.compile(r"^(\w+: row )(\d+)")
-_ROLE = re.compile(rf"^({'|'.join(_ROLES)})\b(?!=)")
 
 
 @contextmanager

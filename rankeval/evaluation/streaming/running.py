@@ -39,6 +39,9 @@ from rankeval.render.progress import Bar, Progress
 _LOOK = 0.5
 """Seconds after which a process looks again whether its caller is there."""
 
+_OF_A_PART = 16
+"""Buckets that are scored together."""
+
 
 def number_of_workers(n_jobs: int) -> int:
     """Return the number of processes.
@@ -119,10 +122,6 @@ def _wait_for_end(caller: int) -> None:
     while os.getppid() == caller:
         time.sleep(_LOOK)
     os._exit(1)
-
-
-_OF_A_PART = 16
-"""Buckets that are scored together."""
 
 
 def evaluate_dataset(

@@ -30,6 +30,12 @@ SCHEMA = "the schema of the data set"
 
 _IDS = ("qid", "docid")
 
+_FOOTERS = 16
+"""Footers that are read at a time: on a remote file system each is a wait."""
+
+_TEXT = 20
+"""Bytes of a text id, about, with its length."""
+
 
 def is_text(kind: pa.DataType) -> bool:
     """Say whether a type is that of texts."""
@@ -98,13 +104,6 @@ def _whole(kinds: list[pa.DataType]) -> pa.DataType | None:
     if not any(kind == pa.uint64() for kind in kinds):
         return pa.int64()
     return None if any(pa.types.is_signed_integer(kind) for kind in kinds) else pa.uint64()
-
-
-_FOOTERS = 16
-"""Footers that are read at a time: on a remote file system each is a wait."""
-
-_TEXT = 20
-"""Bytes of a text id, about, with its length."""
 
 
 @dataclass(frozen=True)
