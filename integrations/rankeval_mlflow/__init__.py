@@ -27,9 +27,9 @@ if _lacks_the_library():
     )
 
 _HOME_OF = {
-    "autolog": "rankeval_mlflow.autologging.switch",
+    "autolog": "rankeval_mlflow.autologging.watching",
     "log_ranker": "rankeval_mlflow.recording.rankers",
-    "log_cross_validation": "rankeval_mlflow.recording.cross_validation",
+    "log_cross_validation": "rankeval_mlflow.recording.runs",
     "log_evaluation": "rankeval_mlflow.recording.runs",
     "log_comparison": "rankeval_mlflow.recording.runs",
     "load_evaluation": "rankeval_mlflow.reading.evaluations",
@@ -38,13 +38,11 @@ _HOME_OF = {
     "leaderboard": "rankeval_mlflow.reading.leaderboards",
     "promote": "rankeval_mlflow.promotion.promoting",
     "genai_scorer": "rankeval_mlflow.genai.scoring",
-    "genai_evaluation": "rankeval_mlflow.genai.loading",
 }
 
 __all__ = [
     "autolog",
     "compare_runs",
-    "genai_evaluation",
     "genai_scorer",
     "leaderboard",
     "load_comparison",

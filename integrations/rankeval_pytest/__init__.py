@@ -68,10 +68,16 @@ def rankeval_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     The variable ``RANKEVAL_LEDGER`` names the folder during the test, so processes that the test starts use it too.
     What this process knew of other ledgers is forgotten, and looked up again after the test.
     """
-    from rankeval_pytest.ledgers import empty_ledger
+    from rankeval.contamination.refusal import forget
+    from rankeval.ledger.discovery import VARIABLE
 
-    with empty_ledger(tmp_path / "rankeval-ledger", monkeypatch) as folder:
+    folder = tmp_path / "rankeval-ledger"
+    with monkeypatch.context() as patch:
+        patch.setenv(VARIABLE, str(folder))
+        folder.mkdir()  # now, so that nothing warns of a ledger that is named and not there
+        forget()
         yield folder
+    forget()
 
 
 @pytest.hookimpl(wrapper=True)

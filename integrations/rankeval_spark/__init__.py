@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 _HOME_OF = {
-    "SparkEvaluation": "rankeval_spark.result",
+    "SparkEvaluation": "rankeval_spark.evaluating",
     "evaluate": "rankeval_spark.evaluating",
 }
 

@@ -1,4 +1,4 @@
+from rankeval_spark.evaluating import SparkEvaluation as SparkEvaluation
 from rankeval_spark.evaluating import evaluate as evaluate
-from rankeval_spark.result import SparkEvaluation as SparkEvaluation
 
 __all__ = ["SparkEvaluation", "evaluate"]

@@ -5,17 +5,28 @@
 The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by a number and the query's
 column sends all rows of a query to one partition, and adaptive execution leaves such a shuffle as it is: it cuts
 partitions of joins and of the hint REBALANCE only. `merged` refuses a query that stands in two parts.
+
+The rows are kept once they are computed, whatever happens later to the data that they were computed from.
+`DataFrame.persist` cannot do it: it keeps plans, and takes two reads of one path for the same plan, although the files
+changed between them. So a second call would get the parts of the first. A write of Spark to the path, and `clearCache`,
+throw such plans away, and their rows are computed again from other data. An RDD is kept for itself.
+
+The result has scores that stay on the cluster, and an `Evaluation` for the driver.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from rankeval import __version__
 from rankeval._checks import check_count
@@ -23,21 +34,226 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES
-from rankeval.evaluation.scoring import bound_measures
+from rankeval.evaluation.merging import merged
+from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.scoring import bound_measures, warned_if_empty
 from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
-from rankeval_spark.keeping import Kept
-from rankeval_spark.packing import by_query
-from rankeval_spark.parts import PART, Note, PartScoring, as_raised, score_columns
-from rankeval_spark.result import SparkEvaluation
-from rankeval_spark.rows import chosen_columns, refuse_gaps
-from rankeval_spark.sessions import explained, partitions_for, refuse_session
+from rankeval_spark.parts import PART, Note, PartScores, PartScoring, as_raised, score_columns
+from rankeval_spark.rows import by_query, chosen_columns, refuse_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
+
+
+_SPARK_TYPES = {pa.float64(): "double", pa.int64(): "long", pa.string(): "string"}
+
+OLDEST = (4, 0)
+"""The oldest Spark that the tests run on."""
+
+ROWS = 1_500_000
+"""Rows in a partition: enough that its start does not count, few enough for the memory of any executor."""
+
+_LEAST_ROWS = 100_000
+_BYTES_A_ROW = 12  # of the columns of an evaluation, in Parquet
+
+
+class SparkEvaluation:
+    """The evaluation of the rows of a DataFrame. `rankeval_spark.evaluate` makes it.
+
+    The executors keep the parts of the evaluation, one a partition, until `release`, so that neither `scores` nor
+    `evaluation` scores anything again. If an executor is lost, Spark scores its partitions again.
+
+    Parameters
+    ----------
+    parts : DataFrame
+        The parts, which are kept.
+    columns : mapping of str to str
+        Columns of a part's table -> those of `scores`.
+    text_ids : bool
+        Whether ids of queries are texts.
+    forget : callable
+        Makes the executors forget them.
+
+    Examples
+    --------
+    >>> with rankeval_spark.evaluate(df, qid="qid", relevance="label", score="score") as result:  # doctest: +SKIP
+    ...     result.scores.write.parquet("scores")
+    ...     result.evaluation.aggregate()
+    """
+
+    def __init__(self, parts: DataFrame, columns: dict[str, str], *, text_ids: bool, forget: Callable[[], Any]) -> None:
+        self._parts: DataFrame | None = parts
+        self._columns = columns
+        self._forget = forget
+        whole = {"qid": pa.string() if text_ids else pa.int64()}
+        kinds = (pa.int64() if name.startswith("count:") else pa.float64() for name in columns)
+        self._schema = pa.schema(
+            [(name, whole.get(name, kind)) for name, kind in zip(columns.values(), kinds, strict=True)]
+        )
+
+    @property
+    def scores(self) -> DataFrame:
+        """The scores as a DataFrame of Spark: a row a query that counts.
+
+        Columns: ``qid`` (string or long), each measure under the name asked for, the numbers of documents
+        ``relevant``, ``retrieved``, ``tied`` and ``judged``, and ``weight`` if queries have weights. Use it before
+        `release`: after that, Spark scores the rows again each time that the frame is used.
+        """
+        from pyspark.sql.types import StructType
+
+        fields = StructType()
+        for field in self._schema:
+            fields = fields.add(field.name, _SPARK_TYPES[field.type])
+        kept = self._kept.select("part")
+        return kept.mapInArrow(PartScores(self._columns, self._schema).rows, fields)
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        """The evaluation, collected to the driver when it is first asked for: bit for bit that of `rankeval.evaluate`.
+
+        It holds about 100 bytes a query and 8 a score.
+        """
+        found = self._kept.select("part").toArrow()["part"]
+        return warned_if_empty(merged(Evaluation.from_bytes(part.as_py()) for part in found))
+
+    @property
+    def _kept(self) -> DataFrame:
+        if self._parts is None:
+            raise InvalidInput("this result was released; ask for .scores and .evaluation before release()")
+        return self._parts
+
+    def release(self) -> None:
+        """Let the executors forget the parts.
+
+        An `evaluation` that was asked for before stays. Frames of `scores` are scored again each time they are used.
+        """
+        if self._parts is None:
+            return
+        self._parts = None
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Rows on the executors, in memory or on disk. If an executor is lost, Spark computes its rows again.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        Reads them; they are computed when they are first read.
+    rdd : RDD of the JVM
+        Holds them until `forget`.
+    """
+
+    rows: DataFrame
+    rdd: Any
+
+    @classmethod
+    def of(cls, rows: DataFrame) -> Kept:
+        """Keep rows. What they are shuffled from is computed now.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            Few and large rows: each is copied when it is read.
+        """
+        from pyspark import StorageLevel
+        from pyspark.sql import DataFrame
+
+        session = rows.sparkSession
+        level = session.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK_DESER)  # noqa: SLF001
+        # The JVM's own RDD, since that of Python would pickle each row twice.
+        rdd = rows._jdf.javaRDD().persist(level)  # noqa: SLF001
+        return cls(DataFrame(session._jsparkSession.createDataFrame(rdd, rows._jdf.schema()), session), rdd)  # noqa: SLF001
+
+    def forget(self) -> None:
+        """Take the rows out of memory and off the disks."""
+        self.rdd.unpersist()
+
+
+def refuse_session(df: Any) -> None:
+    """Refuse anything but a DataFrame of a classic session that is new enough.
+
+    Parameters
+    ----------
+    df : object
+        The DataFrame.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none, is of Spark Connect, or Spark is too old.
+    """
+    try:
+        import pyspark
+    except ImportError:
+        raise InvalidInput('rankeval_spark needs PySpark: python -m pip install "rankeval-mlflow[spark]"') from None
+    oldest = ".".join(map(str, OLDEST))
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < OLDEST:
+        raise InvalidInput(f"this is PySpark {pyspark.__version__}; rankeval_spark needs {oldest} or newer")
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        kind = f"{type(df).__module__}.{type(df).__qualname__}"
+        raise InvalidInput(
+            f"df: expected a DataFrame of pyspark.sql, found a {kind}; rankeval.evaluate takes arrays, frames and files"
+        )
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise InvalidInput(
+            "df: this DataFrame is of Spark Connect, which has no broadcasts; give one of a classic session "
+            "(SparkSession.builder.master(...)), or write the rows as Parquet"
+        )
+
+
+def partitions_for(rows: Any) -> int:
+    """Return a number of partitions for the shuffle: `ROWS` rows each, and all cores busy if the rows are worth it.
+
+    Without a number Spark makes 200 of any data, since adaptive execution leaves a cached shuffle as it is; each costs
+    a fifth of a second (bench_spark). The number comes from the optimizer's estimate of the size, which costs nothing.
+    Estimates of joins are far too large at times, and some sources have none: if the estimate asks for more partitions
+    than the session's default, the rows are counted.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The columns that an evaluation reads.
+    """
+    session = rows.sparkSession
+    size = int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))  # noqa: SLF001 - no other way
+    n_rows = size // _BYTES_A_ROW
+    if n_rows > ROWS * int(session.conf.get("spark.sql.shuffle.partitions")):
+        n_rows = rows.count()
+    busy = min(session.sparkContext.defaultParallelism, -(-n_rows // _LEAST_ROWS))
+    return int(max(1, busy, -(-n_rows // ROWS)))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say it in one sentence if the executors lack this package."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if "No module named 'rankeval" not in str(error):
+            raise
+        raise InvalidInput(
+            "the executors of Spark cannot import rankeval: install rankeval-mlflow there, or send them its wheel "
+            'under a name that ends in .zip: spark.sparkContext.addPyFile("rankeval_mlflow.zip"); if their Python is '
+            "another one, name yours by the environment variable PYSPARK_PYTHON"
+        ) from error
 
 
 def evaluate(

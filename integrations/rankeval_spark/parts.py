@@ -30,8 +30,7 @@ from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays
 from rankeval.measures import Measure
-from rankeval_spark.packing import unpacked
-from rankeval_spark.rows import Gap, gaps_of
+from rankeval_spark.rows import Gap, gaps_of, unpacked
 
 PART = "note string, evidence binary, part binary"
 """The columns of a part, as Spark declares them."""

@@ -17,25 +17,27 @@ import typer
 from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval.cli import dataset
-from rankeval.cli.arguments import MEASURE_HELP, ConventionName, LimitOptions, Measures, OutputFormat, ending_with
-from rankeval.cli.doctor import DISTRIBUTION, doctor
-from rankeval.cli.experiment import run
+from rankeval.cli.commands import DISTRIBUTION, doctor, list_declared, run
 from rankeval.cli.guard import guard_app
-from rankeval.cli.keeping import add_keeping
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
+    MEASURE_HELP,
+    ConventionName,
     EvaluationFormat,
     Format,
+    LimitOptions,
     ListFormat,
+    Measures,
+    OutputFormat,
+    ending_with,
     print_comparison,
     print_frame,
     print_scores,
     print_trec,
     show_warning,
+    tell,
 )
-from rankeval.cli.significance import list_declared
-from rankeval.cli.terminal import tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -61,7 +63,6 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-add_keeping(guard_app)
 app.add_typer(guard_app, name="guard")
 
 Ties = Annotated[

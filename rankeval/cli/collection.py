@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from rankeval.cli.arguments import LimitOptions
+from rankeval.cli.output import LimitOptions
 from rankeval.errors import FileFormatError, InvalidInput
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _texts(path: Path, limits: Limits) -> dict[str, str]:
 def _scores(path: Path, limits: Limits) -> Any:
     """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
     from rankeval.io.opening import PARQUET, read_bytes
-    from rankeval.io.table_source import open_table
+    from rankeval.io.tables import open_table
 
     start = read_bytes(path, limits)[:1024]
     first = start.partition(b"\n")[0].strip()

@@ -97,7 +97,7 @@ class Dataset:
         """
         from rankeval.cli.output import show_progress
         from rankeval.evaluation import evaluate
-        from rankeval.evaluation.streaming.urls import name_of
+        from rankeval.evaluation.streaming.files import name_of
 
         name = name_of(str(self.parquet))
         options: dict[str, Any] = {field: value for field, value in vars(self).items() if field != "parquet"}

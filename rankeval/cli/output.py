@@ -1,19 +1,22 @@
-"""Print scores, tables, progress and warnings."""
+"""Print scores, tables, progress and warnings; arguments and options that several commands share.
+
+Control characters are escaped in texts for people, and so are letters that the terminal cannot show. Help is made only
+when somebody asks for it.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from rankeval.cli.options import as_options
-from rankeval.cli.terminal import tell
 from rankeval.render.markup import visible
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from rankeval.experiment import ExperimentResult
     from rankeval.io.limits import Limits
 
-
 CARD = ("ties", "judgments", "missing", "no_relevant")
 """The rules that change numbers most; printed below every table."""
 
@@ -35,6 +37,36 @@ SELDOM = ("unjudged", "depth", "score_dtype")
 
 _FORMULA = ("=", "+", "-", "@")
 """Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
+
+MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
+
+
+def tell(text: str, *, to_stderr: bool = False) -> None:
+    """Print lines for people.
+
+    Parameters
+    ----------
+    text : str
+        The lines.
+    to_stderr : bool
+        Whether to print on stderr, as for all messages that are no results.
+    """
+    stream = sys.stderr if to_stderr else sys.stdout
+    typer.echo(encodable(visible(text, keep="\n"), stream), err=to_stderr)
+
+
+def encodable(text: str, stream: TextIO | None) -> str:
+    """Return a text with the characters that a stream cannot encode as Python escapes.
+
+    Parameters
+    ----------
+    text : str
+        The text to print.
+    stream : text stream, optional
+        The stream.
+    """
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Format(StrEnum):
@@ -250,3 +282,31 @@ def print_result(result: ExperimentResult) -> None:
     tell(f"Report:  {result.report}")
     if result.tracked:
         tell(f"MLflow:  {result.tracked.where}")
+
+
+Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
+ConventionName = Annotated[
+    str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
+]
+LimitOptions = Annotated[
+    list[str] | None,
+    typer.Option("--limit", metavar="NAME=VALUE", help="Raise a limit for a large file that is sound: expansion, ..."),
+]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
+
+
+def ending_with(lines: Callable[[], Iterable[str]]) -> type[typer.core.TyperCommand]:
+    """Make a class of commands whose help ends with lines that are found only when somebody asks for help.
+
+    Parameters
+    ----------
+    lines : callable
+        Returns the lines.
+    """
+
+    class Listing(typer.core.TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self.epilog = "\n\n".join(lines())
+            super().format_help(ctx, formatter)
+
+    return Listing

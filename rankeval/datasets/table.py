@@ -14,8 +14,8 @@ from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, warn
 from rankeval.io.feature_tables import FeatureTable, read_feature_table
+from rankeval.io.letor import PART_OF, check_distinct
 from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.parts import PART_OF, check_distinct
 
 Values = str | int | float | bool | Sequence[Any]
 """One value of a column of parts, or several."""

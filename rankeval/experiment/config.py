@@ -1,6 +1,9 @@
 """An experiment file as a pydantic model that knows every key, and reading it.
 
-`load_config` reads YAML (`yaml_text`), applies ``--set key.sub=value``, and lets `ExperimentConfig` check the result.
+`load_config` reads YAML as an experiment file means it: 1e-3 is a number, a repeated key is refused, aliases do not
+multiply. It applies ``--set key.sub=value``, and lets `ExperimentConfig` check the result; what pydantic found wrong is
+said in one line, in our words.
+
 The trap: YAML reads a bare ``off`` as false, so ``guard: off`` arrives as a boolean (`_off`).
 
 Trust a file as you would a script: it names code that is imported and called (see `estimators` and `loading`).
@@ -9,35 +12,209 @@ Trust a file as you would a script: it names code that is imported and called (s
 from __future__ import annotations
 
 import difflib
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
+from inspect import isclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from rankeval.collection.convention import get_convention
 from rankeval.errors import ConfigError, FileFormatError
-from rankeval.experiment.candidates import RankerConfig
 from rankeval.experiment.sections import (
     ComparisonConfig,
     CvConfig,
     DataConfig,
     GuardConfig,
     OutputConfig,
+    RankerConfig,
     Section,
     SplitConfig,
     TrackingConfig,
 )
-from rankeval.experiment.wording import one_line
-from rankeval.experiment.yaml_text import parse_yaml, set_key
 from rankeval.io.opening import read_text
 from rankeval.measures import measure
 
+_MOST_VALUES = 100_000
+
+_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+_EXPECTED = {
+    "string_type": "text (put it in quotes)",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping of keys",
+    "model_attributes_type": "a mapping of keys",
+    "literal_error": "{expected}",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number of at most {le:g}",
+    "too_short": "a list with at least {min_length} of them",
+}
+"""Type of pydantic's error -> the value that was expected."""
+
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader. It reads 1e-3 as a number, as YAML 1.2 does, and refuses a repeated key."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is repeated", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """Return the plain values of a text.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    source : str
+        Its name in messages.
+
+    Raises
+    ------
+    ConfigError
+        If it is no YAML, repeats a key, or aliases make too many values of it.
+    """
+    try:
+        raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see above
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{source}{where}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source}: no YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"{source}: nested too deep for an experiment file") from None
+    except (ValueError, TypeError) as error:  # a date of no calendar, a number of thousands of digits, a list as a key
+        raise ConfigError(f"{source}: {' '.join(str(error).split())}") from None
+    if _n_values(raw, {}) > _MOST_VALUES:
+        raise ConfigError(f"{source}: aliases (*) make more than {_MOST_VALUES:,} values of it")
+    return raw
+
+
+def _n_values(value: Any, known: dict[int, float]) -> float:
+    """Count the values, aliases expanded; infinite if an alias contains itself."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        inside = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_n_values(one, known) for one in inside)
+    return known[id(value)]
+
+
+def set_key(raw: dict[str, Any], override: str) -> None:
+    """Set one ``key.sub=value``; the model checks later if the key exists.
+
+    Parameters
+    ----------
+    raw : dict
+        The content of an experiment file.
+    override : str
+        The key and its value, in YAML.
+
+    Raises
+    ------
+    ConfigError
+        If this is no ``key.sub=value``, or a key above holds a value.
+    """
+    key, equals, text = override.partition("=")
+    steps = key.strip().split(".")
+    if not equals or not all(steps):
+        raise ConfigError(f"--set {override!r}: expected key.sub=value")
+    place: Any = raw
+    for step in steps[:-1]:
+        below = place.get(step)
+        if below in (None, False, "off"):
+            below = place[step] = {}
+        if not isinstance(below, dict):
+            raise ConfigError(f"--set {override!r}: {step!r} holds a value and no keys")
+        place = below
+    place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
+
+
+def one_line(error: ValidationError, model: type[BaseModel]) -> str:
+    """Describe the first problem, and count the others.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What pydantic raised.
+    model : type
+        The model of the whole file, whose keys are the near misses.
+    """
+    problems = error.errors(include_url=False)
+    # Show an unknown key first: the key that it was meant to be is then missing too.
+    first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    steps = [str(step) for step in first["loc"]]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    if first["type"] == "extra_forbidden":
+        known = _keys_at(model, steps[:-1])
+        near = difflib.get_close_matches(steps[-1], known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+        return f"unknown key {'.'.join(steps)!r}; {hint}{more}"
+    if first["type"] == "missing":
+        return f"the key {'.'.join(steps)!r} is missing{more}"
+    where = f"{'.'.join(steps)}: " if steps else ""
+    return f"{where}{_said(first)}{more}"
+
+
+def _said(problem: Any) -> str:
+    kind = problem["type"]
+    if kind == "value_error":
+        said: str = problem["msg"].removeprefix("Value error, ")
+        return said
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind].format(**problem.get('ctx', {}))}, found {problem['input']!r}"
+    message = problem["msg"]
+    return f"{message[:1].lower()}{message[1:]}, found {problem['input']!r}"
+
+
+def _keys_at(model: type[BaseModel], steps: list[str]) -> list[str]:
+    """Return the keys of the section at this place; names of rankers and numbers of steps are no keys."""
+    for step in steps:
+        field = model.model_fields.get(step)
+        inner = next(sections_in(field.annotation), None) if field is not None else None
+        model = inner or model
+    return list(model.model_fields)
+
+
+def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in an annotation, such as that of ``dict[str, Model]`` or ``Model | None``.
+
+    Parameters
+    ----------
+    annotation : type
+        The annotation of a field.
+    """
+    if isclass(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from sections_in(part)
 
 
 class ExperimentConfig(Section):

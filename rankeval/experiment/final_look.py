@@ -1,25 +1,201 @@
-"""Open the test part for the winners: through the guard, or without one if the experiment switches it off."""
+"""Guard the test part before anything is trained, and open it for the winners at the end.
+
+First the ledger is tried, the other parts are held against it, and the test part is registered. At the end it is opened
+through the guard, or without one if the experiment switches it off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import count, few
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.means import comparison_of_one
-from rankeval.errors import LedgerError
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint
+from rankeval.contamination.matching import match
+from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.signature import Signature
+from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.guarding import TestPart, committing, given
+from rankeval.experiment.loading import Parts
+from rankeval.ledger import discovery
+from rankeval.ledger.ledger import Ledger
+from rankeval.ledger.noted import heads_in
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
 from rankeval.significance.declarations import check_claim
+
+if TYPE_CHECKING:
+    from rankeval.guard import Guard
+
+
+@dataclass(frozen=True, eq=False)
+class TestPart:
+    """The test part, and its guard or the reason why it has none."""
+
+    data: RankingData
+    guard: Guard | None
+    registered: Any = None
+    unguarded: str = ""
+
+
+def unguarded(config: ExperimentConfig) -> str:
+    """Return why no guard counts the looks at the test part; an empty text if one does.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    """
+    if config.guard is None:
+        return "The experiment file switches the guard off."
+    if config.guard.ledger is None and discovery.default_url() is None:
+        return "The ledger is switched off (RANKEVAL_LEDGER=off)."
+    return ""
+
+
+def check_ledger(config: ExperimentConfig) -> None:
+    """Raise if the ledger cannot be read or lost entries, or a look would be lost with this machine.
+
+    Nothing is written. Entries were lost if a report in the folder of the results names a head of this ledger that it
+    no longer holds: the run would write over the only file that shows it.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+
+    Raises
+    ------
+    LedgerError
+        If so.
+    """
+    if config.guard is None or unguarded(config):
+        return
+    url = _ledger_url(config)
+    _check_reports(config, Ledger(url))
+    if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
+        raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
+
+
+def _check_reports(config: ExperimentConfig, ledger: Ledger) -> None:
+    """Hold the heads in the reports of earlier runs against what the ledger has."""
+    # The reports first: another run may add an entry and its report between the two readings.
+    heads = {one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))}
+    kept = ledger.read() if discovery.may_exist(ledger.url) else None
+    for report, named in heads.items():
+        lost = [head for head in named if kept is None or not kept.holds(head)]
+        if lost:
+            raise LedgerError(
+                f"{report} was written at the head {few([head[:12] for head in lost])} of the ledger {ledger.where}, "
+                "which no longer holds it: entries were deleted or rewritten, and nothing was registered or opened. "
+                "Restore the ledger from a copy (rankeval guard merge adds what is missing). Another folder "
+                "(output.directory) lets the run go on, and then it is on you that looks are missing from its count"
+            )
+
+
+def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
+    """Register the test part, so that this experiment and later ones cannot score it by accident.
+
+    Nothing is registered if the rows to train on are refused, or the ledger cannot be written.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment, with its project and ledger.
+    parts : Parts
+        Its data.
+
+    Raises
+    ------
+    GuardRefusal
+        If a part to train on holds registered test content, or queries of the test part.
+    LedgerError
+        If the ledger cannot be written, or the test part was retired.
+    """
+    reason = unguarded(config)
+    if config.guard is None or reason:
+        return TestPart(parts.test, None, unguarded=reason)
+    from rankeval.guard import Guard
+
+    # The guard makes the process look into its ledger, also if that is not the one in force here.
+    guard = Guard(config.guard.project or config.name, ledger=config.guard.ledger)
+    url = _ledger_url(config)
+    known = discovery.may_exist(url)
+    if known:  # else the process would warn of a ledger that is about to be made
+        for data in filter(None, (parts.dev, parts.validation)):
+            ContaminationCheck.current().refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
+    _refuse_shared(parts, Ledger(url) if known else None)
+    Ledger(url).check_writable()
+    registered = guard.register(parts.test.name or "test", parts.test, **given(supersedes=config.guard.supersedes))
+    return TestPart(parts.test, guard, registered)
+
+
+def _refuse_shared(parts: Parts, ledger: Ledger | None) -> None:
+    """Refuse parts to train on that hold queries of the test part, before the ledger knows of it.
+
+    If it is on record, the ledger was asked already, which knows of queries that are exempt.
+    """
+    test = _prints(parts.test)
+    if ledger is not None and any(
+        one.kind == "register" and one.body["digest"] == test.digest for one in ledger.read().entries
+    ):
+        return
+    name = parts.test.name or "test"
+    content = RegisteredContent(
+        project="", name=name, digest=test.digest, id="", who="", time="", signature=Signature.of(test)
+    )
+    for role, data in (("training", parts.dev), ("validation", parts.validation)):
+        if data is None:
+            continue
+        prints = _prints(data)
+        found = match(content, prints)
+        if found.refused:
+            names = prints.names[found.queries].tolist()
+            raise GuardRefusal(
+                f"run was refused, and nothing was registered: the {role} part holds queries of the test part {name!r} "
+                f"({found.why}): in the {role} part, {count(len(names), 'query')}: {few(names)}. Take them out of one "
+                "of the two"
+            )
+
+
+def _prints(data: RankingData) -> Fingerprint:
+    return fingerprint(data.X, data.y, data.qid, docid=data.docid)
+
+
+def _ledger_url(config: ExperimentConfig) -> str:
+    """Return the ledger of an experiment that is guarded."""
+    named = None if config.guard is None else config.guard.ledger
+    return str(discovery.default_url() if named is None else discovery.ledger_url(named))
+
+
+@contextmanager
+def committing(config: ExperimentConfig) -> Iterator[None]:
+    """Say in the environment that this run commits the ledger, as a script in CI would."""
+    if config.guard is None or not config.guard.commits_ledger or discovery.COMMITTED in os.environ:
+        yield
+        return
+    os.environ[discovery.COMMITTED] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[discovery.COMMITTED]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that differ from the library's defaults."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.wording import sections_in
+from rankeval.experiment.config import ExperimentConfig, sections_in
 
 _SCALARS = {str: "text", bool: "true or false", int: "whole number", float: "number", Any: "any"}
 _BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}

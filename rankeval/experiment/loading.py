@@ -21,7 +21,7 @@ from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.imports import check_loader, import_object
+from rankeval.experiment.estimators import check_loader, import_object
 from rankeval.experiment.sections import DataConfig
 from rankeval.io.limits import Limits, limits_of
 from rankeval.tracking import LoggedData

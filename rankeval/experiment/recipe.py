@@ -18,15 +18,12 @@ import pandas as pd
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.artifacts import artifacts_of, predictions_of, room_for_files
-from rankeval.experiment.cache import versions
-from rankeval.experiment.checks import Checked, check_experiment
+from rankeval.experiment.checks import Checked, artifacts_of, check_experiment, predictions_of, room_for_files
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
-from rankeval.experiment.final_look import Opened, open_test
-from rankeval.experiment.guarding import guard_test_part
+from rankeval.experiment.final_look import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, split
 from rankeval.experiment.tracked import begun, track
-from rankeval.experiment.training import Trained, train
+from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts
 from rankeval.tracking import LoggedData, TrackedRun

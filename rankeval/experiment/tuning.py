@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.errors import ConfigError
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.candidates import SearchConfig
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
+from rankeval.experiment.sections import SearchConfig
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker

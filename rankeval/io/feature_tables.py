@@ -25,8 +25,7 @@ from rankeval.io.columns import combined, id_column, numbers_of, value_column, w
 from rankeval.io.limits import Limits
 from rankeval.io.names import LAST, SPELLINGS
 from rankeval.io.opening import reading
-from rankeval.io.table_source import TableSource, open_table
-from rankeval.io.tables import NUL, refuse_bad_ids, swallowed
+from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
 from rankeval.io.text import WHOLE, numbers_of_texts
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
@@ -231,8 +230,7 @@ def _parses(cell: str) -> bool:
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     """Return ids as int64 or as texts."""
     column = table.column(name)
-    bad = swallowed(source.delimiter) if source.delimiter else NUL
-    refuse_bad_ids(column, bad, source.path, name, source.place)
+    refuse_bad_ids(column, swallowed(source.delimiter), source.path, name, source.place)
     ids = _named(source, lambda: id_column(column, name))
     if pa.types.is_integer(ids.type):
         return numbers_of(ids)

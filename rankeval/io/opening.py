@@ -17,8 +17,9 @@ import os
 import threading
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -150,8 +151,40 @@ def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> 
     return sink.getvalue()
 
 
+def draft_of(path: Path, ending: str = ".part") -> Path:
+    """Return the name of a file that is not whole yet, which no other thread or process uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{ending}")
+
+
+@contextmanager
+def replacing(path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = False) -> Iterator[BinaryIO]:
+    """Yield a file that gets its name when it is whole, so that nobody sees half of it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    draft : Path
+        Its name until then, in the same folder.
+    mode : int
+        The permissions, less the umask. The functions of `tempfile` let the owner alone read, and a result is for all.
+    lasting : bool
+        Whether to wait until the disk has it.
+    """
+    try:
+        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            yield file
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:  # an interrupt too leaves no half file behind
+        draft.unlink(missing_ok=True)
+        raise
+
+
 def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.Buffer]) -> None:
-    """Write a file under a temporary name and rename it, so that nobody sees half of it.
+    """Write a file, whole or not at all.
 
     Parameters
     ----------
@@ -166,26 +199,19 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
         If there is no such folder, or nothing may be written there.
     """
     where = Path(path)
-    # Not by mkstemp: only their owner may read its files, and a result is for everybody whom the umask lets read it.
-    temporary = where.with_name(f".{where.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
-        file = temporary.open("wb")
-    except OSError as error:
-        folder = where.parent
-        reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
-        raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
-    try:
-        with file:
-            compression = COMPRESSION.get(where.suffix)
-            sink = pa.PythonFile(file, mode="w")
-            stream = pa.CompressedOutputStream(sink, compression) if compression else sink
-            for piece in pieces:
-                stream.write(piece)
-            stream.close()
-        temporary.replace(where)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(replacing(where, draft_of(where)))
+        except OSError as error:
+            folder = where.parent
+            reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
+            raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
+        compression = COMPRESSION.get(where.suffix)
+        sink = pa.PythonFile(file, mode="w")
+        stream = pa.CompressedOutputStream(sink, compression) if compression else sink
+        for piece in pieces:
+            stream.write(piece)
+        stream.close()
 
 
 def _with_folder(where: Path) -> str:

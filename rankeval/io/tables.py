@@ -1,8 +1,10 @@
 """Tables with named columns: CSV, TSV, JSON lines and Parquet.
 
-The columns are found under our names or the usual ones of other tools (`names.SPELLINGS`). Ids of CSV are text;
-JSON lines and Parquet say whether an id is text or an integer. CSV is read by Python's own reader in strict mode,
-because Arrow's reads on after a stray quote, through other rows.
+The columns of judgments and rankings are found under our names or the usual ones of other tools (`names.SPELLINGS`);
+those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
+whether an id is text or an integer. CSV with quotes is read row by row by Python's reader in strict mode, because
+Arrow's reads on after a stray quote, through other rows. Its cells become Arrow columns block by block: a million rows
+of Python texts would take ten times the memory of the file.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from io import BytesIO, StringIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +24,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from rankeval._checks import count, unique_keys
+from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns
-from rankeval.io.formats import Format, OpenFile, add_format
+from rankeval.io.formats import Format, OpenFile, add_format, text_lines
+from rankeval.io.limits import Limits
 from rankeval.io.names import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
+from rankeval.io.opening import COMPRESSION
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.text import BOM, check_text
 
@@ -33,7 +39,152 @@ NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
+_BYTES = 1 << 24  # of CSV that Arrow parses at a time
+_BLOCK = 1 << 14  # rows of CSV that are Python texts at a time
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
+"""Formats of tables of features."""
 _OBJECT = re.compile(rb"\{\s*[\"}]")
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource:
+    """A table that is open: its columns can be read once.
+
+    Attributes
+    ----------
+    path : str
+        The file, for messages.
+    names : sequence of str
+        The columns; a name may be there twice.
+    kinds : mapping of str to Arrow type
+        The type of each column; text for CSV.
+    columns : callable
+        Takes names and returns these columns.
+    place : callable
+        Takes a row and returns its place in the file, in words.
+    delimiter : str
+        That of CSV or TSV, empty for Parquet.
+    """
+
+    path: str
+    names: Sequence[str]
+    kinds: Mapping[str, pa.DataType]
+    columns: Callable[[Sequence[str]], pa.Table]
+    place: Callable[[int], str]
+    delimiter: str = ""
+
+
+def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limits) -> TableSource:  # noqa: A002
+    """Open a table in the format given (named as in `Qrels.read`), or in the one that content and suffix tell.
+
+    Parameters
+    ----------
+    file : Arrow file
+        The file.
+    path : str
+        Its name.
+    format : {"parquet", "csv", "tsv"}, optional
+        The format to expect.
+    limits : Limits
+        How far the file may expand, and how long a line may be.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is of another format, damaged or empty, or a column is there twice.
+    UnknownName
+        If there is no such format.
+    """
+    is_parquet = file.read(len(MAGIC)) == MAGIC
+    file.seek(0)
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSION]
+    told = "parquet" if is_parquet else "tsv" if suffixes[-1:] == [".tsv"] else "csv"
+    wanted = told if format is None else chosen("format of a table of features", format, TABLES)
+    if (wanted == "parquet") != is_parquet:
+        raise FileFormatError(f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}")
+    source = _open_parquet(file, path, limits) if is_parquet else _open_text(file, path, _DELIMITERS[wanted], limits)
+    if source.delimiter and not source.names:
+        raise FileFormatError(f"{path} is empty: expected a first line with the names of the columns")
+    for name in source.names:
+        if source.names.count(name) > 1 and name:
+            raise FileFormatError(f"{path}: the column {name!r} is there {source.names.count(name)} times: keep one")
+    return source
+
+
+def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
+    from rankeval.io.parquet import parquet_kinds, parquet_table, whole_parquet
+
+    with whole_parquet(path):
+        kinds = parquet_kinds(file)
+
+    def columns(names: Sequence[str]) -> pa.Table:
+        with whole_parquet(path):
+            return parquet_table(file, path, limits, list(names))
+
+    return TableSource(path, [name for name, _ in kinds], dict(kinds), columns, lambda row: f"row {row + 1}")
+
+
+def _open_text(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:
+    check_text(file, path, limits)
+    data = bytes(file.read()).removeprefix(BOM)
+    # Without a quote there is nothing that Arrow's reader could take wrongly, and it is ten times as fast.
+    is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
+    header, _ = rows_of(data[: data.find(b"\n")] if is_plain and b"\n" in data else data, delimiter, path)
+    lines: list[int] = []
+
+    def columns(names: Sequence[str]) -> pa.Table:
+        if is_plain and all(names) and (table := _plain(data, delimiter, names)) is not None:
+            return table
+        _, rows = rows_of(data, delimiter, path)
+        blocks = list(_blocks(rows, [header.index(name) for name in names], lines))
+        empty = [pa.array([], pa.string()) for _ in names]
+        return pa.Table.from_batches(
+            [pa.RecordBatch.from_arrays(block, names=list(names)) for block in blocks or [empty]]
+        )
+
+    def place(row: int) -> str:
+        if not lines:
+            lines.extend(csv_lines(delimiter, data))
+        return f"line {lines[row]}"
+
+    return TableSource(path, header, dict.fromkeys(header, pa.string()), columns, place, delimiter)
+
+
+def _plain(data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table | None:
+    """Read texts without quotes by Arrow; None if it stumbles, so that Python's reader says at which line."""
+    try:
+        return pacsv.read_csv(
+            pa.BufferReader(data),
+            pacsv.ReadOptions(use_threads=False, block_size=_BYTES),
+            pacsv.ParseOptions(delimiter=delimiter, quote_char=False),
+            pacsv.ConvertOptions(
+                include_columns=list(names),
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+
+
+def _blocks(
+    records: Iterator[tuple[int, list[str]]], places: Sequence[int], lines: list[int]
+) -> Iterator[list[pa.Array]]:
+    """Yield the columns of some rows after the other; note the line of each row."""
+    rows: list[list[str]] = []
+    for line, fields in records:
+        lines.append(line)
+        rows.append(fields)
+        if len(rows) == _BLOCK:
+            yield _block(rows, places)
+            rows = []
+    if rows:
+        yield _block(rows, places)
+
+
+def _block(rows: list[list[str]], places: Sequence[int]) -> list[pa.Array]:
+    return [pa.array([row[place] for row in rows], pa.string()) for place in places]
 
 
 def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
@@ -83,8 +234,8 @@ def _first_match(cells: Any, pattern: str) -> int:
 
 
 def swallowed(delimiter: str) -> str:
-    """Return a pattern for ids that hold NUL, or rows between two stray quotes."""
-    return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n"
+    """Return a pattern for ids that hold NUL or, in text, rows between two stray quotes."""
+    return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n" if delimiter else NUL
 
 
 def rows_of(data: bytes, delimiter: str, where: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -124,23 +275,6 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
             begin = reader.line_num + 1
     except csv.Error as error:
         raise FileFormatError(f"{where}, line {reader.line_num}: a quote stands where none can: {error}") from error
-
-
-def _read_csv(delimiter: str, given: OpenFile) -> Columns:
-    check_text(given.file, given.path, given.limits)
-    header, rows = rows_of(given.file.read(), delimiter, given.path)
-    if not header:
-        return Columns([], [], [])
-    parts = _parts(header, given.value, f"{given.path}, line 1")
-    # Column by column: a list for each of a million rows would keep Python's garbage collector busy.
-    cells: dict[str, list[str]] = {part: [] for part in parts}
-    taken = [(cells[part], header.index(name)) for part, name in parts.items()]
-    lines = []
-    for line, fields in rows:
-        lines.append(line)
-        for column, place in taken:
-            column.append(fields[place])
-    return _columns(cells, parts, given, swallowed(delimiter), lambda row: f"line {lines[row]}")
 
 
 def csv_lines(delimiter: str, data: bytes) -> list[int]:
@@ -199,18 +333,25 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
 
-def _read_parquet(given: OpenFile) -> Columns:
-    from rankeval.io.parquet import parquet_kinds, parquet_table, whole_parquet
-
-    with whole_parquet(given.path):
-        parts = _parts([name for name, _ in parquet_kinds(given.file)], given.value, given.path)
-        table = parquet_table(given.file, given.path, given.limits, list(parts.values()))
+def _read_named(source: TableSource, given: OpenFile) -> Columns:
+    if source.delimiter and not source.names:
+        return Columns([], [], [])
+    parts = _parts(source.names, given.value, f"{given.path}, line 1" if source.delimiter else given.path)
+    table = source.columns(list(parts.values()))
     cells = {part: table.column(name) for part, name in parts.items()}
     if "name" in cells:
         cells["name"] = cells["name"].slice(0, 1).to_pylist()
     if pa.types.is_string(cells[given.value].type):
         cells[given.value] = cells[given.value].to_pylist()
-    return _columns(cells, parts, given, NUL, lambda row: f"row {row + 1}")
+    return _columns(cells, parts, given, swallowed(source.delimiter), source.place)
+
+
+def _read_csv(delimiter: str, given: OpenFile) -> Columns:
+    return _read_named(_open_text(given.file, given.path, delimiter, given.limits), given)
+
+
+def _read_parquet(given: OpenFile) -> Columns:
+    return _read_named(_open_parquet(given.file, given.path, given.limits), given)
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:

@@ -32,9 +32,8 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
-from rankeval.io.bad_cells import text_lines
 from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
-from rankeval.io.formats import Format, OpenFile, add_format, check_fit
+from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
 from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.text import BOM, NUMBER, WHOLE, TextCheck, number_of, numbers_of_texts
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -20,12 +20,73 @@ from rankeval._checks import shown
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import as_file, from_file, named_files, unaltered
+from rankeval.ledger.discovery import folder_of
 from rankeval.ledger.entry import GENESIS, Entry
+from rankeval.ledger.folder import FolderStore
 from rankeval.ledger.graph import HeadMovedError, Snapshot, graph_of
-from rankeval.ledger.store import store_at
 
 WHO = "RANKEVAL_WHO"
 """The variable that names the person or machine in new entries."""
+
+
+class Store(Protocol):
+    """What keeps entries and files. Its errors are OSError, ValueError or ImportError, with a message for readers."""
+
+    @property
+    def where(self) -> str:
+        """The place, for readers, without passwords."""
+        ...
+
+    def exists(self) -> bool:
+        """Return whether anything was ever kept."""
+        ...
+
+    def stamp(self) -> Any:
+        """Return a value that changes when the ledger does."""
+        ...
+
+    def check_writable(self) -> None:
+        """Raise an error if nothing can be kept."""
+        ...
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Keep other writers out; what this thread reads and adds inside is one step."""
+        ...
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """Read several things over one connection, if there is one; nobody is kept out."""
+        ...
+
+    def entries(self) -> Mapping[str, str]:
+        """Return hash -> text of all entries."""
+        ...
+
+    def add(self, entries: Mapping[str, str]) -> None:
+        """Keep new entries, in this order; called inside the lock."""
+        ...
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep a file, unless it is there."""
+        ...
+
+    def load(self, name: str) -> bytes | None:
+        """Return a file; None if it is missing."""
+        ...
+
+    def files(self) -> Sequence[str]:
+        """Return the names of all files."""
+        ...
+
+
+def store_at(url: str) -> Store:
+    """Return the store of a URL, as `discovery.ledger_url` returns it."""
+    folder = folder_of(url)
+    if folder is not None:
+        return FolderStore(folder)
+    from rankeval.ledger.sql import SqlStore
+
+    return SqlStore(url)
+
 
 Note = tuple[str, Mapping[str, Any]]
 """Kind and body of an entry to be appended."""
@@ -300,16 +361,6 @@ class Ledger:
         files, named = self._files(), {name for entry in snapshot.entries for name in named_files(entry.body)}
         faults += [f"the file {name} is missing" for name in sorted(_signatures_of(snapshot.entries) - files)]
         return faults + [f"the file {name} was altered" for name in sorted(named & files) if not self._unaltered(name)]
-
-    def absences(self) -> list[str]:
-        """Return what is missing without being a fault, in words: rankings that were left out of a clone."""
-        snapshot, _ = self._verified()
-        wanted = {name: entry for entry in snapshot.entries for name in named_files(entry.body)}
-        return [
-            f"the file {name} is not here: the plan of the entry {wanted[name].hash[:12]} cannot be opened without it"
-            for name in sorted(set(wanted) - self._files())
-            if not name.startswith("signatures/")
-        ]
 
     def _missing_from(self, other: Ledger) -> list[str]:
         """Return in words what another ledger holds and this one does not, and its own faults."""

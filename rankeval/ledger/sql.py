@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval.errors import LedgerError
 from rankeval.ledger.discovery import may_exist, sqlite_path
-from rankeval.ledger.disk import PATIENCE, try_writing
+from rankeval.ledger.folder import PATIENCE, try_writing
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

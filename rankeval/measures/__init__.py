@@ -20,10 +20,9 @@ from rankeval.measures import (  # declared by being imported
     set_based,
     static_models,
 )
-from rankeval.measures.catalogue import list_measures
 from rankeval.measures.family import Family, Measure, family
 from rankeval.measures.grammar import Spelling
-from rankeval.measures.guide import measures_markdown
+from rankeval.measures.guide import list_measures, measures_markdown
 from rankeval.measures.names import (
     LabelledMeasure,
     direction,

@@ -1,4 +1,4 @@
-"""The guide to measures and conventions, made from their declarations: who uses what, under which name."""
+"""The table of the measures, and the guide to measures and conventions, made from their declarations."""
 
 from __future__ import annotations
 
@@ -6,16 +6,103 @@ import inspect
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankeval.collection.convention import PRESETS, Convention
 from rankeval.measures.family import FAMILIES, Family
 from rankeval.measures.grammar import Spelling
+from rankeval.measures.names import measure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TOOLS = ("trec_eval", "ir_measures", "ranx")
 """Tools that have a column of their own; versions of one share it."""
 
 ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|"})
+OPENING = """\
+# Measures and conventions: who uses what
+
+`rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
+measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
+different measures, the convention decides; without such a convention, the error lists the choices.
+
+A word in braces, such as `{cutoff}`, stands for a value. Parentheses after a tool's name for a measure hold the
+parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
+`-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
+
+Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
+many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
+standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
+"""
+
+HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
+
+
+def list_measures(name: str | None = None) -> pd.DataFrame:
+    """Return every declared measure with its documentation, or those that a name is found in.
+
+    Parameters
+    ----------
+    name : str, optional
+        A part of a measure's name, of its title or of its name in another tool, in any capitals; or a whole name with
+        a cut-off or parameters, such as "ndcg_cut_10".
+
+    Returns
+    -------
+    DataFrame of shape (n_measures, 13)
+        Index ``name``; columns title, parameters (with their defaults), formula, bounds, aggregate, greater_is_better,
+        needs (the judgments that it reads), monotone (the bounds that it has), ties (for how many tied rows the mean
+        over their orders is exact), source, doi, description and spellings (its names in other tools).
+
+    Raises
+    ------
+    UnknownName
+        If no measure is found.
+
+    Examples
+    --------
+    >>> list_measures("map_cut").index.tolist()
+    ['AP']
+    >>> list_measures().loc["gm_AP", "spellings"]
+    'trec_eval: gm_map, gm_ap; ir_measures: GMAP'
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "name": family.name,
+            "title": family.title,
+            "parameters": ", ".join(
+                name if default is inspect.Parameter.empty else f"{name}={default!r}"
+                for name, default in family.defaults.items()
+            ),
+            "formula": family.formula,
+            "bounds": family.bounds,
+            "aggregate": family.aggregate,
+            "greater_is_better": family.greater_is_better,
+            "needs": family.needs,
+            "monotone": family.monotone,
+            "ties": family.ties,
+            "source": family.source,
+            "doi": family.doi,
+            "description": inspect.getdoc(family.kernel) or "",
+            "spellings": "; ".join(f"{tool}: {', '.join(map(str, names))}" for tool, names in family.spellings.items()),
+        }
+        for family in sorted(FAMILIES.values() if name is None else _found(name), key=lambda one: one.name.lower())
+    ]
+    return pd.DataFrame(rows).set_index("name")
+
+
+def _found(name: str) -> list[Family]:
+    """Return the families that a name is found in, or else the one whose measure it is."""
+    part = name.lower()
+    found = [family for family in FAMILIES.values() if any(part in text.lower() for text in _texts(family))]
+    return found or [measure(name).family]
+
+
+def _texts(family: Family) -> list[str]:
+    return [family.name, family.title, *(str(one) for names in family.spellings.values() for one in names)]
 
 
 class Choice(NamedTuple):
@@ -75,22 +162,6 @@ CHOICES = (
 )
 """The questions that tools answer differently; each answer is a measure or a rule of a convention."""
 
-OPENING = """\
-# Measures and conventions: who uses what
-
-`rankeval measures --format markdown` makes this page from the declarations, and a test compares the two. The name of a
-measure is `Family(parameter=value)@cutoff`. Names of other tools are understood too. If tools use one name for
-different measures, the convention decides; without such a convention, the error lists the choices.
-
-A word in braces, such as `{cutoff}`, stands for a value. Parentheses after a tool's name for a measure hold the
-parameters that this name implies. The column `trec_eval` has the names that trec_eval prints. Names for its option
-`-m`, with a dot (`P.5`), are understood too. A parameter without a default must be given.
-
-Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
-many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
-standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
-"""
-
 
 def measures_markdown() -> str:
     """Return the guide to every declared measure and preset, in Markdown.
@@ -111,9 +182,6 @@ def measures_markdown() -> str:
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
-
-
-HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
 
 
 def _chapter(family: Family) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
@@ -28,8 +27,6 @@ from rankeval.measures.family import family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.lattice import relevant_or_not, worst_ranks
 from rankeval.measures.tie_enumeration import write_over_orders
-
-Flags = NDArray[np.bool_]
 
 ELEVEN = tuple(place / 10 for place in range(11))
 """The recall levels of the eleven-point average."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankeval.render.drawing import (
+from rankeval.render.figure import (
     BAND,
     BETTER,
     INK,

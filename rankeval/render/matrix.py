@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankeval.render.drawing import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Floats, shown_name
+from rankeval.render.figure import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Floats, shown_name
 from rankeval.render.tables import number
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rankeval._checks import count
 from rankeval.measures import greater_is_better
-from rankeval.render.drawing import BAND, BETTER, INK, SOFT, WORSE, bare, shown_name
+from rankeval.render.figure import BAND, BETTER, INK, SOFT, WORSE, bare, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankeval.render.drawing import BAND, BETTER, INK, LONGEST_NAME, SOFT, bare, shown_name, write_caption
+from rankeval.render.figure import BAND, BETTER, INK, LONGEST_NAME, SOFT, bare, shown_name, write_caption
 from rankeval.render.tables import number
 
 if TYPE_CHECKING:

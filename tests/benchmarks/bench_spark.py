@@ -33,7 +33,7 @@ from sessions import running
 
 import rankeval as rk
 import rankeval_spark
-from rankeval_spark.sessions import partitions_for
+from rankeval_spark.evaluating import partitions_for
 
 ROWS_A_QUERY = 100
 COLUMNS = {"qid": "qid", "relevance": "label", "score": "score"}

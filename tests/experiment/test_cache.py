@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.experiment.cache import read_cached, read_packed, write_cached
+from rankeval.experiment.training import read_cached, read_packed, write_cached
 from rankeval.experiment.tuning import TunedCandidate
 
 

@@ -19,9 +19,9 @@ import rankeval as rk
 from rankeval.collection.data import RankingData
 from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, GuardRefusal, LedgerError
-from rankeval.experiment import cache, check_config, recipe, run_experiment
-from rankeval.experiment.cache import candidate_digest
+from rankeval.experiment import check_config, recipe, run_experiment, training
 from rankeval.experiment.loading import Parts, data_digest
+from rankeval.experiment.training import candidate_digest
 from rankeval.ledger.ledger import Ledger
 from rankeval.ledger.noted import heads_in
 from rankeval.report.summaries import experiment_text
@@ -117,7 +117,7 @@ def test_results_of_a_version_that_stores_other_fields_are_computed_anew(monkeyp
     """They cannot be read, so they must not be looked for under the same digest."""
     before = kept_under(small())
     later = make_dataclass("Later", ["further"], bases=(rk.Evaluation,), kw_only=True, frozen=True)
-    monkeypatch.setattr(cache, "Evaluation", later)
+    monkeypatch.setattr(training, "Evaluation", later)
     assert kept_under(small()) != before
 
 

@@ -22,8 +22,8 @@ from fuzz import plain_readers as plain
 
 import rankeval as rk
 from rankeval.datasets import load_letor, load_table
-from rankeval.experiment.cache import read_cached
 from rankeval.experiment.config import load_config
+from rankeval.experiment.training import read_cached
 from rankeval.ledger import discovery
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger

@@ -14,9 +14,9 @@ from sklearn.datasets import load_svmlight_file
 
 from rankeval.datasets import load_letor, load_letor_parts
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io import svmlight
+from rankeval.io import letor
+from rankeval.io.letor import read_svmlight
 from rankeval.io.limits import Limits
-from rankeval.io.svmlight import read_svmlight
 
 FILE = """\
 2 qid:7 1:0.5 3:-1e-2 #docid = A-1 inc = 1 prob = 0.02
@@ -79,9 +79,9 @@ def test_scikit_learn_agrees_with_the_exact_reader(rows, with_qid):
         + "\n"
         for label, qid, row in rows
     ).encode()
-    fast = svmlight._by_sklearn(text, Limits())
+    fast = letor._by_sklearn(text, Limits())
     assert fast is not None
-    assert same(fast, svmlight._line_by_line(text, "file"))
+    assert same(fast, letor._line_by_line(text, "file"))
     found = read_svmlight(text, "file").qid
     assert (found is None) == (not with_qid)
     assert not with_qid or found.tolist() == [qid for _, qid, _ in rows]
@@ -96,8 +96,8 @@ tokens = st.sampled_from([*WORDS.split(), "\t"])
 def test_scikit_learn_reads_nothing_that_the_exact_reader_refuses(rows):
     """Whatever is put together, it is not left to scikit-learn, or both agree."""
     text = "\n".join(" ".join(row).partition("#")[0] for row in rows).encode()
-    fast = svmlight._by_sklearn(text, Limits())
-    assert fast is None or same(fast, svmlight._line_by_line(text, "file"))
+    fast = letor._by_sklearn(text, Limits())
+    assert fast is None or same(fast, letor._line_by_line(text, "file"))
 
 
 @pytest.mark.shared

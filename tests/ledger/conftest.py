@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import tempfile
@@ -122,6 +123,7 @@ def read_only() -> Iterator[Path]:
 
 def lock_up(folder: Path) -> None:
     """Take the right to write in a folder from this process."""
+    codecs.lookup("utf-8-sig")  # Python loads it at its first use, from a place that may be another user's
     for path in (folder, *folder.rglob("*")):
         path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
     if not os.getuid():

@@ -134,7 +134,7 @@ def test_a_lock_that_a_killed_or_a_forked_process_held_is_free(ledger):
 
 def test_a_writer_that_waits_too_long_says_why(ledger, monkeypatch):
     ledger.append("p", ("note", {}))
-    monkeypatch.setattr("rankeval.ledger.disk.PATIENCE", 0.2)
+    monkeypatch.setattr("rankeval.ledger.folder.PATIENCE", 0.2)
     monkeypatch.setattr("rankeval.ledger.sql.PATIENCE", 0.2)
     from rankeval.errors import LedgerError
     from rankeval.ledger.sql import _engine

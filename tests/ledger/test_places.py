@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import os
 import resource
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from ledger.conftest import lock_up
 
 import rankeval as rk
 from rankeval.errors import LedgerError, RankevalWarning
-from rankeval.ledger import disk, folder
+from rankeval.ledger import folder
 from rankeval.ledger.discovery import VARIABLE, ledger_url
 from rankeval.ledger.ledger import Ledger
 
@@ -169,11 +170,17 @@ def test_windows_locks_a_byte_and_synchronises_no_folders(tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "msvcrt", library)
     monkeypatch.setitem(sys.modules, "fcntl", None)
     monkeypatch.setattr(sys, "platform", "win32")
-    spec = importlib.util.spec_from_file_location("windows_disk", disk.__file__)
+    spec = importlib.util.spec_from_file_location("windows_disk", folder.__file__)
     windows = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(windows)
     monkeypatch.setattr(windows, "PATIENCE", 0.05)
-    monkeypatch.setattr(windows.os, "open", None)
+    plain = os.open
+
+    def no_folder(path, *given):
+        assert not Path(path).is_dir()
+        return plain(path, *given)
+
+    monkeypatch.setattr(windows.os, "open", no_folder)
     with windows.locked(tmp_path / "lock"):
         assert [length for _, length in held] == [1]
         with pytest.raises(TimeoutError, match="another process"), windows.locked(tmp_path / "lock"):
@@ -189,8 +196,8 @@ def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path, monkeypatc
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(disk.os, "fsync", full)
+    monkeypatch.setattr(folder.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        disk.write_whole(tmp_path / "x", b"after")
+        folder.write_whole(tmp_path / "x", b"after")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
     assert (tmp_path / "x").read_bytes() == b"before"

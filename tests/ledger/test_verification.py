@@ -205,7 +205,7 @@ def test_files_that_are_altered_or_missing_are_named(ledger, hands):
     signatures, rankings = (ledger.keep(kind, {"x": np.arange(9)}) for kind in ("signatures", "rankings"))
     ledger.keep("signatures", {"x": np.zeros(1)})  # which no entry names: its writer was killed
     entry = ledger.append("p", ("freeze", {"deep": [{"files": [signatures]}], "rankings": rankings}))
-    assert ledger.problems() == ledger.absences() == []
+    assert ledger.problems() == []
     for name in (rankings, signatures):
         hands.put_file(name, b"something else")
         assert ledger.problems() == [f"the file {name} was altered"]
@@ -214,10 +214,7 @@ def test_files_that_are_altered_or_missing_are_named(ledger, hands):
         hands.delete_file(name)
         with pytest.raises(LedgerError, match=f"lacks its file {name}"):
             ledger.load(name)
-    assert ledger.problems() == [f"the file {signatures} is missing"]
-    assert ledger.absences() == [
-        f"the file {rankings} is not here: the plan of the entry {entry.hash[:12]} cannot be opened without it"
-    ]
+    assert ledger.problems() == [f"the file {signatures} is missing"], "a clone may leave rankings out"
     assert ledger.read().entries == (entry,), "entries are whole without it"
 
 

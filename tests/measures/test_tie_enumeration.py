@@ -11,10 +11,9 @@ import pytest
 import rankeval as rk
 from rankeval.join.joined import join_arrays
 from rankeval.measures import family
-from rankeval.measures.arrangements import arrangements, number_of_arrangements
 from rankeval.measures.family import FAMILIES
 from rankeval.measures.ranked import average_precision
-from rankeval.measures.tie_enumeration import over_orders
+from rankeval.measures.tie_enumeration import arrangements, number_of_arrangements, over_orders
 
 
 @pytest.mark.parametrize("rows", ["a", "aab", "abab", "abcd", "aaabbc", "abcdde"])

@@ -11,21 +11,19 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
-        "rankeval_mlflow.autologging.searches",
-        "rankeval_mlflow.autologging.switch",
+        "rankeval_mlflow.autologging.nodes",
+        "rankeval_mlflow.autologging.watching",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.flavours.bare",
         "rankeval_mlflow.flavours.mlmodel",
-        "rankeval_mlflow.flavours.packed",
+        "rankeval_mlflow.flavours.saving",
         "rankeval_mlflow.promotion.promoting",
-        "rankeval_mlflow.genai.loading",
         "rankeval_mlflow.genai.scoring",
         "rankeval_mlflow.reading.comparisons",
         "rankeval_mlflow.reading.evaluations",
         "rankeval_mlflow.reading.leaderboards",
-        "rankeval_mlflow.recording.cross_validation",
-        "rankeval_mlflow.recording.rankers",
         "rankeval_mlflow.recording.runs",
+        "rankeval_mlflow.recording.rankers",
     ],
 )
 def test_doctests(name):

@@ -24,7 +24,6 @@ from rankeval_mlflow.delivery.payload import (
     Node,
     Payload,
     Rendering,
-    SavedModel,
     Scores,
     Target,
     manifest,
@@ -32,6 +31,7 @@ from rankeval_mlflow.delivery.payload import (
 )
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import COMPLETE
 from rankeval_mlflow.packing.record import record_node
 
@@ -98,7 +98,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     Without RANKEVAL_TESTS=full, every second call is refused, and the answers of the others are lost.
     """
     node = record_node(tree(small))
-    monkeypatch.setattr("rankeval_mlflow.recording.tracker.record_node", lambda _: node)
+    monkeypatch.setattr("rankeval_mlflow.recording.runs.record_node", lambda _: node)
     log = host("mlflow").tracker().log
     whole = Cut(monkeypatch, at=0, answer_lost=False)
     log(RunRecord("packed"), experiment="letor")

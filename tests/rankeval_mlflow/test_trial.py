@@ -15,7 +15,7 @@ from rankeval.experiment import run_experiment
 from rankeval.experiment.checks import check_experiment
 from rankeval.experiment.config import check_config
 from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.trial import check_store
+from rankeval_mlflow.delivery.sending import check_store
 
 RIDGE = {"estimator": "sklearn.linear_model.Ridge"}
 

@@ -20,9 +20,8 @@ from sqlalchemy import event
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.locks import held
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
-from rankeval_mlflow.delivery.spool import put
+from rankeval_mlflow.delivery.spool import held, put
 
 CONFIG = """
 name: twice
@@ -36,7 +35,7 @@ guard: {ledger: ledger.db}
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rankeval_mlflow.delivery.locks import held
+from rankeval_mlflow.delivery.spool import held
 with held(Path(sys.argv[1]), 1):
     print('held', flush=True)
     time.sleep(60)

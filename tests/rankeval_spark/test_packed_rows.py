@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rankeval_spark.packing import Packing, unpacked
+from rankeval_spark.rows import Packing, unpacked
 
 PLACES = (7, 0, 12)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rankeval.render import intervals
-from rankeval.render.drawing import BETTER, SOFT, WORSE
+from rankeval.render.figure import BETTER, SOFT, WORSE
 
 
 def rows(n, **columns):

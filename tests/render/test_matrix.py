@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from rankeval.render import matrix
-from rankeval.render.drawing import BAND, BETTER, WORSE
+from rankeval.render.figure import BAND, BETTER, WORSE
 
 LEVELS = (0.05, 0.01, 0.001)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rankeval_mlflow.delivery.locks import held
+from rankeval_mlflow.delivery.spool import held
 
 # A server starts in about 13 s, on a machine with other work in a minute.
 _PATIENCE = 180.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankeval.evaluation.streaming import buckets, plan, queries, rows
+from rankeval.evaluation.streaming import buckets, queries, rows
 
 
 @pytest.fixture
@@ -12,4 +12,4 @@ def small(monkeypatch):
     monkeypatch.setattr(buckets, "BATCH", 16)
     monkeypatch.setattr(buckets, "RUN", 50)
     monkeypatch.setattr(queries, "_LEAST", 8)
-    monkeypatch.setattr(plan, "PART", 200)
+    monkeypatch.setattr(queries, "PART", 200)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES
 
-from rankeval.evaluation.streaming import buckets, plan
+from rankeval.evaluation.streaming import buckets, queries
 from rankeval.evaluation.streaming.source import Source
 
 IDS = {
@@ -47,7 +47,7 @@ def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
         table = pa.table({"query": np.arange(size), "label": np.zeros(size), "value": np.arange(size) / 7})
         pq.write_table(table, tmp_path / f"{number}.parquet")
     source = Source.of(tmp_path, NAMES)
-    (part,) = plan.row_parts(source)
+    (part,) = queries.row_parts(source)
     found = [rows.num_rows for rows in buckets._runs(part, source.columns, 100)]
     assert sum(found) == sum(sizes)
     assert max(found) <= 100

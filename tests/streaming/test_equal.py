@@ -16,8 +16,8 @@ from streaming.s3_server import s3
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import plan, running
-from rankeval.evaluation.streaming.memory import _ROW, Share
+from rankeval.evaluation.streaming import queries, running
+from rankeval.evaluation.streaming.rows import _ROW, Share
 from rankeval.evaluation.streaming.source import Source
 
 IDS = {
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("small")
 
 
 def is_by_interval(data):
-    return plan.sorted_parts(Source.of(data, NAMES), keep_order=False) is not None
+    return queries.sorted_parts(Source.of(data, NAMES), keep_order=False) is not None
 
 
 @pytest.mark.parametrize("ids", IDS)
@@ -108,7 +108,7 @@ def test_unsigned_ids_next_to_each_other_are_cut_apart(tmp_path, start):
     qid = np.repeat(np.arange(40).astype(np.uint64) + np.uint64(start), 20)
     log = Log(qid, np.arange(800) % 3, np.sin(np.arange(800)))
     data = log.write(tmp_path / "log", row_group_size=30)
-    assert len(plan.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
+    assert len(queries.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
     assert evaluate(data).to_bytes() == log.evaluation().to_bytes()
 
 
@@ -129,7 +129,7 @@ def test_queries_in_names_of_folders_are_cut_by_their_type(tmp_path, kind):
     by_query = ds.partitioning(pa.schema([("query", qid.type)]), flavor="hive")
     ds.write_dataset(table, tmp_path, format="parquet", partitioning=by_query)
     data = ds.dataset(tmp_path, format="parquet", partitioning=by_query)
-    assert len(plan.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
+    assert len(queries.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
     expected = rk.evaluate(table["label"], table["value"], qid=qid, measures=MEASURES)
     found = evaluate(data)
     assert found.aggregates() == expected.aggregates()

@@ -18,7 +18,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, RankevalWarning
 from rankeval.evaluation.streaming import running
-from rankeval.evaluation.streaming.memory import _ROW, Share, bytes_of, share_of
+from rankeval.evaluation.streaming.rows import _ROW, Share, bytes_of, share_of
 
 pytestmark = pytest.mark.usefixtures("small")
 

@@ -13,7 +13,8 @@ from streaming.logs import NAMES, Log, evaluate
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import faults
+from rankeval.evaluation.streaming.rows import of_queries
+from rankeval.evaluation.streaming.source import Columns
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -160,7 +161,7 @@ def test_the_first_of_several_queries_at_fault_in_a_block_is_named():
         return rk.evaluate(some["relevance"], some["score"], qid=some["qid"], weights=some["weights"])
 
     with pytest.raises(InvalidInput, match=r"^query 617: weights: found several within one query"):
-        faults.of_queries(rows, [], faults.Columns(NAMES, {}), work)
+        of_queries(rows, [], Columns(NAMES, {}), work)
     assert len(calls) < 15
     assert sum(calls) < 4 * n
 
@@ -173,4 +174,4 @@ def test_an_error_that_no_query_has_alone_is_raised_as_it_is():
             raise InvalidInput("two are too many")
 
     with pytest.raises(InvalidInput, match=r"^two are too many$"):
-        faults.of_queries(rows, [], faults.Columns(NAMES, {}), work)
+        of_queries(rows, [], Columns(NAMES, {}), work)

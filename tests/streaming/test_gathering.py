@@ -12,8 +12,8 @@ import pytest
 from streaming.logs import NAMES
 
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import buckets, gathering, plan
-from rankeval.evaluation.streaming.memory import Share
+from rankeval.evaluation.streaming import buckets, queries
+from rankeval.evaluation.streaming.rows import Share
 from rankeval.evaluation.streaming.source import Source
 
 N_ROWS = 6000
@@ -31,7 +31,7 @@ def written(tmp_path, monkeypatch):
         for number, begin in enumerate(range(0, len(query), 4000)):
             pq.write_table(table.slice(begin, 4000), tmp_path / f"{number}.parquet", row_group_size=1000)
         source = Source.of(tmp_path, NAMES)
-        for part in plan.row_parts(source):
+        for part in queries.row_parts(source):
             paths.append(tmp_path / f"{part.number}.arrow")
             buckets.write_buckets(part, source.columns, RANGES, paths[-1], Share(1 << 30))
         return paths
@@ -39,7 +39,7 @@ def written(tmp_path, monkeypatch):
     return write
 
 
-def queries(form, n_rows=N_ROWS):
+def rows_of(form, n_rows=N_ROWS):
     rng = np.random.default_rng(5)
     found = rng.integers(0, 300 * n_rows // N_ROWS, n_rows)
     if form == "one is frequent":
@@ -50,11 +50,11 @@ def queries(form, n_rows=N_ROWS):
 @pytest.mark.parametrize("form", ["even", "one is frequent", "long names"])
 @pytest.mark.parametrize("rows_that_fit", [N_ROWS * 2, 3000, 2800])
 def test_blocks_are_of_whole_queries_in_the_order_of_the_data(form, rows_that_fit, written):
-    paths = written(queries(form))
+    paths = written(rows_of(form))
     share = Share(rows_that_fit * 128)
     found: dict[object, list[float]] = {}
     for place in range(len(RANGES)):
-        for block in gathering.blocks_of(paths, RANGES, place, share):
+        for block in buckets.blocks_of(paths, RANGES, place, share):
             qid, value = block.rows["qid"].to_pylist(), block.rows["score"].to_pylist()
             assert not found.keys() & set(qid), "a query is in two blocks"
             assert share.holds(0, len(qid))
@@ -62,32 +62,32 @@ def test_blocks_are_of_whole_queries_in_the_order_of_the_data(form, rows_that_fi
                 found.setdefault(one, []).append(number)
     assert sorted(number for numbers in found.values() for number in numbers) == list(range(N_ROWS))
     assert all(numbers == sorted(numbers) for numbers in found.values())
-    expected = queries(form).to_pylist()
+    expected = rows_of(form).to_pylist()
     assert all(expected[int(number)] == one for one, numbers in found.items() for number in numbers)
 
 
 @pytest.fixture
 def held(monkeypatch):
     """Return the bytes that Arrow holds whenever a batch is read."""
-    found, before, read = [], pa.total_allocated_bytes(), gathering.batches_of
+    found, before, read = [], pa.total_allocated_bytes(), buckets.batches_of
 
     def watched(path, n_ranges, place):
         for one in read(path, n_ranges, place):
             found.append(pa.total_allocated_bytes() - before)
             yield one
 
-    monkeypatch.setattr(gathering, "batches_of", watched)
+    monkeypatch.setattr(buckets, "batches_of", watched)
     return found
 
 
 @pytest.mark.parametrize("form", ["even", "long names"])
 @pytest.mark.parametrize("rows_that_fit", [150, 400, 1500])
 def test_no_more_is_held_than_fits(form, rows_that_fit, written, held):
-    paths = written(queries(form))
+    paths = written(rows_of(form))
     share = Share(rows_that_fit * 128)
     n_rows = 0
     for place in range(len(RANGES)):
-        for block in gathering.blocks_of(paths, RANGES, place, share):
+        for block in buckets.blocks_of(paths, RANGES, place, share):
             n_rows += block.rows.num_rows
             assert block.rows.num_rows <= rows_that_fit
             del block
@@ -97,11 +97,11 @@ def test_no_more_is_held_than_fits(form, rows_that_fit, written, held):
 
 
 def test_a_query_that_does_not_fit_is_refused_before_its_rows_are_held(written, held):
-    paths = written(queries("one is frequent", 10 * N_ROWS))
+    paths = written(rows_of("one is frequent", 10 * N_ROWS))
     share = Share(500 * 128)
     a_run = 700 * 24
     assert share.n_bytes + a_run < 0.2 * (0.4 * 10 * N_ROWS * 24), "the rows of the query are much more"
-    blocks = (gathering.blocks_of(paths, RANGES, place, share) for place in range(len(RANGES)))
+    blocks = (buckets.blocks_of(paths, RANGES, place, share) for place in range(len(RANGES)))
     with pytest.raises(InvalidInput, match="query 7 has more than 500 rows"):
         deque(itertools.chain(*blocks), maxlen=0)
     assert max(held) < share.n_bytes + 3 * a_run

@@ -14,7 +14,7 @@ import pytest
 from streaming.logs import Log, evaluate
 
 import rankeval as rk
-from rankeval.evaluation.streaming import plan, running
+from rankeval.evaluation.streaming import queries, running
 
 FULL = os.environ.get("RANKEVAL_TESTS") == "full"
 KILLS = 10 if FULL else 3
@@ -23,9 +23,9 @@ DRIVER = """
 import json, os, random, signal, sys
 import pyarrow.dataset
 import rankeval as rk
-from rankeval.evaluation.streaming import buckets, plan, queries, rows
+from rankeval.evaluation.streaming import buckets, queries, rows
 rows.BATCH = buckets.BATCH = 16
-buckets.RUN, queries._LEAST, plan.PART = 50, 8, 200
+buckets.RUN, queries._LEAST, queries.PART = 50, 8, 200
 data, folder, kills, order = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 NAMES = {"qid": "query", "relevance": "label", "score": "value"}
 
@@ -70,8 +70,8 @@ PROCESSES = """
 import os, signal, sys, threading, time
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import buckets, plan, running
-buckets.BATCH, buckets.RUN, plan.PART, running._OF_A_PART = 500, 1000, 2000, 4
+from rankeval.evaluation.streaming import buckets, queries, running
+buckets.BATCH, buckets.RUN, queries.PART, running._OF_A_PART = 500, 1000, 2000, 4
 data, scores, whom = sys.argv[1:4]
 n_jobs, at, delay = int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
 n_events = 0
@@ -185,7 +185,7 @@ def test_parts_that_are_cut_in_another_way_are_not_mixed(tmp_path, monkeypatch, 
     log = log.shuffled() if shuffled else log
     data = log.write(tmp_path / "log")
     evaluate(data, scores=tmp_path / "scores")
-    monkeypatch.setattr(plan, "PART", 500)
+    monkeypatch.setattr(queries, "PART", 500)
     monkeypatch.setattr(running, "_OF_A_PART", 7)
     assert evaluate(data, scores=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
 

@@ -11,14 +11,14 @@ import threading
 import pytest
 from streaming.logs import Log
 
-from rankeval.evaluation.streaming.workers import end_with
+from rankeval.evaluation.streaming.running import end_with
 
 CALL = """
 import json, sys, time
 import joblib
 import rankeval as rk
-from rankeval.evaluation.streaming import buckets, plan
-plan.PART, buckets.BATCH = 200, 16
+from rankeval.evaluation.streaming import buckets, queries
+queries.PART, buckets.BATCH = 200, 16
 
 def loaded():
     time.sleep(0.1)  # so that each process gets a task
@@ -44,7 +44,7 @@ def test_a_process_does_not_import_pandas_or_scipy(tmp_path, order):
 
 CALLER = """
 import multiprocessing, os, sys, time
-from rankeval.evaluation.streaming.workers import end_with
+from rankeval.evaluation.streaming.running import end_with
 
 def work(caller, starts_late):
     print("ready", flush=True)

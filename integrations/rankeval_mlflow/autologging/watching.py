@@ -1,8 +1,19 @@
-"""Watch calls of searches and cross-validations, and log each when it ends.
+"""Automatic logging: watch calls of searches and cross-validations, and log each when it ends.
 
 Nothing is sent before a call ends: then the whole is one upload, and a call that is killed leaves no run that seems to
 go on for ever. What a call fits inside is a part of it: searches within are not logged, and MLflow's other automatic
 logging is off while it works.
+
+MLflow's own autologging of scikit-learn replaces ``fit`` of ``GridSearchCV``; ours replaces ``fit`` of the class below,
+in which scikit-learn declares it. So there is one order, whoever was switched on first::
+
+    GridSearchCV.fit     MLflow's, if it is on: makes a run if none is active, then asks whether to log this estimator.
+                         For a search with our scorers it is told no
+    BaseSearchCV.fit     ours: fits, and logs to the active run, or to a new one
+    scikit-learn's own
+
+The trap: MLflow remembers what it replaced. So its autologging is switched off while ours is put in place or taken out,
+and on again afterwards, with the settings that it had.
 """
 
 from __future__ import annotations
@@ -11,36 +22,38 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import mlflow
-from mlflow.utils import autologging_utils
+import sklearn.model_selection
+from mlflow.utils.autologging_utils import disable_autologging
+from sklearn.model_selection import _search, _search_successive_halving, _validation
 from sklearn.model_selection._search import BaseSearchCV
 
+import rankeval.tracking
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.autologging.scorers import Scored
-from rankeval_mlflow.autologging.searches import search_node
-from rankeval_mlflow.autologging.validations import validation_node
-from rankeval_mlflow.autologging.values import Settings, failed_node
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
-from rankeval_mlflow.delivery.surroundings import now_ms
+from rankeval_mlflow.autologging.nodes import Scored, Settings, failed_node, search_node, validation_node
+from rankeval_mlflow.delivery.addresses import now_ms
+from rankeval_mlflow.delivery.payload import DatasetUse, Node
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.flavours.saving import saved
-from rankeval_mlflow.packing.datasets import dataset_use, judged_data
-from rankeval_mlflow.recording.cross_validation import log_cross_validation
-from rankeval_mlflow.recording.destination import send
-from rankeval_mlflow.recording.rankers import saved_model
+from rankeval_mlflow.packing.evaluation import dataset_use, judged_data
+from rankeval_mlflow.recording.runs import log_cross_validation, send
 
 _AUTOLOGGING = "mlflow.autologging"
 """MLflow's tag of the runs that its automatic logging made, and will end."""
 
 _NAME = "mlflow.runName"
 """MLflow's tag with the name of a run."""
+
+_SKLEARN = "sklearn"
+_REPLACED: list[tuple[Any, str, Any, Any]] = []
+"""What was replaced: the owner, the name, what was there, and what is there now."""
 
 
 @dataclass
@@ -100,9 +113,9 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
         if _within.get() or not is_ours(search):
             return fit(search, X, y, **params)
-        with _Call(f"{type(search).__name__}.fit", "search") as call:
+        with _watched(f"{type(search).__name__}.fit", "search") as call:
             fit(search, X, y, **params)
-            call.log(lambda settings: _search(search, X, y, params, settings, call))
+            call.log(lambda settings: _packed_search(search, X, y, params, settings, call))
         return search
 
     return logged
@@ -124,9 +137,9 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
         scored = Scored.of(given.get("scoring"), given.get("estimator"))
         if scored is None:
             return cross_validate(*args, **kwargs)
-        with _Call("cross_validate", "cross-validation") as call:
+        with _watched("cross_validate", "cross-validation") as call:
             result = cross_validate(*args, **kwargs)
-            call.log(lambda settings: _validation(result, given, scored, settings, call))
+            call.log(lambda settings: _packed_validation(result, given, scored, settings, call))
         return result
 
     return logged
@@ -147,34 +160,32 @@ def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], No
     X = given.get("X")
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
-    with _Call("rankeval.cross_validate", "cross-validation") as call:
+    with _watched("rankeval.cross_validate", "cross-validation") as call:
         yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, fold_runs=folds))
 
 
-class _Call:
-    """One watched call: what it leads to is a part of it, and what it raises is logged."""
-
-    def __init__(self, name: str, kind: str) -> None:
-        self.name = name
-        self.kind = kind
-        self.started_ms = now_ms()
-
-    def __enter__(self) -> Self:
-        self.token = _within.set(True)
-        # MLflow's own context manager switches everything on at its end, also what was off before.
-        self.was_off = autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED  # noqa: SLF001
-        autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = True  # noqa: SLF001
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+@contextmanager
+def _watched(name: str, kind: str) -> Iterator[_Call]:
+    """Watch one call: what it leads to is a part of it, and what it raises is logged."""
+    call = _Call(name, kind)
+    token = _within.set(True)
+    with disable_autologging():  # MLflow's; it switches everything on at its end, so a caller's own one ends here too
         try:
-            if error is not None:
-                self.guarded(lambda: self._failed(error))
+            yield call
+        except BaseException as error:
+            call.guarded(partial(call.failed, error))
+            raise
         finally:
-            autologging_utils._AUTOLOGGING_GLOBALLY_DISABLED = self.was_off  # noqa: SLF001
-            _within.reset(self.token)
+            _within.reset(token)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One watched call."""
+
+    name: str
+    kind: str
+    started_ms: int = field(default_factory=now_ms)
 
     def log(self, pack: Callable[[Settings], Node]) -> None:
         """Pack what the call found, and send it."""
@@ -207,7 +218,8 @@ class _Call:
             return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
         return send(node if mlflow.active_run() is None else _beside_others(node), None)
 
-    def _failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> None:
+        """Log what the call raised."""
         reason = f"{type(error).__name__}: {error}"
         try:
             self._sent(failed_node(self.name, reason, started_ms=self.started_ms, ended_ms=now_ms(), label=self.label))
@@ -236,7 +248,7 @@ def _made_by_mlflow() -> bool:
     return active is not None and _AUTOLOGGING in active.data.tags
 
 
-def _search(search: Any, X: Any, y: Any, params: Mapping[str, Any], settings: Settings, call: _Call) -> Node:
+def _packed_search(search: Any, X: Any, y: Any, params: Mapping[str, Any], settings: Settings, call: _Call) -> Node:
     scored = Scored.of(search.scoring, search.estimator)
     if scored is None:
         raise InvalidInput("scoring changed while the search was fitted")
@@ -253,7 +265,7 @@ def _search(search: Any, X: Any, y: Any, params: Mapping[str, Any], settings: Se
     )
 
 
-def _validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:
+def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:
     routed = given.get("params") or {}
     return validation_node(
         result,
@@ -277,8 +289,126 @@ def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedMo
     if not settings.log_models or not hasattr(search, "best_estimator_"):
         return None
     try:
-        return saved_model(saved(search, X=X))
+        return saved(search, X=X)
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")
         return None
+
+
+def autolog(
+    *,
+    disable: bool = False,
+    log_models: bool = True,
+    log_folds: bool = True,
+    max_tuning_runs: int | None = None,
+    registered_model_name: str | None = None,
+    silent: bool = False,
+) -> None:
+    """Log every search and cross-validation with our measures to MLflow, from now on.
+
+    Logged are:
+
+    * ``GridSearchCV``, ``RandomizedSearchCV`` and their halving forms of scikit-learn, if they score by
+      `rankeval.make_scorer`, or by the score of a `rankeval.QueryRanker`: a run with the best parameters, the mean of
+      each measure over the folds (``nDCG_at_10``), its standard deviation (``nDCG_at_10_sd``), and the best model once,
+      as `log_ranker` logs it; and a nested run of every setting;
+    * ``sklearn.model_selection.cross_validate`` with such scorers, called by its module;
+    * `rankeval.cross_validate`, as `log_cross_validation` logs it.
+
+    A search inside a cross-validation or inside another search is a part of it, and has no run of its own. Everything
+    else is left alone. A call that fails or is refused by the guard leaves a FAILED run with the reason. If logging
+    itself fails, the call returns its result all the same, with a warning.
+
+    ``mlflow.sklearn.autolog`` may be on or off, switched before or after: it logs the estimators that are not logged
+    here. An active run gets what is logged; otherwise there is a new run, which ends. In an active run the metrics of a
+    search, and of scikit-learn's ``cross_validate``, have a name before them (``search/nDCG_at_10``, then
+    ``search-2/nDCG_at_10``), so that they do not mix with those of an evaluation in that run.
+
+    Parameters
+    ----------
+    disable : bool, default False
+        Switch it off again, and put everything back.
+    log_models : bool, default True
+        Whether the best model of a search is logged. It needs no rankeval where it is loaded.
+    log_folds : bool, default True
+        Whether the folds are logged: as steps of a metric, and of a cross-validation as nested runs.
+    max_tuning_runs : int, optional
+        Log a nested run for this many settings, the best ones. By default for all.
+    registered_model_name : str, optional
+        Register the best model of each search under this name, as a new version.
+    silent : bool, default False
+        Say nothing, not even that something could not be logged.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> autolog()
+    >>> data = rk.datasets.make_ranking(30, 10, rng=0)
+    >>> _ = rk.cross_validate(Ridge(), data, cv=3)
+    >>> mlflow.search_runs(filter_string="tags.`rankeval.kind` = 'cross-validation'")["status"].tolist()
+    ['FINISHED']
+    >>> autolog(disable=True)
+    """
+    settings = None if disable else Settings(log_models, log_folds, max_tuning_runs, registered_model_name, silent)
+    with _mlflow_set_aside():
+        _put_back()
+        STATE.settings = settings
+        if settings is not None:
+            _put_in_place()
+
+
+def _put_in_place() -> None:
+    """Replace the functions of scikit-learn that are watched, and observe our own."""
+    for owner in (_search.BaseSearchCV, _search_successive_halving.BaseSuccessiveHalving):
+        _replace(owner, "fit", watched_fit(vars(owner)["fit"]))
+    validate = watched_validation(_validation.cross_validate)
+    for module in (sklearn.model_selection, _validation):
+        _replace(module, "cross_validate", validate)
+    sessions = _training_sessions()
+    if sessions is not None:
+        _replace(sessions, "should_log", left_to_us(sessions.should_log))
+    rankeval.tracking.OBSERVERS.append(of_cross_validation)
+
+
+def _put_back() -> None:
+    """Put everything back that is still in place."""
+    for owner, name, before, now in reversed(_REPLACED):
+        if vars(owner).get(name) is now:
+            setattr(owner, name, before)
+    _REPLACED.clear()
+    if of_cross_validation in rankeval.tracking.OBSERVERS:
+        rankeval.tracking.OBSERVERS.remove(of_cross_validation)
+
+
+def _replace(owner: Any, name: str, now: Callable[..., Any]) -> None:
+    _REPLACED.append((owner, name, vars(owner)[name], now))
+    setattr(owner, name, now)
+
+
+def _training_sessions() -> Any | None:
+    """Return the class by which MLflow's autologging decides whether to log a call of `fit`."""
+    import mlflow.sklearn
+
+    return getattr(mlflow.sklearn, "_SklearnTrainingSession", None)
+
+
+@contextmanager
+def _mlflow_set_aside() -> Iterator[None]:
+    """Switch MLflow's autologging of scikit-learn off inside, and on again with the same settings."""
+    import mlflow.sklearn
+    from mlflow.utils.autologging_utils import AUTOLOGGING_INTEGRATIONS
+
+    before = dict(AUTOLOGGING_INTEGRATIONS.get(_SKLEARN, {}))
+    on = not before.get("disable", True)
+    if on:
+        mlflow.sklearn.autolog(disable=True, silent=True)
+    try:
+        yield
+    finally:
+        if on:
+            known = signature(mlflow.sklearn.autolog).parameters
+            mlflow.sklearn.autolog(**{name: value for name, value in before.items() if name in known})
+            AUTOLOGGING_INTEGRATIONS[_SKLEARN] = before  # also what `mlflow.autolog` noted beside

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -184,3 +185,24 @@ def _secrets(uri: str) -> Iterable[str]:
     values = [found.password, found.user if _is_secret_user(found) else None, found.stray[1:]]
     for value in (*values, *(secret for _, _, secret in found.query)):
         yield from (one for one in (value, unquote(value or "")) if one and len(one) > 2)
+
+
+def store(uri: str | None) -> str:
+    """Return the address of the tracking store, valid from any directory."""
+    if uri is None:
+        import mlflow
+
+        uri = mlflow.get_tracking_uri()
+    return absolute(uri)
+
+
+def now_ms() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def run_context() -> dict[str, str]:
+    """Return the tags that MLflow gives a new run: user, source, commit."""
+    from mlflow.tracking.context import registry
+
+    return {key: str(value) for key, value in registry.resolve_tags().items() if value is not None}

@@ -1,15 +1,24 @@
-"""Send files to the artifacts of a run or of a logged model: from a folder, or from memory if there is none."""
+"""Send files to the artifacts of a run or of a logged model: from a folder, or from memory if there is none.
+
+Files for people are drawn from those that hold the numbers, when these are safe.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import posixpath
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rankeval.errors import TrackingError
+from rankeval.errors import RankevalWarning, TrackingError
+from rankeval_mlflow.delivery.payload import Node, Rendering
+
+# Drawing that ended two processes, as by too much memory, is not tried a third time.
+_ATTEMPTS = 2
 
 
 def send_files(client: Any, run: Any, files: Mapping[str, bytes], folder: Path | None) -> None:
@@ -102,3 +111,54 @@ def send_from_memory(client: Any, artifact_uri: str, files: Mapping[str, bytes])
     for path, content in files.items():
         answer = http_request(credentials, posixpath.join("/", path), "PUT", data=content)
         augmented_raise_for_status(answer)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Drawn files by artifact path, the paths that MLflow shows as tables, and a sentence for each failure."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+def drawn_files(node: Node, attempt: int) -> Drawn:
+    """Draw the files of a node; one that cannot be drawn is a warning, and never a lost record.
+
+    Parameters
+    ----------
+    node : Node
+        The node, with its renderings.
+    attempt : int
+        How often the files of this node were begun to be drawn, this time included.
+    """
+    drawn = Drawn()
+    for rendering in node.renderings:
+        if attempt > _ATTEMPTS:
+            drawn.failures.append(f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes.")
+            continue
+        try:
+            files = _drawn(node, rendering)
+        except Exception as error:  # noqa: BLE001 - a drawing library may raise anything, and the scores are safe
+            said = f"Not drawn from {rendering.source}: {type(error).__name__}: {' '.join(str(error).split())[:200]}."
+            warnings.warn(said, RankevalWarning, stacklevel=2)
+            drawn.failures.append(said)
+            continue
+        drawn.files.update(files)
+        drawn.tables.extend(
+            path for path in (posixpath.join(rendering.into, one) for one in rendering.tables) if path in files
+        )
+    return drawn
+
+
+def promised_tables(node: Node) -> list[str]:
+    """Return the artifact paths of the tables that a node is to have."""
+    return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
+
+
+def _drawn(node: Node, rendering: Rendering) -> dict[str, bytes]:
+    """Return the files of one rendering by artifact path."""
+    from rankeval_mlflow.views.rendering import render
+
+    files = render(rendering.kind, node.files[rendering.source], rendering.options)
+    return {posixpath.join(rendering.into, path): content for path, content in files.items()}

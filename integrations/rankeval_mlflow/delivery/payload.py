@@ -2,18 +2,27 @@
 
 A payload is a tree of nodes, one node for each run. `packing` makes it, `spool` writes it to disk, and `sending` sends
 it from there.
+
+`fitted` makes a payload such that a store can take it: what is too long is cut or refused at once. What a store would
+refuse for good must not be found out after a look at a test part, and not at every resend again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from rankeval_mlflow.names import sha256
+from rankeval.errors import InvalidInput
+from rankeval_mlflow.flavours.mlmodel import SavedModel
+from rankeval_mlflow.names import MAX_NAME, MAX_TAG, safe_name, sha256
 
 FORMAT = 2
+
+# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
+_UNSEALED = ("started_ms", "ended_ms", "renderings")
+MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
 
 
 @dataclass(frozen=True)
@@ -73,21 +82,6 @@ class Rendering:
     into: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SavedModel:
-    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of the run.
-
-    `flavours.saving.saved` makes it. Its ``MLmodel`` has no ids; `flavours.mlmodel.identified` adds those of the store.
-    """
-
-    name: str
-    files: Mapping[str, bytes]
-    params: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    flavor: str | None = None
-    model_type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -184,10 +178,6 @@ def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
         yield from walk(child, f"{path}-{index}")
 
 
-# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
-_UNSEALED = ("started_ms", "ended_ms", "renderings")
-
-
 def plain(node: Node) -> dict[str, Any]:
     """Return a node without its children as plain values; a file is its hash."""
     bare = replace(node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models))
@@ -213,3 +203,81 @@ def manifest(node: Node) -> bytes:
 
 def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     return {path: sha256(content) for path, content in sorted(files.items())}
+
+
+def checked_experiment(name: str) -> str:
+    """Return the name of an experiment; raise if MLflow does not take it.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Raises
+    ------
+    InvalidInput
+        If it is empty, has more than 500 characters, or has some that cannot be shown.
+    """
+    if not name.strip() or not name.isprintable():
+        raise InvalidInput(f"the name of the experiment is {name!r}; expected a name of characters that can be shown")
+    if len(name) > MAX_EXPERIMENT:
+        raise InvalidInput(
+            f"the name of the experiment has {len(name)} characters: {name[:40]!r}...; "
+            f"MLflow takes at most {MAX_EXPERIMENT}"
+        )
+    return name
+
+
+def fitted(payload: Payload) -> Payload:
+    """Return a payload that a store can take: long names of runs and data sets are cut, with a hash at the end.
+
+    Parameters
+    ----------
+    payload : Payload
+        The payload.
+
+    Raises
+    ------
+    InvalidInput
+        If MLflow does not take the name of the experiment, of a metric, of a parameter or of a tag.
+    """
+    if payload.target.experiment_name is not None:
+        checked_experiment(payload.target.experiment_name)
+    return replace(payload, root=_fitted(payload.root))
+
+
+def cut(name: str, longest: int) -> str:
+    """Return a name of at most so many characters, in one line; names that differ stay different."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return shown if len(shown) <= longest else f"{shown[: longest - 11]}...{sha256(name.encode())[:8]}"
+
+
+def _fitted(node: Node) -> Node:
+    for keys in (node.metrics, node.params, node.tags, [key for key, _, _ in node.steps]):
+        _check_keys(keys)
+    return replace(
+        node,
+        name=cut(node.name, MAX_NAME),
+        tags={
+            key: value if len(value) <= MAX_TAG else f"{value[: MAX_TAG - 12]}... (cut)"
+            for key, value in node.tags.items()
+        },
+        scores=tuple(_scores(scores) for scores in node.scores),
+        datasets=tuple(_dataset(use) for use in node.datasets),
+        children=tuple(_fitted(child) for child in node.children),
+    )
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    for key in keys:
+        if safe_name(key) != key:
+            raise InvalidInput(f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}")
+
+
+def _scores(scores: Scores) -> Scores:
+    _check_keys(scores.metrics)
+    return replace(scores, dataset_name=cut(scores.dataset_name, MAX_DATASET))
+
+
+def _dataset(use: DatasetUse) -> DatasetUse:
+    return replace(use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE])

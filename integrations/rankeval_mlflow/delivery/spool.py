@@ -12,6 +12,10 @@ on Linux)::
 A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A lock beside the
 folder keeps two processes from sending it at the same time. If the spool cannot be written, an upload is kept in the
 directory of temporary files; if that cannot be written either, in memory.
+
+A lock ends with its process, so a crash leaves none behind; its file is removed. That is safe, since whoever has locked
+a file checks that it is still the one of that name. Else two processes could lock two files of one name: the first
+removes its file while the second waits for it, and a third makes a new one.
 """
 
 from __future__ import annotations
@@ -29,24 +33,25 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
+from rankeval.io.opening import replacing
+from rankeval.ledger.folder import take
 from rankeval_mlflow.delivery.addresses import bare
-from rankeval_mlflow.delivery.locks import held
 from rankeval_mlflow.delivery.payload import (
     FORMAT,
     DatasetUse,
     Node,
     Payload,
     Rendering,
-    SavedModel,
     Scores,
     Target,
     contents,
     plain,
     walk,
 )
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.names import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
@@ -338,16 +343,9 @@ def _plain(path: Path) -> dict[str, Any]:
 def _write(path: Path, content: bytes) -> None:
     """Write a file for its owner; it gets its name when it is on the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    # One name for all attempts: a killed one leaves nothing that would be sent as an artifact.
+    with replacing(path, path.with_name(f".{path.name}.draft"), mode=0o600, lasting=True) as file:
+        file.write(content)
 
 
 def checked_path(path: str) -> PurePosixPath:
@@ -419,3 +417,46 @@ def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
         if sha256(content) != hashes[path]:
             raise TrackingError(f"{folder / path} was altered; it is not sent")
     return found
+
+
+@contextlib.contextmanager
+def held(path: Path, patience: float) -> Iterator[None]:
+    """Wait for a lock and hold it.
+
+    Parameters
+    ----------
+    path : Path
+        The file to lock; its folder is made if it does not exist.
+    patience : float
+        Seconds to wait; 0 to try once.
+
+    Raises
+    ------
+    TimeoutError
+        If another process holds the lock for longer.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    deadline = time.monotonic() + patience
+    while (file := _locked(path)) is None:
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"another process has held {path} for {patience:.0f} s")
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows does not remove an open file; the next holder does
+            path.unlink()
+        file.close()
+
+
+def _locked(path: Path) -> BinaryIO | None:
+    """Lock a file; None if another process holds it, or has just removed it."""
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+    try:
+        take(file)
+        if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+            return file
+    except OSError:  # held by another, or gone since
+        pass
+    file.close()
+    return None

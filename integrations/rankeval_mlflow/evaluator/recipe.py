@@ -21,15 +21,13 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import evaluate
 from rankeval.ledger import discovery
+from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.delivery.surroundings import now_ms, store
-from rankeval_mlflow.evaluator.predictions import predicted_scores, static_scores
-from rankeval_mlflow.evaluator.rows import Rows
+from rankeval_mlflow.evaluator.rows import Rows, predicted_scores, static_scores
 from rankeval_mlflow.evaluator.settings import Settings
 from rankeval_mlflow.layout import ROLE, evaluation_path, manifest_path
-from rankeval_mlflow.packing.datasets import judged_data
-from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,12 +5,42 @@ The ids link predictions, traces and ``mlflow.models.evaluate`` to the logged mo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import yaml
 
 FILE = "MLmodel"
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    files : mapping of str to bytes
+        The files of an MLflow model by path. The ``MLmodel`` has no ids; `identified` adds those of the store.
+    params : mapping of str to str
+        The parameters of the ranker, for the page of the model.
+    tags : mapping of str to str
+        Tags of the model.
+    flavor : str, optional
+        The flavour: lightgbm, xgboost, catboost, sklearn or python_function.
+    model_type : str, optional
+        "ranker".
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    params: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    flavor: str | None = None
+    model_type: str | None = None
 
 
 def without_ids(content: bytes) -> bytes:

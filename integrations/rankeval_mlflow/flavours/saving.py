@@ -15,75 +15,113 @@ iteration, and CatBoost drops the others when training ends.
 
 The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a model is loaded
 again before it is logged, and must give the same scores for rows of X, bit for bit.
+
+`packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a ZIP archive of
+``saved.json`` with the name of the flavour and the parameters, and the files of the MLflow model below ``model/``.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import math
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import mlflow
 import numpy as np
 from mlflow.exceptions import MlflowException
+from numpy.typing import NDArray
 
 from rankeval import QueryRanker
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters
+from rankeval.model_selection.features import features_for
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
-from rankeval_mlflow.flavours import mlmodel, needs
-from rankeval_mlflow.flavours.bare import bare, gives_classes
-from rankeval_mlflow.flavours.signatures import features, gaps, signature
+from rankeval_mlflow.flavours import mlmodel
+from rankeval_mlflow.flavours.bare import bare, gives_classes, pinned, way_of
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.names import param_text, safe_names
 
 CHECKED_ROWS = 1000
 """Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
 
 _LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
-
+_FACTS, _MODEL = "saved.json", "model/"
 MODEL_TYPE = "ranker"
 """The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
 
 
-@dataclass(frozen=True)
-class Saved:
-    """A ranker in files.
+def features(estimator: Any, X: Any) -> Any:
+    """Return rows as the served model gets them: a pandas frame, a sparse matrix or an array.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-        Name of the model.
-    files : mapping of str to bytes
-        The files of an MLflow model by path.
-    params : mapping of str to str
-        The parameters of the ranker, for the page of the model.
-    flavor : str
-        The flavour: lightgbm, xgboost, catboost, sklearn or python_function.
-    tags : mapping of str to str
-        Tags of the model.
-    model_type : str
-        "ranker".
+    estimator : object
+        The fitted estimator.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
     """
-
-    name: str
-    files: Mapping[str, bytes]
-    params: Mapping[str, str]
-    flavor: str
-    tags: Mapping[str, str] = field(default_factory=dict)
-    model_type: str = MODEL_TYPE
+    if hasattr(X, "columns") and hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    return X if hasattr(X, "iloc") else features_for(estimator, X)
 
 
-def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
+def signature(X: Any, scores: NDArray[np.float64] | None) -> Any:
+    """Return MLflow's signature of rows and scores, or None if there are no rows or MLflow cannot describe them.
+
+    MLflow has no type for pandas' categories, and turns them into texts wherever a signature has another type for them.
+    Rows with such a column have no signature; a request must then have the columns of `fit`, in their order: LightGBM
+    and CatBoost take them by place, and give other scores without an error if the order differs.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
+        The rows.
+    scores : ndarray of shape (n_rows,)
+        Their scores.
+    """
+    import pandas as pd
+    from mlflow.models import infer_signature
+
+    if X is None:
+        return None
+    if hasattr(X, "iloc") and any(isinstance(kind, pd.CategoricalDtype) for kind in X.dtypes):
+        return None
+    return infer_signature(X, scores)
+
+
+def gaps(X: Any) -> str:
+    """Return what to do about whole numbers with missing values, for which MLflow has no type; "" if there are none.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+    """
+    import pandas as pd
+
+    if not hasattr(X, "iloc"):
+        return ""
+    whole = [
+        name for name in X.columns if pd.api.types.is_integer_dtype(X[name]) or pd.api.types.is_bool_dtype(X[name])
+    ]
+    names = [str(name) for name in whole if X[name].isna().any()]
+    said = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f". MLflow has no type for whole numbers with missing values: give {said} as float64" if names else ""
+
+
+def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval.
 
     Parameters
@@ -116,7 +154,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> Saved:
             _check(path, few, scores, ranker)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
     files[mlmodel.FILE] = mlmodel.without_ids(files[mlmodel.FILE])
-    return Saved(name, files, parameters(ranker), flavor)
+    return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
 
 def parameters(ranker: Any) -> dict[str, str]:
@@ -182,7 +220,7 @@ def _native(library: str, model: Any, path: Path, schema: Any) -> None:
     import importlib
 
     flavour = importlib.import_module(f"mlflow.{library}")
-    flavour.save_model(model, str(path), signature=schema, pip_requirements=needs.pinned([library, "pandas"]))
+    flavour.save_model(model, str(path), signature=schema, pip_requirements=pinned([library, "pandas"]))
 
 
 def _predicts_by_its_library(inner: Any) -> bool:
@@ -205,11 +243,11 @@ def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
             f"ranker is a {type(inner).__name__}; give a QueryRanker, an estimator of LightGBM, XGBoost, CatBoost or "
             "scikit-learn, or a Pipeline"
         )
-    way, modules = needs.way_of(inner)
+    way, modules = way_of(inner)
     packages = sorted(
         {module.partition(".")[0] for module in modules} | {"sklearn", "pandas", way["serialization_format"]}
     )
-    mlflow.sklearn.save_model(inner, str(path), signature=schema, pip_requirements=needs.pinned(packages), **way)
+    mlflow.sklearn.save_model(inner, str(path), signature=schema, pip_requirements=pinned(packages), **way)
 
 
 def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
@@ -243,3 +281,55 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
         kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__
         where = "another number of scores" if odd is None else f"another score in row {odd[0]} of X"
         raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
+
+
+def packed(model: SavedModel) -> bytes:
+    """Return a saved ranker as the bytes of one file.
+
+    Parameters
+    ----------
+    model : SavedModel
+        From `saved`. Its name is not kept.
+    """
+    facts = {"params": model.params, "flavor": model.flavor, "tags": model.tags}
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_FACTS, json.dumps(facts))
+        for path, content in model.files.items():
+            archive.writestr(f"{_MODEL}{path}", content)
+    return sink.getvalue()
+
+
+def unpacked(content: bytes, name: str) -> SavedModel:
+    """Return the saved ranker that `packed` wrote.
+
+    Parameters
+    ----------
+    content : bytes
+        What `packed` returned.
+    name : str
+        Name of the model.
+
+    Raises
+    ------
+    InvalidInput
+        If these are other bytes.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from rankeval import QueryRanker
+    >>> from rankeval_mlflow.flavours.saving import saved
+    >>> ranker = QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+    >>> model = unpacked(packed(saved(ranker)), "ridge")
+    >>> model.name, model.flavor, "MLmodel" in model.files
+    ('ridge', 'sklearn', True)
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            facts = json.loads(archive.read(_FACTS))
+            files = {path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)}
+        paths = {path.removeprefix(_MODEL): content for path, content in files.items()}
+        return SavedModel(name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE)
+    except (zipfile.BadZipFile, LookupError, ValueError, TypeError, NotImplementedError) as error:
+        raise InvalidInput(f"the packed model is damaged: {type(error).__name__}: {error}") from error

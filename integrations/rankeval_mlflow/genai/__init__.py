@@ -1,1 +1,1 @@
-"""Retrieval measures for mlflow.genai.evaluate, and its runs as evaluations."""
+"""Retrieval measures for mlflow.genai.evaluate."""

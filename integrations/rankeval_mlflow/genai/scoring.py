@@ -8,7 +8,6 @@ counts it, shows it and leaves it out of the mean.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -23,9 +22,8 @@ from rankeval.evaluation import Evaluation, evaluate
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
-from rankeval_mlflow.genai.judgments import Expected, ids_for, judgments_of_row, why_not_judged
-from rankeval_mlflow.genai.rankings import Ranking, Retrieved, check_retrieved, ranking_of_row
-from rankeval_mlflow.genai.rows import ROW, Row, query_id
+from rankeval_mlflow.genai import rows
+from rankeval_mlflow.genai.rows import Expected, Ranking, Retrieved
 from rankeval_mlflow.names import safe_names
 
 Specs = str | Measure | Iterable[str | Measure]
@@ -52,9 +50,8 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     docid: str | None = None
     qid: str | None = None
 
-    _asked: list[LabelledMeasure] = PrivateAttr(default_factory=list)
+    _asked: Any = PrivateAttr(default=None)
     _rules: Any = PrivateAttr(default=None)
-    _given_name: str | None = PrivateAttr(default=None)
     _retrieved: Any = PrivateAttr(default=None)
     _expected: Any = PrivateAttr(default=None)
 
@@ -76,42 +73,33 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
             One for each measure; a single one with an error if the row cannot be scored.
         """
         inputs, outputs, expectations = _completed(inputs, outputs, expectations, trace)
-        row = Row(query_id(inputs, self.qid), self.measures, self.columns, self.card, self._given_name)
-        problem = "invalid"
+        query, code = rows.query_id(inputs, self.qid), "INVALID"
+        ids = rows.ids_for(expectations, self._expected, self.docid)
         try:
-            row = replace(row, judgments=self._judgments(expectations))
-            problem = "no ranking"
-            row = replace(row, ranking=self._ranking(outputs, expectations, trace))
-            problem = "not judged" if row.judgments is None else "invalid"
-            if row.judgments is None:
-                raise InvalidInput(why_not_judged(expectations, self._expected))
-            if reason := _left_out(row, self._rules):
-                return self._failed(row, "left out", f"left out by the convention: {reason}")
-            return self._feedbacks(row, evaluation_of([row], self._asked, self._rules))
+            judgments = rows.judgments_of_row(expectations, self._expected, ids)
+            code = "NO_RANKING"
+            ranking = rows.ranking_of_row(outputs, trace, self._retrieved, ids)
+            if judgments is None:
+                return self._failed("NOT_JUDGED", rows.why_not_judged(expectations, self._expected))
+            if reason := _left_out(ranking, judgments, self._rules):
+                return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
+            code, scores = "INVALID", dict(ranking.scores)
+            found = evaluate({query: judgments}, {query: scores}, measures=self._asked, convention=self._rules)
+            return self._feedbacks(found, _rationale(ranking, judgments))
         except RankevalError as error:
-            return self._failed(row, problem, str(error))
+            return self._failed(code, str(error))
 
-    def _judgments(self, expectations: Any) -> dict[str, Any] | None:
-        return judgments_of_row(expectations, self._expected, ids_for(expectations, self._expected, self.docid))
-
-    def _ranking(self, outputs: Any, expectations: Any, trace: Any) -> Ranking:
-        return ranking_of_row(outputs, trace, self._retrieved, ids_for(expectations, self._expected, self.docid))
-
-    def _feedbacks(self, row: Row, evaluation: Evaluation) -> Any:
-        """Return the values; the first one holds the row."""
+    def _feedbacks(self, evaluation: Evaluation, said: str) -> Any:
         values, undefined = evaluation.scores[0].tolist(), evaluation.facts.undefined[0]
-        said = _rationale(row)
         found = [
             Feedback(name=column, value=value, rationale=f"{said}; 0/0 by the convention" if zero else said)
             for column, value, zero in zip(self.columns.values(), values, undefined, strict=True)
         ]
-        found[0].metadata = {ROW: row.to_json()}
         return found[0] if len(found) == 1 else found
 
-    def _failed(self, row: Row, problem: str, message: str) -> Feedback:
+    def _failed(self, code: str, message: str) -> Feedback:
         """Return the error of a row without a value. It is a single one, since MLflow counts only those."""
-        error = AssessmentError(error_code=problem.upper().replace(" ", "_"), error_message=message)
-        return Feedback(name=self.name, error=error, metadata={ROW: replace(row, problem=problem).to_json()})
+        return Feedback(name=self.name, error=AssessmentError(error_code=code, error_message=message))
 
 
 def genai_scorer(
@@ -169,7 +157,6 @@ def genai_scorer(
     Notes
     -----
     A document that a list has twice, as two chunks of it are, counts at its first place. Ids are compared as text.
-    Ranking and judgments of each row are stored with its value, from which `genai_evaluation` loads the run.
 
     Examples
     --------
@@ -180,7 +167,7 @@ def genai_scorer(
     """
     rules = get_convention(convention)
     asked = _bound(measures, rules)
-    check_retrieved(retrieved)
+    rows.check_retrieved(retrieved)
     for option, value in (("name", name), ("docid", docid), ("qid", qid)):
         if value is not None and (not isinstance(value, str) or not value):
             raise InvalidInput(f"{option} is {shown(value)}; expected a text")
@@ -198,27 +185,9 @@ def genai_scorer(
         docid=docid,
         qid=qid,
     )
-    scorer._asked, scorer._rules, scorer._given_name = asked, rules, name  # noqa: SLF001 - pydantic has no other way in
+    scorer._asked, scorer._rules = asked, rules  # noqa: SLF001 - pydantic has no other way in
     scorer._retrieved, scorer._expected = retrieved, expected  # noqa: SLF001
     return scorer
-
-
-def evaluation_of(rows: Iterable[Row], measures: Any, rules: Convention) -> Evaluation:
-    """Return the evaluation of judged rows with a ranking.
-
-    Parameters
-    ----------
-    rows : iterable of Row
-        The rows, of different queries.
-    measures : list of LabelledMeasure
-        The measures.
-    rules : Convention
-        The convention.
-    """
-    rows = list(rows)
-    truth = {row.query: dict(row.judgments or {}) for row in rows}
-    ranking = {row.query: dict(row.ranking.scores) for row in rows if row.ranking}
-    return evaluate(truth, ranking, measures=measures, convention=rules)
 
 
 def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
@@ -257,23 +226,20 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
     )
 
 
-def _left_out(row: Row, rules: Convention) -> str:
+def _left_out(ranking: Ranking, judgments: Mapping[str, Any], rules: Convention) -> str:
     """Return why a convention leaves out a row, or nothing: `score` would warn that no query is left."""
-    if rules.missing == "skip" and row.ranking is not None and not row.ranking.scores:
+    if rules.missing == "skip" and not ranking.scores:
         return "nothing was retrieved"
-    grades = (row.judgments or {}).values()
-    is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in grades)
+    is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 
 
-def _rationale(row: Row) -> str:
+def _rationale(ranking: Ranking, judgments: Mapping[str, Any]) -> str:
     """Return what was retrieved, in a sentence."""
-    scores, grades = (row.ranking.scores, row.judgments) if row.ranking and row.judgments else ({}, {})
-    relevant = [one for one, grade in grades.items() if isinstance(grade, Mapping) or grade > 0]
-    hits = sum(one in scores for one in relevant)
-    repeated = row.ranking.repeated if row.ranking else 0
-    again = f"; {count(repeated, 'repeated document')} left out" if repeated else ""
-    return f"{hits} of {count(len(relevant), 'relevant document')} among {len(scores)} retrieved{again}"
+    relevant = [one for one, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0]
+    hits = sum(one in ranking.scores for one in relevant)
+    again = f"; {count(ranking.repeated, 'repeated document')} left out" if ranking.repeated else ""
+    return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking.scores)} retrieved{again}"
 
 
 def _named(place: Any) -> str | None:

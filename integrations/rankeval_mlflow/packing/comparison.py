@@ -28,10 +28,9 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node, Rendering
 from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, HEADLINE, KIND, STANDING, folder
 from rankeval_mlflow.names import MAX_NAME, checked_role, param_text, safe_name, safe_names, sha256, short_name
-from rankeval_mlflow.packing.datasets import dataset_use, judged_data
-from rankeval_mlflow.packing.evaluation import keys_of
+from rankeval_mlflow.packing.evaluation import dataset_use, judged_data, keys_of
 from rankeval_mlflow.views.descriptions import comparison_section
-from rankeval_mlflow.views.shortening import shown_comparison
+from rankeval_mlflow.views.rendering import shown_comparison
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison

@@ -1,4 +1,4 @@
-"""Pack an Evaluation: what a run holds of one.
+"""Pack an Evaluation and its data set: what a run holds of one.
 
 The layout of role ``dev``; at a step of training, the folder is ``rankeval/dev/step-3/``::
 
@@ -21,19 +21,46 @@ from typing import TYPE_CHECKING, Any
 
 import rankeval
 from rankeval.tracking import LoggedData
-from rankeval_mlflow.delivery.payload import Node, Rendering, Scores
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
 from rankeval_mlflow.layout import CARD, INTERVAL_ENDS, KIND, evaluation_path, folder, label_of
-from rankeval_mlflow.names import param_text, safe_names, sha256, short_name
-from rankeval_mlflow.packing.datasets import dataset_use, judged_data
+from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, short_name
 from rankeval_mlflow.views.descriptions import evaluation_section, intervals
 from rankeval_mlflow.views.rendering import QUERIES
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
-
 CLOSE = 1e-9
 """Difference that a store's columns and JSON may leave in an aggregate."""
+
+
+def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
+    """Describe the data set of an evaluation by the evaluation alone.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+    role : str
+        The role of the data.
+    name : str, optional
+        Its name; by default one with the start of the digest of the judgments.
+    """
+    digest = evaluation.judgments_digest
+    rows = int(evaluation.query_counts["retrieved"].sum())
+    return LoggedData(name or f"judgments-{short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
+
+
+def dataset_use(data: LoggedData) -> DatasetUse:
+    """Return the data set input of a run.
+
+    Parameters
+    ----------
+    data : LoggedData
+        The data set.
+    """
+    profile = {"num_rows": data.n_rows, "num_queries": data.n_queries}
+    return DatasetUse(data.name, data.digest, checked_role(data.role), data.source, profile)
 
 
 def evaluation_node(

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.ledger.ledger import WHO
-from rankeval_mlflow.delivery.addresses import masked
+from rankeval_mlflow.delivery.addresses import masked, run_context, store
 from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.locks import held
-from rankeval_mlflow.delivery.spool import spool_directory
-from rankeval_mlflow.delivery.surroundings import run_context, store
+from rankeval_mlflow.delivery.spool import held, spool_directory
 from rankeval_mlflow.names import checked_role, sha256
-from rankeval_mlflow.promotion.attempt import Attempt
-from rankeval_mlflow.promotion.evaluations import Decided, by_evaluations
-from rankeval_mlflow.promotion.floors import Floors
-from rankeval_mlflow.promotion.gated import by_gate
+from rankeval_mlflow.promotion.attempt import Attempt, Promotion
+from rankeval_mlflow.promotion.deciding import Decided, by_evaluations, by_gate
 from rankeval_mlflow.promotion.registry import Alias, asking, checked_alias
-from rankeval_mlflow.promotion.result import Promotion
-from rankeval_mlflow.promotion.rules import OneSided, Rule
+from rankeval_mlflow.promotion.rules import Floors, OneSided, Rule
 
 if TYPE_CHECKING:
     from rankeval.guard.gate.gate import Gate

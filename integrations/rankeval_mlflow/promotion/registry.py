@@ -19,9 +19,8 @@ from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.addresses import hidden, masked
-from rankeval_mlflow.delivery.refusals import reason
-from rankeval_mlflow.reading.asking import pages
-from rankeval_mlflow.reading.where import canonical_number
+from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.reading.asking import canonical_number, pages
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 _VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")

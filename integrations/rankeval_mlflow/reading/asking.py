@@ -1,21 +1,42 @@
-"""Ask a tracking store: one client for all questions of a call, and errors of our own."""
+"""Ask a tracking store: one client for all questions of a call, errors of our own, and the run that a name means.
+
+A name is the id of a run, a logged model, or a version of a registered model. A version leads to its evaluation by the
+tags ``rankeval.<role>.run_id`` that `log_evaluation` wrote, else by the logged model that it was made from, else by the
+run that it was made in. A logged model leads to the runs that logged metrics for it. If several runs hold an evaluation
+of the role with the same content, the newest one is meant.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mlflow.exceptions import MlflowException
 
+from rankeval._checks import few, shown
 from rankeval._registry import unknown
-from rankeval.errors import TrackingError
-from rankeval_mlflow.delivery.addresses import hidden, masked
-from rankeval_mlflow.delivery.connection import connected
-from rankeval_mlflow.delivery.refusals import reason
-from rankeval_mlflow.delivery.surroundings import store
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.addresses import hidden, masked, store
+from rankeval_mlflow.delivery.completeness import pieces_by_role, pieces_of
+from rankeval_mlflow.delivery.connection import connected, reason
 
 _NOT_THERE = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
+
+MAX_DIGITS = 18
+"""Digits of a number that fits the integers of any store."""
+
+_FORMS = (
+    "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
+    "log_evaluation or MLflow returned"
+)
+_MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
+# A name of MLflow's has no slash, but it may have an @.
+_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d+)")
+_ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
+_LOGGED_IN = re.compile(r"rankeval\.(?P<role>[^.]+)\.run_id")
 
 
 @contextlib.contextmanager
@@ -80,3 +101,289 @@ def experiment_ids(client: Any, name: str | None) -> list[str]:
     if found is None:
         raise unknown("experiment", name, [experiment.name for experiment in pages(client.search_experiments)])
     return [found.experiment_id]
+
+
+@dataclass(frozen=True)
+class RunOf:
+    """A run, and the logged model and the registered version by which it was named."""
+
+    run: Any
+    model_id: str | None = None
+    version: tuple[str, str] | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return str(self.run.info.run_id)
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A name taken apart: the id of a run or of a logged model, or a registered model with version or alias."""
+
+    run_id: str = ""
+    model_id: str = ""
+    registered: str = ""
+    version: str = ""
+    alias: str = ""
+
+
+def resolve(client: Any, name: Any, role: str | None = None) -> RunOf:
+    """Return the run that a name means.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    name : str or object
+        The id of a run, ``"runs:/<id>"``, ``"models:/ranker/3"``, ``"models:/ranker/latest"``,
+        ``"models:/ranker@champion"``, the same without ``models:/``, ``"models:/m-..."``; or a TrackedRun, Run,
+        ModelVersion, LoggedModel or ModelInfo.
+    role : str, optional
+        The role of the evaluation that the run must hold, if a model leads to several runs.
+
+    Raises
+    ------
+    InvalidInput
+        If the name has no such form, or nothing has this name, or a model leads to no run or to several; or the role is
+        no text.
+    """
+    if role is not None and not isinstance(role, str):
+        raise InvalidInput(f"role is {shown(role)}; expected a text such as 'dev' or 'test'")
+    parts = _parsed(name)
+    if parts.run_id:
+        return RunOf(run_with(client, parts.run_id))
+    if parts.model_id:
+        return _of_model(client, parts.model_id, role)
+    return _of_version(client, _version(client, parts), role)
+
+
+def registered_version(name: Any) -> tuple[str, str]:
+    """Return the registered model and the version that a name means; only a name without a number needs the registry.
+
+    Parameters
+    ----------
+    name : str or ModelVersion
+        ``"ranker/3"``, ``"ranker/latest"`` or ``"ranker@champion"``, with or without ``models:/``; or a ModelVersion.
+
+    Raises
+    ------
+    InvalidInput
+        If the name has no such form, or the registry has no such model or alias.
+    TrackingError
+        If the registry cannot be reached.
+    """
+    parts = _parsed(name)
+    if not parts.registered:
+        raise InvalidInput(
+            f"{shown(name)} is no version of a registered model; expected one such as 'ranker/7', 'ranker/latest' or "
+            "'ranker@champion'"
+        )
+    if parts.version:
+        return parts.registered, parts.version
+    with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
+        found = _version(client, parts)
+        return str(found.name), str(found.version)
+
+
+def canonical_number(text: str) -> str:
+    """Return the number of a version in MLflow's spelling, since a store takes "02" for 2; other text as it is.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Raises
+    ------
+    InvalidInput
+        If it has more digits than a store can hold.
+    """
+    if text.isdecimal() and len(text) > MAX_DIGITS:
+        raise InvalidInput(f"there is no version {shown(text)}: a number of a version has at most {MAX_DIGITS} digits")
+    return str(int(text)) if text.isdecimal() else text
+
+
+def text_of(name: Any) -> str:
+    """Return a name in one spelling, for messages and as the name of a system.
+
+    Parameters
+    ----------
+    name : str or object
+        As in `resolve`.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no such form.
+    """
+    if isinstance(name, str):
+        return name
+    parts = _parsed(name)
+    if parts.registered:
+        return f"models:/{parts.registered}/{parts.version}"
+    return parts.run_id or f"models:/{parts.model_id}"
+
+
+def _parsed(name: Any) -> _Name:
+    """Take a name apart.
+
+    Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a run of its own,
+    which made the model and evaluated nothing, so a model's id goes before that.
+    """
+    if isinstance(name, str):
+        return _parsed_text(name)
+    if getattr(name, "version", None) and isinstance(getattr(name, "name", None), str):
+        return _Name(registered=name.name, version=str(name.version))
+    for holder in (name, getattr(name, "info", None)):
+        for field in ("model_id", "run_id"):
+            value = getattr(holder, field, None)
+            if isinstance(value, str) and value:
+                return _Name(**{field: value})
+    raise InvalidInput(f"name is {shown(name)}; expected {_FORMS}")
+
+
+def _parsed_text(name: str) -> _Name:
+    """Take a name that is text apart."""
+    rest = name.removeprefix("models:/")
+    found = _Name()
+    if name.startswith("runs:/"):
+        found = _Name(run_id=name.removeprefix("runs:/").partition("/")[0])
+    elif _MODEL_ID.fullmatch(rest):
+        found = _Name(model_id=rest)
+    elif alias := _ALIAS.fullmatch(rest):
+        found = _Name(registered=alias["name"], alias=alias["alias"])
+    elif version := _VERSION.fullmatch(rest):
+        found = _Name(registered=version["name"], version=canonical_number(version["version"]))
+    elif name == rest and "/" not in name and "@" not in name:
+        found = _Name(run_id=name)
+    if found == _Name():
+        raise InvalidInput(f"name is {shown(name)}; expected {_FORMS}")
+    return found
+
+
+def run_with(client: Any, run_id: str) -> Any:
+    """Return the run with an id.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, or it was deleted.
+    """
+    try:
+        run = client.get_run(run_id)
+    except MlflowException as error:
+        if not is_not_there(error):
+            raise
+        raise InvalidInput(
+            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
+        ) from error
+    if _is_deleted(run):
+        raise InvalidInput(
+            f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
+        )
+    return run
+
+
+def _is_deleted(run: Any) -> bool:
+    """Return whether a run was deleted: MLflow still gives it to whoever asks by its id."""
+    return bool(run.info.lifecycle_stage == "deleted")
+
+
+def _version(client: Any, parts: _Name) -> Any:
+    """Return the version that a number or an alias means."""
+    try:
+        if parts.alias:
+            return client.get_model_version_by_alias(parts.registered, parts.alias)
+        return client.get_model_version(parts.registered, parts.version)
+    except MlflowException as error:
+        if not is_not_there(error):
+            raise
+        raise _no_version(client, parts) from error
+
+
+def _no_version(client: Any, parts: _Name) -> InvalidInput:
+    """Say what there is: the registered models, or the versions and aliases of this one."""
+    models = {model.name: model for model in pages(client.search_registered_models)}
+    if parts.registered not in models:
+        return InvalidInput(str(unknown("registered model", parts.registered, models, summary="")))
+    quoted = parts.registered.replace("'", "\\'")
+    versions = sorted(int(one.version) for one in pages(client.search_model_versions, f"name='{quoted}'"))
+    asked = f"alias {parts.alias!r}" if parts.alias else f"version {parts.version}"
+    aliases = sorted(models[parts.registered].aliases)
+    return InvalidInput(
+        f"the registered model {parts.registered!r} has no {asked}; it has the versions {few(versions) or 'none'} and "
+        f"the aliases {few(aliases) or 'none'}"
+    )
+
+
+def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
+    """Return the run that holds the evaluation of a registered version."""
+    called = (str(version.name), str(version.version))
+    logged = {found["role"]: run_id for key, run_id in version.tags.items() if (found := _LOGGED_IN.fullmatch(key))}
+    model_id = model_behind(version)
+    if not logged and model_id:
+        return RunOf(_of_model(client, model_id, role).run, model_id, called)
+    wanted = {logged[role]} if role in logged else set(logged.values())
+    if len(wanted) > 1:
+        raise InvalidInput(_several_roles(f"models:/{called[0]}/{called[1]}", logged))
+    run_id = next(iter(wanted), version.run_id)
+    if not run_id:
+        raise InvalidInput(
+            f"no run of models:/{called[0]}/{called[1]} is known: nothing was evaluated with log_evaluation(ev, "
+            f"model_version='{called[0]}/{called[1]}'); give the id of the run that holds its evaluation"
+        )
+    return RunOf(run_with(client, run_id), model_id, called)
+
+
+def model_behind(version: Any) -> str | None:
+    """Return the logged model that a version was made from; stores that do not keep its id keep it in the source."""
+    source = str(version.source or "").removeprefix("models:/")
+    return getattr(version, "model_id", None) or (source if _MODEL_ID.fullmatch(source) else None)
+
+
+def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
+    """Return the run that holds the evaluation of a logged model."""
+    try:
+        model = client.get_logged_model(model_id)
+    except MlflowException as error:
+        if not is_not_there(error):
+            raise
+        raise InvalidInput(f"there is no logged model {model_id} in the store") from error
+    ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
+    return RunOf(run_of_model(client, model_id, role, [run_id for run_id in ids if run_id]), model_id)
+
+
+def run_of_model(client: Any, model_id: str, role: str | None, ids: Sequence[str]) -> Any:
+    """Return the one of the runs of a logged model that holds an evaluation of the role; deleted runs do not count.
+
+    Raises
+    ------
+    InvalidInput
+        If none does, or several do with other content.
+    """
+    runs = [client.get_run(run_id) for run_id in ids]
+    return _only(f"models:/{model_id}", [run for run in runs if not _is_deleted(run)], role)
+
+
+def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
+    """Return the one of the runs of a model that holds an evaluation of the role."""
+    held = [(run, pieces_by_role(run.data.tags)) for run in runs]
+    roles = sorted({each for _, labels in held for each in labels})
+    if role is None and len(roles) > 1:
+        raise InvalidInput(_several_roles(name, roles))
+    wanted = role or next(iter(roles), None)
+    found = [(run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels]
+    if not found:
+        what = f"no evaluation of role {role!r}" if role else "no evaluation"
+        raise InvalidInput(
+            f"{name} has {what}; it has {roles or 'none'}. log_evaluation(ev, model_id=...) logs one for a model"
+        )
+    if len({content for _, content in found}) > 1:
+        ids = few([run.info.run_id for run, _ in found])
+        raise InvalidInput(f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}")
+    return max((run for run, _ in found), key=lambda run: run.info.start_time)
+
+
+def _several_roles(name: str, roles: Any) -> str:
+    return f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.layout import folder
-from rankeval_mlflow.reading.asking import asking
-from rankeval_mlflow.reading.evaluations import evaluation_of
-from rankeval_mlflow.reading.pieces import checked_file, held_instead, labels_of, manifest_of
-from rankeval_mlflow.reading.where import resolve, text_of
+from rankeval_mlflow.reading.asking import asking, resolve, text_of
+from rankeval_mlflow.reading.evaluations import checked_file, evaluation_of, held_instead, labels_of, manifest_of
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison

@@ -1,18 +1,161 @@
-"""Load evaluations from MLflow: the same that were logged, or an error."""
+"""Load evaluations from MLflow: the same that were logged, or an error.
+
+A run holds pieces: the completeness tag names their manifests, and files are held against the hashes of these.
+
+A decision on a version of a registered model needs the evaluation that was logged for it. Loading may take the run that
+the version was made in for the run of its evaluation. A decision may not: that run can hold the evaluation of another
+system. Only these name the version, and their values must be those of the evaluation:
+
+* its tags ``rankeval.<role>.run_id`` and ``rankeval.<role>.<metric>``, which `log_evaluation` with ``model_version=``
+  wrote;
+* the metrics on a data set that are linked to the logged model behind it, which `log_evaluation` with ``model_id=``
+  wrote.
+"""
 
 from __future__ import annotations
 
+import math
+import posixpath
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankeval.errors import InvalidInput
-from rankeval_mlflow.delivery.completeness import pieces_by_role, pieces_of
-from rankeval_mlflow.layout import evaluation_path, role_of
-from rankeval_mlflow.reading.asking import asking
-from rankeval_mlflow.reading.pieces import checked_file, held_instead, labels_of, manifest_of
-from rankeval_mlflow.reading.where import resolve, text_of
+from mlflow.exceptions import MlflowException
+
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, pieces_of
+from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of
+from rankeval_mlflow.names import sha256
+from rankeval_mlflow.packing.evaluation import CLOSE, aggregates
+from rankeval_mlflow.reading.asking import asking, model_behind, resolve, run_of_model, run_with, text_of
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
+
+
+_COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
+
+
+def labels_of(run: Any) -> tuple[str, ...]:
+    """Return the labels of the whole pieces of a run.
+
+    Raises
+    ------
+    InvalidInput
+        If the run holds none: it is none of ours, or its upload broke off.
+    """
+    run_id = run.info.run_id
+    if COMPLETE not in run.data.tags:
+        raise InvalidInput(
+            f"run {run_id} has no tag {COMPLETE}: it holds no whole evaluation. "
+            "`rankeval mlflow list --waiting` shows pending uploads"
+        )
+    return tuple(pieces_of(run.data.tags))
+
+
+def held_instead(run: Any) -> str:
+    """Say what a run holds that lacks what was asked for, and how to read that.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    """
+    kind = run.data.tags.get(KIND, "")
+    roles = sorted(pieces_by_role(run.data.tags))
+    held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
+    if kind in _COMPARED:
+        held.append(f"{_COMPARED[kind]}: load_comparison(run)")
+    if kind == "experiment":
+        held.append("the evaluations of its rankers in nested runs")
+    return f"it is a run of kind {kind!r}, and holds {'; '.join(held) or 'neither evaluation nor comparison'}"
+
+
+def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
+    """Return the manifest of a piece.
+
+    Raises
+    ------
+    InvalidInput
+        If the artifact is gone.
+    TrackingError
+        If it was altered, or the store cannot be reached.
+    """
+    return checked_manifest(artifact(client, run, manifest_path(label)), label, run.data.tags)
+
+
+def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
+    """Return a file of a piece.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    run : Run
+        The run.
+    manifest : dict
+        The manifest of the piece.
+    path : str
+        The artifact path.
+    what : str
+        The file in words, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If the artifact is gone.
+    TrackingError
+        If it was altered, or the store cannot be reached.
+    """
+    content = artifact(client, run, path)
+    found, expected = sha256(content), manifest["files"][path]
+    if found != expected:
+        raise TrackingError(
+            f"{what} in run {run.info.run_id} was altered or replaced (SHA-256 {found[:12]} instead of {expected[:12]})"
+        )
+    return content
+
+
+def artifact(client: Any, run: Any, path: str) -> bytes:
+    """Return the bytes of an artifact.
+
+    The place of the artifacts stands in the run, and MLflow's own call would ask for the run and its models again.
+
+    Raises
+    ------
+    InvalidInput
+        If it is gone; the message names what is there.
+    TrackingError
+        If the store of the artifacts cannot be reached.
+    """
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
+
+    where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
+    repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return Path(repository.download_artifacts(path, folder)).read_bytes()
+        except Exception as error:  # the stores of artifacts raise whatever their own clients raise
+            raise _not_read(repository, run.info.run_id, path, error) from error
+
+
+def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
+    """Tell an artifact that is gone from a store that does not answer: a store that answers lists what it has."""
+    folder = posixpath.dirname(path)
+    try:
+        there = [found.path for found in repository.list_artifacts(folder)]
+    except Exception:  # noqa: BLE001 - as above, and the first error says more
+        there = [path]
+    if path not in there:
+        held = ", ".join(there) or "nothing"
+        return InvalidInput(f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}")
+    if isinstance(error, MlflowException):
+        said: Exception = error
+        return said  # `asking` says which store
+    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {reason(error)}")
 
 
 def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
@@ -96,3 +239,77 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
         raise InvalidInput(f"run {run_id} holds evaluations of the roles {sorted(held)}; choose one with role=")
     chosen = role or next(iter(held))
     return chosen, held[chosen]
+
+
+def logged_for(client: Any, version: Any, role: str) -> tuple[Any, Evaluation]:
+    """Return the run and the evaluation of a role that were logged for a version or for its logged model.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    version : ModelVersion
+        The version.
+    role : str
+        The role of the evaluation.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, its run was deleted, or its values are not those that the version or the model has.
+    TrackingError
+        If an artifact was altered.
+    """
+    called, model_id = f"models:/{version.name}/{version.version}", model_behind(version)
+    if run_id := version.tags.get(f"rankeval.{role}.run_id"):
+        run = run_with(client, run_id)
+        said = _values_of_tags(version.tags, role)
+    elif model_id:
+        run, said = _of_model(client, model_id, role)
+    else:
+        raise InvalidInput(f"no evaluation of this role was logged for {called}")
+    evaluation = evaluation_of(client, run, role)
+    if not _agree(said, aggregates(evaluation)):
+        raise InvalidInput(
+            f"the evaluation in run {run.info.run_id} is not the one that was logged for {called}: the values differ"
+        )
+    return run, evaluation
+
+
+def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
+    """Return the aggregates that the tags of a version hold."""
+    before, found = f"rankeval.{role}.", {}
+    for key, text in tags.items():
+        if key.startswith(before) and key != f"{before}run_id":
+            try:
+                found[key.removeprefix(before)] = float(text)
+            except ValueError:
+                continue  # a tag of somebody else's
+    return found
+
+
+def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, float]]:
+    """Return the run whose evaluation of a role was logged for a model, and the aggregates that the model has."""
+    linked: dict[str, dict[str, float]] = {}
+    for metric in client.get_logged_model(model_id).metrics or ():
+        if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
+            linked.setdefault(metric.run_id, {})[metric.key] = metric.value
+    values = {}
+    for run_id, metrics in linked.items():
+        bare = client.get_run(run_id).data.tags.get(ROLE) == role
+        before = "" if bare else f"{role}/"
+        values[run_id] = {
+            key.removeprefix(before): value
+            for key, value in metrics.items()
+            if ("/" not in key if bare else key.startswith(before))
+        }
+    run = run_of_model(client, model_id, role, [run_id for run_id, found in values.items() if found])
+    return run, values[run.info.run_id]
+
+
+def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
+    """Return whether there is a value of each finite measure, and all are those of the evaluation."""
+    finite = {key: value for key, value in held.items() if math.isfinite(value)}
+    return bool(finite) and all(
+        key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE) for key, value in finite.items()
+    )

@@ -9,10 +9,10 @@ from mlflow.exceptions import MlflowException
 
 from rankeval.errors import TrackingError
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.delivery.payload import Node, SavedModel
-from rankeval_mlflow.flavours.saving import Saved, saved
+from rankeval_mlflow.delivery.payload import Node
+from rankeval_mlflow.flavours.saving import saved
 from rankeval_mlflow.names import safe_name
-from rankeval_mlflow.recording.destination import send
+from rankeval_mlflow.recording.runs import send
 
 
 @dataclass(frozen=True)
@@ -98,23 +98,12 @@ def log_ranker(
     >>> bool((loaded.predict(data.X) == ranker.predict(data.X)).all())
     True
     """
-    model = saved_model(saved(ranker, name, X=X))
+    model = saved(ranker, name, X=X)
     node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
     run = send(node, run_id)
     model_id = run.models[0]
     version = None if registered_model_name is None else _registered(model_id, registered_model_name)
     return LoggedRanker(model_id, f"models:/{model_id}", run, registered_model_name, version)
-
-
-def saved_model(model: Saved) -> SavedModel:
-    """Return a saved ranker as a model of a run.
-
-    Parameters
-    ----------
-    model : Saved
-        From `flavours.saving.saved`.
-    """
-    return SavedModel(model.name, model.files, model.params, model.tags, model.flavor, model.model_type)
 
 
 def _registered(model_id: str, name: str) -> str:

@@ -1,22 +1,111 @@
-"""Log an evaluation or a comparison to a given run, the active run, or a new run that is ended."""
+"""Log an evaluation, a comparison or a cross-validation to a given run, the active run, or a new run that is ended.
+
+Of a cross-validation the run has the mean over queries, its folds as steps, and a nested run of each fold.
+The tracker writes run records to an experiment, or keeps them on disk.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
-from rankeval.tracking import LoggedData, TrackedRun
+from rankeval.model_selection.results import CrossValidation, CrossValidations
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun
+from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
+from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.packing.comparison import comparison_node
-from rankeval_mlflow.packing.evaluation import evaluation_node
-from rankeval_mlflow.reading.where import registered_version
-from rankeval_mlflow.recording.destination import described, send
+from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
+from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
+from rankeval_mlflow.reading.asking import registered_version
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
+
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
+"""Ids that MLflow takes for runs."""
+
+
+def send(
+    node: Node,
+    run_id: str | None,
+    model_id: str | None = None,
+    model_version: tuple[str, str] | None = None,
+) -> TrackedRun:
+    """Send one node to the given run, the active run, or a new run that is ended.
+
+    Parameters
+    ----------
+    node : Node
+        The run's content.
+    run_id : str, optional
+        The run to write to.
+    model_id : str, optional
+        The logged model that gets the aggregates.
+    model_version : tuple of (name, version), optional
+        The version of a registered model that gets them as tags.
+    """
+    import mlflow
+
+    if run_id is not None and not (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id)):
+        raise InvalidInput(f"run_id is {shown(run_id)}; expected the id of a run, such as .run_id of a TrackedRun")
+    active = mlflow.active_run()
+    run_id = run_id or (active.info.run_id if active else None)
+    experiment_id, experiment_name = (None, None) if run_id else _experiment()
+    target = Target(
+        uri=store(None),
+        registry_uri=mlflow.get_registry_uri(),
+        run_id=run_id,
+        experiment_id=experiment_id,
+        experiment_name=experiment_name,
+    )
+    context = {} if run_id else run_context()
+    return deliver(Payload(target, node, now_ms(), context, model_id, model_version))
+
+
+def _experiment() -> tuple[str | None, str | None]:
+    """Return id or name of the experiment for new runs, without asking the server.
+
+    `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name there too.
+    """
+    experiment_id, name = os.environ.get("MLFLOW_EXPERIMENT_ID"), os.environ.get("MLFLOW_EXPERIMENT_NAME")
+    if experiment_id:
+        return experiment_id, None
+    return (None, name) if name else ("0", None)
+
+
+def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | None) -> LoggedData | None:
+    """Return the data set of an evaluation for the log; its role is that of the evaluation.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The evaluation.
+    role : str
+        The role of its data.
+    data : LoggedData, RankingData or str, optional
+        The data set, or its name. By default the digest of the judgments identifies it.
+    """
+    from rankeval.collection.data import RankingData
+
+    if isinstance(data, LoggedData):
+        if data.role != role:
+            raise InvalidInput(f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}")
+        return data
+    if data is None or isinstance(data, str):
+        return judged_data(ev, role, data)
+    if not isinstance(data, RankingData):
+        raise InvalidInput(
+            f"data is of type {type(data).__name__}; expected the name of the data set, RankingData or LoggedData"
+        )
+    return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
 
 
 def log_evaluation(
@@ -166,3 +255,116 @@ def log_comparison(
     if not isinstance(cmp, Comparison):
         raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
+
+
+def log_cross_validation(
+    cv: CrossValidation | CrossValidations,
+    *,
+    role: str = "dev",
+    data: LoggedData | RankingData | str | None = None,
+    name: str | None = None,
+    run_id: str | None = None,
+    fold_runs: bool = True,
+) -> TrackedRun:
+    """Log a cross-validation to MLflow, synchronously and whole.
+
+    The run gets the evaluation of every held-out query, as from `log_evaluation`: ``nDCG_at_10`` is the mean over
+    queries, each scored by the model that did not see it, and `load_evaluation` returns it. Beside it:
+
+    * the value of each fold as a step of ``nDCG_at_10_fold``, which MLflow draws as a line;
+    * their standard deviation as ``nDCG_at_10_sd``, with n - 1;
+    * size and seconds of each fold, also as steps; a table of the folds;
+    * a nested run of each fold, with the parameters that a search chose in it.
+
+    Parameters
+    ----------
+    cv : CrossValidation or CrossValidations
+        The result of `rankeval.cross_validate`. If it has several rankers, each is a nested run.
+    role : str, default "dev"
+        The role of the data.
+    data : LoggedData, RankingData or str, optional
+        The data set, or its name. By default the digest of the judgments identifies it.
+    name : str, optional
+        Name of the run; by default that of the ranker.
+    run_id : str, optional
+        The run to write to. By default the active run, else a new run that is ended. The time of a new run is that of
+        its folds, one after the other.
+    fold_runs : bool, default True
+        Whether each fold is a nested run too.
+
+    Returns
+    -------
+    TrackedRun
+        The id of the run, those of its children, and a line that says how to look at it.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    InvalidInput
+        If ``cv`` is something else, the role is no plain word, or the run has another evaluation of this role.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> data = rk.datasets.make_ranking(30, 10, rng=0)
+    >>> run = log_cross_validation(rk.cross_validate(Ridge(), data, measures="AP", cv=3), data="made up")
+    >>> {"AP", "AP_fold", "AP_sd"} <= set(mlflow.get_run(run.run_id).data.metrics), len(run.children)
+    (True, 3)
+    """
+    ended = now_ms()
+    if isinstance(cv, CrossValidation):
+        return send(_node(cv, role, data, ended, name, fold_runs=fold_runs), run_id)
+    if not isinstance(cv, CrossValidations):
+        raise InvalidInput(f"cv is of type {type(cv).__name__}; expected the result of rankeval.cross_validate")
+    nodes = {
+        system: _node(result, role, data, ended, system, fold_runs=fold_runs) for system, result in cv.results.items()
+    }
+    return send(several_node(nodes, cv.folds, ended_ms=ended, name=name or "cross-validation"), run_id)
+
+
+def _node(
+    cv: CrossValidation,
+    role: str,
+    data: LoggedData | RankingData | str | None,
+    ended: int,
+    name: str | None,
+    *,
+    fold_runs: bool,
+) -> Node:
+    used = described(cv.evaluation, role, data)
+    return cross_validation_node(cv, role, used, ended_ms=ended, name=name, children=fold_runs)
+
+
+class MlflowTracker:
+    """Writes a run record to MLflow as a run with nested runs."""
+
+    def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
+        """Write a record and its children to new runs.
+
+        Parameters
+        ----------
+        record : RunRecord
+            The record.
+        experiment : str
+            Name of the experiment, which is made if it does not exist.
+        uri : str, optional
+            The tracking store; by default MLflow's own setting.
+
+        Returns
+        -------
+        TrackedRun
+            The ids of the run and its children, and a line that says how to look at them.
+
+        Raises
+        ------
+        TrackingError
+            If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it
+            again.
+        InvalidInput
+            If the experiment was deleted, or a role or the path of an artifact is not allowed.
+        """
+        target = Target(uri=store(uri), experiment_name=experiment)
+        return deliver(Payload(target, record_node(record), now_ms(), run_context(), key=record.key))

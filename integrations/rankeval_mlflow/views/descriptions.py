@@ -1,23 +1,35 @@
-"""Describe evaluations and comparisons for readers of a run, in Markdown. Names come from outside, and are escaped."""
+"""Describe evaluations and comparisons for readers of a run, in Markdown. Names come from outside, and are escaped.
+
+Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of the experiment, does:
+it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count
 from rankeval.comparison.views.tables import laid_out, unjudged_tables
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.names import MAX_TAG, short_name
-from rankeval_mlflow.views.tables import query_table_note
+from rankeval_mlflow.views.rendering import query_table_note
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
+
+NAME = "Rankings"
+MOST = 12
+"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
+
+_LONGEST = 100
+_OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
@@ -137,3 +149,34 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
 def _first_paragraph(text: str) -> str:
     """Return the text before the first empty line."""
     return text.split("\n\n", maxsplit=1)[0][:500]
+
+
+def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:
+    """Return the saved view with columns for measures; None if it needs no change, or is not ours.
+
+    Parameters
+    ----------
+    before : str, optional
+        The present value of the tag.
+    keys : sequence of str
+        The metrics, the one that counts most first.
+    now_ms : int
+        The time.
+    """
+    wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
+    try:
+        held = _columns(before) if before else []
+    except (ValueError, LookupError, TypeError):
+        return None
+    shown = [column for column in held if column.startswith("metrics.")]
+    columns = [*dict.fromkeys([*shown, *wanted])][:MOST]
+    if not wanted or columns == shown:
+        return None
+    others = [column for column in held if column not in shown] if held else _OTHERS
+    state = json.dumps({"selectedColumns": [*columns, *others]})
+    return json.dumps({"name": NAME, "createdAt": now_ms, "updatedAt": now_ms, "state": state})
+
+
+def _columns(value: str) -> list[str]:
+    state: dict[str, Any] = json.loads(json.loads(value)["state"])
+    return [str(column) for column in state["selectedColumns"]]

@@ -3,11 +3,16 @@
 log/d=1/a.parquet              read
 log/_SUCCESS, log/_temporary/  passed over: what Spark, Hive and others leave beside the rows
 log/_d=2/b.parquet             passed over by readers of Parquet, though it looks like rows: refused
+
+Messages show URLs without user, password and query string, where keys of a store may stand. The trap: a password
+may hold a slash, and a query string an @. So if the first name of a URL has a colon or an @, all before the last @ is
+hidden, a host and a port with it; and all of the URL if a question mark stands before that @.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +24,12 @@ import pyarrow.fs as pafs
 
 from rankeval._checks import count, few, shown
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation.streaming.urls import masked
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+
+_URL = re.compile(r"(\w://)([^\s'\"]+)")
 
 _HIDDEN = ("_", ".")
 _BESIDE = (
@@ -30,6 +37,28 @@ _BESIDE = (
     *("._", ".ipynb_checkpoints", ".Trash"),
 )
 """Names, by their beginnings, that others give to Parquet files and folders which are no rows of the data set."""
+
+
+def masked(text: str) -> str:
+    """Return a text in one line, with *** for what may be a secret in its URLs."""
+    return _URL.sub(lambda found: found[1] + _masked(found[2]), " ".join(text.split()))
+
+
+def _masked(rest: str) -> str:
+    user, at, host = rest.rpartition("@")
+    if at and {":", "@"} & set(rest.partition("/")[0]):
+        if "?" in user:
+            return "***"
+        rest = f"***@{host}"
+    path, mark, _ = rest.partition("?")
+    return f"{path}?***" if mark else path
+
+
+def name_of(path: str) -> str:
+    """Return the last name of a path or URL, without its query string."""
+    if "://" not in path:
+        return path.rstrip("/").rpartition("/")[2]
+    return masked(path).partition("?")[0].rstrip("/").rpartition("/")[2]
 
 
 def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:

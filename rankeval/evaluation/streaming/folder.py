@@ -29,8 +29,8 @@ import pyarrow.fs as pafs
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.streaming.files import masked
 from rankeval.evaluation.streaming.scored import Scored
-from rankeval.evaluation.streaming.urls import masked
 from rankeval.io.opening import write_atomically
 
 _MANIFEST = "_rankeval.json"

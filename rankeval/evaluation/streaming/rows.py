@@ -2,27 +2,58 @@
 
 Texts of queries are read as dictionaries, which takes half the time. The trap: a dictionary may hold a value twice;
 Arrow drops the second and keeps the places, so that rows change their query. A place beyond the end shows that.
+
+Memory bounds the rows of one query, by the share of each process:
+
+memory   =   the program itself, once a process   +   rows that are being scored   +   the result
+
+Errors in rows are told by file, row group, row and column, as the caller knows them, or by the query. Rows are checked
+where they are joined, many row groups together. If that fails, the row groups are read again, one at a time, to find
+the one at fault; if no row is at fault alone, the queries are tried by halves. So nothing is spent on places while all
+is well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from rankeval._checks import shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.evaluation.streaming.kinds import is_text
-from rankeval.evaluation.streaming.source import Columns, File, RowGroup
+from rankeval.evaluation.streaming.source import Columns, File, RowGroup, is_text
+from rankeval.io import columns as io_columns
 from rankeval.io.columns import numbers_of
+from rankeval.io.ids import comparable
 
 BATCH = 15 << 14
 """Rows of a batch: twice as many are no quicker, and take twice the memory (bench_streaming)."""
 
 _BUFFER = 1 << 20
 """Bytes read at a time of each column, so that a row group of any size takes little memory."""
+
+_PROGRAM = 256 << 20
+"""Bytes of a process that has loaded the library, and of one batch while it is scored (bench_streaming)."""
+
+_ROW = 128
+"""Bytes of a row while it is scored, with all copies (bench_streaming)."""
+
+_READ = 16
+"""Bytes of a row as it is read, at least."""
+
+_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
+_UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
+_ROLES = {"y_true": "relevance", "y_score": "score"}
+_ROLES |= {role: role for role in ("qid", "docid", "relevance", "weights")}
+_NUMBERED = re.compile(r"^(\w+: row )(\d+)")
+_ROLE = re.compile(rf"^({'|'.join(_ROLES)})\b(?!=)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +172,225 @@ def as_columns(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as the arguments of `join_arrays`, ``docid`` None if it is not read."""
     names = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}
     return {name: rows[role] if role in rows.schema.names else None for name, role in names.items()}
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each process may have.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Bytes for rows.
+    """
+
+    n_bytes: int
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that may be scored together."""
+        return self.n_bytes // _ROW
+
+    def holds(self, n_bytes: float, n_rows: int) -> bool:
+        """Say whether rows of so many bytes may be held while so many of them are scored."""
+        return n_bytes + n_rows * (_ROW - _READ) <= self.n_bytes
+
+
+def share_of(memory: int | str | None, n_jobs: int) -> Share:
+    """Return what each process may have of the memory of a call.
+
+    Parameters
+    ----------
+    memory : int or str, optional
+        Bytes, or a text such as ``"1GB"``; by default 512 MB for each process.
+    n_jobs : int
+        The number of processes that score.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no amount of memory, or too little for so many processes.
+    """
+    programs = (n_jobs + (n_jobs > 1)) * _PROGRAM  # the caller's own process waits for the others
+    least = programs + n_jobs * 2 * BATCH * _ROW
+    given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
+    if given < least:
+        raise InvalidInput(
+            f"memory={memory!r} is too little for n_jobs={n_jobs}: give at least {-(-least // 1_000_000)}MB"
+            + (", or fewer processes" if n_jobs > 1 else "")
+        )
+    return Share((given - programs) // n_jobs)
+
+
+def bytes_of(memory: int | str) -> int:
+    """Return an amount of memory in bytes.
+
+    Parameters
+    ----------
+    memory : int or str
+        Bytes, or a text such as ``"1.5GB"`` or ``"512MiB"``.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no such amount.
+
+    Examples
+    --------
+    >>> bytes_of("1.5GB"), bytes_of("2 MiB")
+    (1500000000, 2097152)
+    """
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
+        if found and found[2].upper() in _UNITS:
+            return int(float(found[1]) * _UNITS[found[2].upper()])
+    elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
+        return n_bytes
+    raise InvalidInput(f"memory is {shown(memory)}; expected bytes, or a text such as '1GB' or '512MiB'")
+
+
+_Made = TypeVar("_Made")
+
+
+@contextmanager
+def located(place: Place, columns: Columns) -> Iterator[None]:
+    """Raise errors in rows again with the place of the rows.
+
+    Parameters
+    ----------
+    place : Place
+        The row group that the rows come from.
+    columns : Columns
+        The columns, for their names.
+
+    Raises
+    ------
+    InvalidInput
+        Of the class of the error.
+    """
+    try:
+        yield
+    except InvalidInput as error:
+        _refuse_bad_rows(place, columns)
+        raise type(error)(f"{place}: {_by_name(str(error), columns)}") from error
+
+
+def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: Callable[[pa.Table], _Made]) -> _Made:
+    """Return what is made of the rows of whole queries; an error names the row at fault, or else the query.
+
+    Parameters
+    ----------
+    rows : Arrow table
+        Rows under the names ``qid``, ``relevance`` and so on.
+    places : sequence of Place
+        The row groups that they come from; empty if nobody knows.
+    columns : Columns
+        The columns, for their names.
+    work : callable
+        What is to be made. It does the same for a query whatever queries are beside it, and changes nothing.
+
+    Raises
+    ------
+    InvalidInput
+        Of the class of the error.
+    """
+    try:
+        return work(rows)
+    except InvalidInput as error:
+        for place in places:
+            _refuse_bad_rows(place, columns)
+        query, alone = _query_at_fault(rows, work) or (None, error)
+        said = _by_name(str(alone), columns)
+        if alone is not error:
+            said = f"query {shown(query)}{_where(query, places)}: {_of_query(said)}"
+        raise type(alone)(said) from error
+
+
+def _query_at_fault(rows: pa.Table, work: Callable[[pa.Table], object]) -> tuple[object, InvalidInput] | None:
+    """Return the first query whose rows alone are refused, found by halves, with the error; None if none is."""
+    numbers, _ = comparable(rows["qid"], "qid")
+    left = np.unique(numbers)
+    while len(left):
+        half = left[: (len(left) + 1) // 2]
+        error = _error_of(work, rows.filter(pa.array((numbers >= half[0]) & (numbers <= half[-1]))))
+        if error is not None and len(half) == 1:
+            return rows["qid"][int(np.argmax(numbers == half))].as_py(), error
+        left = left[len(half) :] if error is None else half
+    return None
+
+
+def _error_of(work: Callable[[pa.Table], object], rows: pa.Table) -> InvalidInput | None:
+    try:
+        work(rows)
+    except InvalidInput as error:
+        return error
+    return None
+
+
+def _where(query: Any, places: Sequence[Place]) -> str:
+    """Return the row groups that may have rows of a query, as the end of a phrase."""
+    known = [one for one in places if one.group.ends is None or one.group.ends[0] <= query <= one.group.ends[1]]
+    return f" in {', '.join(map(str, known[:3]))}{', ...' if len(known) > 3 else ''}" if known else ""
+
+
+def _of_query(message: str) -> str:
+    """Return a message on the rows of one query: numbers of rows are counted in it, and others are not."""
+    message = message.replace(" (1 such in all)", "")
+    return re.sub(r"(rows \d+ and \d+), counting", r"\1 of the query, counting", message)
+
+
+def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
+    """Refuse rows that no join takes: without an id, or with a number that is missing, not finite or a weight below 0.
+
+    Parameters
+    ----------
+    rows : Arrow record batch or table
+        Rows under the names ``qid``, ``relevance`` and so on.
+
+    Raises
+    ------
+    InvalidInput
+        The message names the row.
+    """
+    given = as_columns(rows)
+    io_columns.refuse_unbounded(io_columns.labels(given["y"], "y_true"), "y_true")
+    io_columns.refuse_unbounded(io_columns.scores(given["score"], "y_score"), "y_score")
+    for role in ("qid", "docid"):
+        ids = given[role]
+        if ids is not None and (ids.null_count or pa.types.is_floating(ids.type)):  # to group by texts is dear
+            comparable(ids, role)
+    if "weights" in rows.schema.names:
+        _refuse_bad_weights(io_columns.labels(rows["weights"], "weights"))
+
+
+def _refuse_bad_weights(weights: NDArray[Any]) -> None:
+    io_columns.refuse_unbounded(weights, "weights")
+    if len(weights) and weights.min() < 0:
+        row = int(np.argmax(weights < 0))
+        raise InvalidInput(f"weights: row {row} is {weights[row]}; expected numbers, none below 0")
+
+
+def _refuse_bad_rows(place: Place, columns: Columns) -> None:
+    """Read a row group by itself, and refuse it if its rows are at fault."""
+    first = 0
+    for batch in batches([replace(place.file, row_groups=(place.group,))], columns):
+        try:
+            refuse_bad_values(batch.rows)
+        except InvalidInput as error:
+            raise type(error)(f"{place}: {_by_name(_moved(str(error), first), columns)}") from error
+        first += batch.rows.num_rows
+
+
+def _moved(message: str, first: int) -> str:
+    """Return a message on a row of a batch with the number of the row in its row group."""
+    return _NUMBERED.sub(lambda found: f"{found[1]}{first + int(found[2])}", message)
+
+
+def _by_name(message: str, columns: Columns) -> str:
+    """Return a message with the column's name, as the caller gave it, for that of the argument."""
+
+    def named(found: re.Match[str]) -> str:
+        role = _ROLES[found[1]]
+        return f"{role}={columns.names[role]!r}" if role in columns.names else found[1]
+
+    return _ROLE.sub(named, message)

@@ -2,36 +2,126 @@
 
 Where a guard has registered content, all rows are shown to it before the first one is scored: a part that is kept, or a
 call that is ended halfway, must not tell what the whole would be refused for. That is a second reading of the rows.
+
+Tasks are done in this process, or in several that end with it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from rankeval._checks import shown, whole_number
 from rankeval.collection.convention import Convention
 from rankeval.contamination.streamed import Evidence, StreamedCheck
-from rankeval.errors import Refusal
+from rankeval.errors import InvalidInput, Refusal
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.streaming import buckets, folder, gathering, plan, workers
+from rankeval.evaluation.streaming import buckets, folder, queries
 from rankeval.evaluation.streaming.folder import Folder
-from rankeval.evaluation.streaming.memory import Share, share_of
-from rankeval.evaluation.streaming.plan import Part
-from rankeval.evaluation.streaming.queries import Block, Unsorted, whole_queries
+from rankeval.evaluation.streaming.queries import Block, Part, Unsorted, whole_queries
+from rankeval.evaluation.streaming.rows import Share, share_of
 from rankeval.evaluation.streaming.scored import Request, Scored, evidence_of, refuse_all, scored
 from rankeval.evaluation.streaming.source import Source
 from rankeval.measures import Measure
 from rankeval.measures.travelling import hash_of_code
 from rankeval.render.progress import Bar, Progress
 
+_LOOK = 0.5
+"""Seconds after which a process looks again whether its caller is there."""
+
 _OF_A_PART = 16
 """Buckets that are scored together."""
+
+
+def number_of_workers(n_jobs: int) -> int:
+    """Return the number of processes.
+
+    Parameters
+    ----------
+    n_jobs : int
+        As in `rankeval.evaluate`.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+    """
+    number = whole_number(n_jobs)
+    if not number:
+        raise InvalidInput(f"n_jobs is {shown(n_jobs)}; expected a number of processes, or -1 for all cores")
+    if number == 1:
+        return 1
+    import joblib
+
+    return int(joblib.effective_n_jobs(number))
+
+
+def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str) -> Iterator[tuple[int, Any]]:
+    """Do tasks, in this process or in several, and yield the place and the result of each as it comes.
+
+    Parameters
+    ----------
+    tasks : sequence of callable
+        What is to be done.
+    workers : int
+        The number of processes.
+    goes_on : str
+        What can be done after one of them was ended, for the message.
+
+    Raises
+    ------
+    InvalidInput
+        If a process was ended from outside.
+    """
+    if workers == 1 or len(tasks) < 2:
+        yield from ((place, task()) for place, task in enumerate(tasks))
+        return
+    import joblib
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    run = joblib.Parallel(workers, prefer="processes", return_as="generator_unordered", batch_size=1)
+    try:
+        yield from run(joblib.delayed(_done)(os.getpid(), place, task) for place, task in enumerate(tasks))
+    except TerminatedWorkerError as error:
+        raise InvalidInput(
+            f"a process of n_jobs={workers} was ended from outside, perhaps for lack of memory: give a smaller memory= "
+            f"or fewer processes; {goes_on}"
+        ) from error
+
+
+def _done(caller: int, place: int, task: Callable[[], Any]) -> tuple[int, Any]:
+    end_with(caller)
+    return place, task()
+
+
+@cache
+def end_with(caller: int) -> None:
+    """Have this process end when the one that started it is gone, or has gone already: those of loky would wait for it.
+
+    Parameters
+    ----------
+    caller : int
+        The id of the process that started this one. Any other, as that of a cluster's client, changes nothing.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid == caller:
+        threading.Thread(target=_wait_for_end, args=(caller,), daemon=True).start()
+
+
+def _wait_for_end(caller: int) -> None:
+    while os.getppid() == caller:
+        time.sleep(_LOOK)
+    os._exit(1)
 
 
 def evaluate_dataset(
@@ -79,7 +169,7 @@ def evaluate_dataset(
     GuardRefusal
         If the content is registered with a guard and this ranking was not opened.
     """
-    n_workers = workers.number_of(n_jobs)
+    n_workers = number_of_workers(n_jobs)
     share = share_of(memory, n_workers)
     asked = tuple(measures)
     bound_measures((one for _, one in asked), convention)  # what cannot be computed is an error before anything is read
@@ -111,7 +201,7 @@ class _Call:
 
     def by_interval(self) -> list[Scored]:
         """Score a data set that is sorted by query."""
-        parts = plan.sorted_parts(self.source, keep_order=self.request.convention.ties == "stable")
+        parts = queries.sorted_parts(self.source, keep_order=self.request.convention.ties == "stable")
         if parts is None or self.kept.state.get("plan", {}).get("order") == "any":  # what a call before this one found
             raise Unsorted
         self.kept.begin({"order": "by query", "parts": [part.n_rows for part in parts]})
@@ -122,7 +212,7 @@ class _Call:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
         number = buckets.n_buckets(self.source.n_rows)
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
-        parts = plan.row_parts(self.source)
+        parts = queries.row_parts(self.source)
         cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
         self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
@@ -131,7 +221,7 @@ class _Call:
         if self.check.is_needed or len(kept) < len(ranges):
             self.bar.total += self.source.n_rows
             self._write_buckets(parts, paths, ranges)
-        tasks = [partial(gathering.blocks_of, paths, ranges, place, self.share) for place in range(len(ranges))]
+        tasks = [partial(buckets.blocks_of, paths, ranges, place, self.share) for place in range(len(ranges))]
         even, more = divmod(self.source.n_rows, len(ranges))  # a bar needs no more
         return self._score(tasks, [even + (place < more) for place in range(len(ranges))], kept)
 
@@ -174,7 +264,7 @@ class _Call:
 
     def _each(self, tasks: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
         goes_on = "the same call goes on from there" if self.kept.keeps else "with scores= such a call can go on"
-        return workers.each(tasks, self.workers, goes_on=goes_on)
+        return each_done(tasks, self.workers, goes_on=goes_on)
 
 
 def _evidence_of(

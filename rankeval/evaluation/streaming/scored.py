@@ -16,9 +16,8 @@ from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part
-from rankeval.evaluation.streaming.faults import of_queries
 from rankeval.evaluation.streaming.queries import Block
-from rankeval.evaluation.streaming.rows import as_columns
+from rankeval.evaluation.streaming.rows import as_columns, of_queries
 from rankeval.evaluation.streaming.source import Columns
 from rankeval.evaluation.weights import part_weights, refuse_unusable
 from rankeval.join.joined import Joined, join_arrays

@@ -9,8 +9,7 @@ import pytest
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.delivery.limits import cut, fitted
-from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.payload import Node, Payload, Target, cut, fitted
 from rankeval_mlflow.delivery.spool import checked_path, waiting
 
 LONG = "x" * 10_000

@@ -14,8 +14,8 @@ from mlflow.exceptions import MlflowException, RestException
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.connection import is_permanent, reason
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
-from rankeval_mlflow.delivery.refusals import is_permanent, reason
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import put, waiting
 

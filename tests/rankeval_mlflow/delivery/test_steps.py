@@ -11,9 +11,10 @@ from mlflow.exceptions import MlflowException
 
 import rankeval_mlflow as rkm
 from rankeval.errors import RankevalWarning, TrackingError
-from rankeval_mlflow.delivery.payload import Node, Payload, Rendering, SavedModel, Scores, Target
+from rankeval_mlflow.delivery.payload import Node, Payload, Rendering, Scores, Target
 from rankeval_mlflow.delivery.sending import deliver, send
 from rankeval_mlflow.delivery.spool import waiting
+from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.views import rendering
 
 CSV = b"ranker,AP\nridge,0.5\n"

@@ -15,7 +15,7 @@ from mlflow.entities import Document, SpanType
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval_mlflow import genai_scorer
-from rankeval_mlflow.genai.rows import ROW, Row, query_id
+from rankeval_mlflow.genai.rows import query_id, ranking_of_row
 
 JUDGED = {"relevance": {"d1": 3, "d2": 0, "d3": 1}}
 RANKED = ["d2", "d1", "d9"]
@@ -134,7 +134,6 @@ def test_an_empty_list_is_a_ranking_and_nothing_else_is():
     for outputs in (None, "an answer", {}, {"answer": "x", "documents": RANKED}, 3, [None], [True], [["d1"]]):
         feedback = genai_scorer("nDCG@10")(outputs=outputs, expectations=JUDGED)
         assert (feedback.value, feedback.error.error_code) == (None, "NO_RANKING")
-        assert Row.from_json(feedback.metadata[ROW]).problem == "no ranking"
 
 
 @pytest.mark.parametrize("expectations", [None, {}, {"expected_response": "x"}, {"relevance": {}}, {"relevance": []}])
@@ -211,9 +210,10 @@ def trace(store):  # noqa: ARG001 - traces are written to it
 
 def test_the_span_of_the_retriever_is_read(trace):
     """Its result and not that of a retriever within it; inputs and outputs come from the trace."""
-    feedback = genai_scorer("nDCG@10")(trace=trace(RANKED), expectations=JUDGED)
-    assert feedback.value == VALUE
-    assert Row.from_json(feedback.metadata[ROW]).query == "who?"
+    assert value_of(trace=trace(RANKED), expectations=JUDGED) == VALUE
+    asked = genai_scorer("nDCG@10", qid="ticket")
+    with pytest.raises(InvalidInput, match="but the inputs of a row are \\['question'\\]"):
+        asked(trace=trace(RANKED), expectations=JUDGED)
 
 
 def test_two_rankings_that_differ_must_be_told_apart(trace):
@@ -229,8 +229,10 @@ def test_two_rankings_that_differ_must_be_told_apart(trace):
         "span rerank": ["d1", "d3"],
     }
     for place, ranking in want.items():
-        feedback = genai_scorer("nDCG@10", retrieved=place)(trace=two, expectations=JUDGED)
-        assert Row.from_json(feedback.metadata[ROW]).ranking.plain() == ranking, place
+        assert list(ranking_of_row(["d3"], two, place).scores) == ranking, place
+        judged = {"relevance": {one: 1 + rank for rank, one in enumerate(ranking)}}
+        value = value_of(outputs=ranking, expectations=judged)
+        assert value_of(trace=two, expectations=judged, options={"retrieved": place}) == value
     feedback = genai_scorer("nDCG@10", retrieved="span")(trace=two, expectations=JUDGED)
     assert "2 different rankings" in feedback.error.error_message
 

@@ -6,8 +6,8 @@ import mlflow
 import pytest
 
 import rankeval_mlflow as rkm
-from rankeval_mlflow.reading import leaderboards, listing
-from rankeval_mlflow.reading.listing import logged_runs
+from rankeval_mlflow.reading import entries, leaderboards
+from rankeval_mlflow.reading.entries import logged_runs
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def asked(monkeypatch):
 def test_all_runs_are_listed_by_one_search_and_artifacts_are_left_alone(small, asked, monkeypatch):
     """A store makes the whole search again for each page, so pages are as large as those of mlflow.search_runs."""
     ids = [rkm.log_evaluation(small(seed=seed), report=False).run_id for seed in range(3)]
-    monkeypatch.setattr("rankeval_mlflow.reading.pieces.artifact", lambda *_: pytest.fail("an artifact was read"))
+    monkeypatch.setattr("rankeval_mlflow.reading.evaluations.artifact", lambda *_: pytest.fail("an artifact was read"))
     assert [run.run_id for run in logged_runs("Default")] == ids[::-1]
     assert rkm.leaderboard("Default", significance=False).n_ranked == 3
     assert asked == [10_000, 10_000]
 
 
 def test_runs_beyond_a_page_are_found(small, asked, monkeypatch):
-    for module in (listing, leaderboards):
+    for module in (entries, leaderboards):
         monkeypatch.setattr(module, "PAGE", 2)
     ids = [rkm.log_evaluation(small(seed=seed), report=False).run_id for seed in range(5)]
     assert [run.run_id for run in logged_runs()] == ids[::-1]

@@ -11,8 +11,7 @@ import pytest
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.reading.asking import asking
-from rankeval_mlflow.reading.where import resolve
+from rankeval_mlflow.reading.asking import asking, resolve
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ import pytest
 
 import rankeval as rk
 from rankeval_mlflow.names import MAX_SHOWN
-from rankeval_mlflow.views.pages import page
-from rankeval_mlflow.views.rendering import KINDS, render
-from rankeval_mlflow.views.tables import MOST_QUERIES, log_table, query_table_note
+from rankeval_mlflow.views.rendering import KINDS, MOST_QUERIES, log_table, page, query_table_note, render
 
 LONG = "x" * 10_000
 

@@ -1,0 +1,314 @@
+"""The commands of ``rankeval mlflow``. Each imports slow things when it is called.
+
+``list``, ``compare`` and ``leaderboard`` show what the runs of a store hold; ``resend`` and ``discard`` treat uploads
+that a store refused; ``promote`` moves an alias; ``verify-guard`` holds ledgers against the heads that runs name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankeval._registry import unknown
+from rankeval.cli.net import OwnAnswers
+from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, tell
+from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
+from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval_mlflow.reading.entries import LoggedRun
+
+
+Store = Annotated[str | None, typer.Option("--uri", help="The tracking store; by default MLflow's own setting.")]
+Role = Annotated[str | None, typer.Option(help="The role of the evaluations.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
+
+
+def list_all(
+    experiment: Annotated[str | None, typer.Option(help="Only runs of this experiment.")] = None,
+    uri: Store = None,
+    output: OutputFormat = Format.table,
+    *,
+    wait: Annotated[bool, typer.Option("--waiting", help="List the pending uploads instead.")] = False,
+) -> None:
+    """List the runs that hold evaluations, newest first."""
+    if wait:
+        rows = [_waiting_row(upload) for upload in waiting()]
+        _print(["upload", "name", "goes to", "state"], rows, output, f"no upload is pending in {spool_directory()}")
+        return
+    from rankeval_mlflow.reading.entries import logged_runs
+
+    runs = [_run_row(run) for run in logged_runs(experiment, uri)]
+    _print(["run", "name", "role", "metrics"], runs, output, "no run holds an evaluation")
+    if held_up := waiting():
+        tell(f"{len(held_up)} pending: rankeval mlflow list --waiting", to_stderr=True)
+
+
+def compare(
+    runs: Annotated[list[str], typer.Argument(help="Runs by id, or models: models:/NAME/VERSION, NAME@ALIAS.")],
+    baseline: Annotated[
+        str | None, typer.Option(help="A run or model, or the name of an evaluation; by default all pairs.")
+    ] = None,
+    measure: Annotated[list[str] | None, typer.Option("--measure", "-m", help="Measures; by default all.")] = None,
+    role: Role = None,
+    test: Annotated[str, typer.Option(help="Significance test; `rankeval tests` lists them.")] = "t",
+    correction: Annotated[str, typer.Option(help="Correction for the number of comparisons.")] = "holm",
+    uri: Store = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Compare the evaluations of several runs, paired by query."""
+    from rankeval_mlflow.reading.comparisons import compare_runs
+
+    options: dict[str, Any] = {"measures": measure or None, "test": test, "correction": correction}
+    print_comparison(compare_runs(runs, role=role, baseline=baseline, uri=uri, **options), output)
+
+
+def leaderboard(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment.")],
+    measure: Annotated[
+        str | None, typer.Option("--measure", "-m", help="The measure; by default the first of the evaluations.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Name or digest of the data set.")] = None,
+    role: Role = None,
+    limit: Annotated[int, typer.Option(help="Number of rows.")] = 20,
+    uri: Store = None,
+    output: OutputFormat = Format.table,
+    *,
+    significance: Annotated[
+        bool, typer.Option("--significance/--no-significance", help="Test the rows against the first.")
+    ] = True,
+) -> None:
+    """Rank the evaluations of an experiment that may be compared, and count the others by reason."""
+    from rankeval_mlflow.reading.leaderboards import leaderboard as rank
+
+    board = rank(experiment, measure=measure, data=data, role=role, limit=limit, significance=significance, uri=uri)
+    if output is Format.table:
+        tell(str(board))
+        return
+    print_frame(board.table, output)
+    for sentence in (board.caption, *board.notes):
+        tell(f"note: {sentence}", to_stderr=True)
+    for other in board.others.itertuples(index=False):
+        tell(f"not ranked: {other.run_id} {other.system}: {other.reason}", to_stderr=True)
+
+
+def _run_row(run: LoggedRun) -> list[str]:
+    metrics = ", ".join(f"{key} {value:.4f}" for key, value in sorted(run.metrics.items()))
+    is_said = metrics and run.metrics_role and len(run.roles) > 1
+    return [run.run_id, run.name, ", ".join(run.roles), f"{run.metrics_role}: {metrics}" if is_said else metrics]
+
+
+def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format, nothing: str) -> None:
+    """Print a table, or the sentence for an empty one; for programs an empty table is one too."""
+    if output is Format.table and not rows:
+        tell(nothing)
+    else:
+        print_rows(header, rows, output)
+
+
+def resend(
+    uploads: Annotated[
+        list[str] | None, typer.Argument(help="Uploads by id; by default all that a store may take now.")
+    ] = None,
+    uri: Annotated[
+        str | None, typer.Option(help="The present address of their store, if it moved or its password changed.")
+    ] = None,
+) -> None:
+    """Send pending uploads, which a tracking store refused before. Nothing is logged twice."""
+    chosen = _chosen(uploads or [])
+    if not chosen:
+        tell(f"no upload is pending in {spool_directory()}")
+    done = [_resent(upload, uri, named=bool(uploads)) for upload in chosen]
+    if not all(done):
+        raise typer.Exit(2)
+
+
+def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
+    """Send one upload and say how it went; return whether nothing failed."""
+    from rankeval_mlflow.delivery.sending import send
+
+    try:
+        if not named and (why := upload.refusal()):
+            tell(f"{upload.id}: left out, since its store refused it for good ({why}); name it to try again")
+            return True
+        tracked = send(upload, uri=uri)
+    except RankevalError as error:
+        tell(f"{upload.id}: {error}", to_stderr=True)
+        return False
+    done = f"sent to run {tracked.run_id}; see {tracked.where}" if tracked else "another process took care of it"
+    tell(f"{upload.id}: {done}")
+    return True
+
+
+def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]) -> None:
+    """Delete pending uploads."""
+    for upload in _chosen(uploads):
+        upload.remove()
+        tell(f"{upload.id}: discarded")
+
+
+def _waiting_row(upload: PendingUpload) -> list[str]:
+    """Return a row for the list of uploads: its id, its name, where it goes, and whether it can."""
+    from rankeval_mlflow.delivery.addresses import masked
+
+    payload = read(upload)
+    target = payload.target
+    place = f"run {target.run_id}" if target.run_id else f"experiment {target.experiment_name or target.experiment_id}"
+    why = upload.refusal()
+    state = "waits" if why is None else f"undeliverable: {why}"
+    return [upload.id, payload.root.name, f"{place} in {masked(target.uri)}", state]
+
+
+def _chosen(ids: list[str]) -> list[PendingUpload]:
+    """Return the uploads of these ids, or all."""
+    there = {upload.id: upload for upload in waiting()}
+    for name in ids:
+        if not there:
+            raise InvalidInput(f"there is no upload {name!r}: no upload is pending in {spool_directory()}")
+        if name not in there:
+            raise unknown("upload", name, there)
+    return [there[name] for name in ids] if ids else list(there.values())
+
+
+def verify_guard(
+    runs: Annotated[list[str], typer.Argument(help="Runs by id, or models:/NAME/VERSION.")],
+    ledger: Annotated[
+        str | None, typer.Option(help="Folder, file or SQLAlchemy URL of the ledger; else the one that each run names.")
+    ] = None,
+    uri: Store = None,
+) -> None:
+    """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
+    from rankeval.ledger.discovery import ledger_url, may_exist
+    from rankeval.ledger.ledger import Ledger
+    from rankeval_mlflow.reading.entries import noted_heads
+
+    faults = []
+    for run in runs:
+        heads = noted_heads(run, uri)
+        if not heads:
+            raise InvalidInput(f"run {run} names no head of a ledger: no guard opened its test part")
+        for where, head in heads:
+            url = ledger_url(ledger or where)
+            found = Ledger(url).problems(head) if may_exist(url) else [f"the ledger {ledger or where} is gone"]
+            faults += [f"run {run}: {fault}" for fault in found]
+            if not found:
+                tell(f"run {run}: {Ledger(url).where} is whole, and holds its head {head}")
+    if faults:
+        raise GuardRefusal("; ".join(faults))
+
+
+def promote(
+    name: Annotated[str, typer.Argument(help="The registered model.")],
+    *,
+    version: Annotated[str, typer.Option(help="The candidate: 7, latest, or models:/NAME@challenger.")],
+    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")],
+    alias: Annotated[str, typer.Option(help="The alias to move.")] = "champion",
+    claim: Annotated[str, typer.Option(help="What must be shown: better or not_worse.")] = "better",
+    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
+    alpha: Annotated[float, typer.Option(help="One-sided level of each test.")] = 0.025,
+    test: Annotated[str, typer.Option(help="Significance test; `rankeval tests` lists them.")] = "t",
+    slices: Annotated[
+        str | None,
+        typer.Option(help="CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
+    ] = None,
+    floor: Annotated[
+        list[str] | None,
+        typer.Option(help="Loss that must be ruled out on a slice, as in tail=0.05; 0.05 for all slices. Repeatable."),
+    ] = None,
+    role: Annotated[str, typer.Option(help="The role of the evaluations.")] = "test",
+    first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and write nothing.")] = False,
+    who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
+    uri: Annotated[str | None, typer.Option(help="The tracking store; by default MLflow's own setting.")] = None,
+) -> None:
+    """Move an alias of a registered model to a version that is shown to be better than the one in use.
+
+    Exits with 0 if the alias is with the version (with --dry-run: would be), with 1 if the version is rejected or
+    another promoter came first, and with 2 on bad use or if the store refuses.
+    """
+    from rankeval_mlflow.promotion.promoting import promote as move
+
+    options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
+    done = move(
+        name,
+        version,
+        alias,
+        measure,
+        margin,
+        slices=None if slices is None else _attribute(slices),
+        floors=_floors(floor or []),
+        first=first,
+        dry_run=dry_run,
+        **options,
+    )
+    tell(str(done))
+    if done.floors is not None:
+        tell(done.floors.to_string(index=False))
+    if done.run_id is not None:
+        tell(f"record: run {done.run_id}; see {done.where}")
+    if not done:
+        raise typer.Exit(1)
+
+
+def _floors(given: list[str]) -> float | dict[str, float] | None:
+    """Return the floors by slice, or one for all."""
+    if not given:
+        return None
+    named = {value: _number(text, one) for one in given for value, _, text in [one.rpartition("=")]}
+    if "" in named and len(given) > 1:
+        raise InvalidInput("--floor without a slice is for all slices: give it alone, or name each slice")
+    if len(named) < len(given):
+        raise InvalidInput("--floor names a slice twice")
+    return named.get("", named)
+
+
+def _number(text: str, given: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"--floor is {given!r}; expected a loss such as 0.05, or tail=0.05") from None
+
+
+def _attribute(given: str) -> pd.Series[Any] | str:
+    """Return the attribute of the queries that a file holds; the name of a count stands for itself."""
+    path = Path(given)
+    if not path.suffix and not path.exists():
+        return given
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype={"qid": str})
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"--slices {given}: {error}") from error
+    if "qid" not in frame.columns or len(frame.columns) != 2:
+        raise InvalidInput(
+            f"--slices {given}: expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
+        )
+    values = frame.set_index("qid").iloc[:, 0]
+    # A file does not say whether an id is the number 7 or the text "7": both are meant.
+    numbers = values[[str(one).isdecimal() and str(int(one)) == str(one) for one in values.index]]
+    texts = values.set_axis(pd.Index([str(one) for one in values.index], dtype=object))
+    both: pd.Series[Any] = pd.concat([texts, numbers.set_axis(pd.Index(list(map(int, numbers.index)), dtype=object))])
+    return both
+
+
+app: typer.Typer = typer.Typer(
+    cls=OwnAnswers,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="List, compare and rank evaluations in MLflow, send pending uploads, promote models, check ledgers.",
+)
+
+app.command("list")(list_all)
+app.command()(compare)
+app.command()(leaderboard)
+app.command()(resend)
+app.command()(discard)
+app.command()(promote)
+app.command("verify-guard")(verify_guard)
