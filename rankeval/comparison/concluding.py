@@ -11,6 +11,7 @@ from rankeval.comparison.design import Design
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Systems
+from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
 from rankeval.significance.families import (
     adjust_by_family,
@@ -103,7 +104,7 @@ def conclude(
 
 
 def _spread(columns: Pairs) -> Floats:
-    (spread,) = columns.summed(lambda d: (d.std(axis=0, ddof=1),))
+    (spread,) = columns.summed(lambda d: (deviation(d),))
     return np.asarray(spread)
 
 

@@ -26,6 +26,7 @@ from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, TOGETHER
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.join.flat import Ints
+from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import Floats, PairedResult, Settings
 from rankeval.significance.families import (
     adjust_by_family,
@@ -110,7 +111,7 @@ def _tested(
     tables = {}
     for place, (part, rows) in enumerate(places.items()):
         raw, family = (turned(_of_part(result, place, design, len(parts)), signs) for result in (tested, adjusted))
-        spread = gains[place][:].std(axis=0, ddof=1)
+        spread = deviation(gains[place][:])
         detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
         tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
     limits = resolution_notes(test, correction, size, min(map(len, parts)), settings)

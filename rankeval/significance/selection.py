@@ -39,7 +39,7 @@ class ChosenValue:
     estimate : float
         Its mean, corrected for the choosing.
     ci_low, ci_high : float
-        Confidence interval of its true mean.
+        Confidence interval of its true mean; infinite if its values are all the same number.
     """
 
     leader: int
@@ -97,7 +97,8 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     columns = as_columns(gains)
     settings = replace(settings, alternative="two-sided", rng=seed_of(settings.rng))
     leader = _first_of_largest(columns)
-    mean, error = columns[:, leader].mean(), standard_error(columns)[leader]
+    # Gains that are all the same number tell no width.
+    mean, error = columns[:, leader].mean(), standard_error(columns)[leader] or np.inf
     student = float(stats.t.isf(settings.tail, len(columns) - 1))
     distinct = columns[:, _first_of_copies(columns)]
     if distinct.shape[1] == 1:

@@ -23,10 +23,10 @@ from rankeval._checks import check_number, check_share, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.scores import Scores, SharedScores, shared_scores
+from rankeval.comparison.scores import Scores, shared_scores
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.measures import greater_is_better
-from rankeval.significance.columns import differences, without_variance
+from rankeval.significance.columns import deviation, differences
 from rankeval.significance.declarations import ClaimName, Floats, Rng
 from rankeval.significance.power import power_of_no_harm
 from rankeval.significance.registry import TESTS
@@ -212,7 +212,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     else:
         gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
         decisive, passed = gain, gain.shown
-    n, deviations = len(shared.scores), _deviations(shared)
+    n, deviations = len(shared.scores), deviation(differences(shared.scores[:, 0], shared.scores[:, 1]))
     losses = Design([*systems], labels, "baseline", "all").greatest_losses(shared.scores)
     if settings.claim == "no regression":
         rates = [_loss_found(*each) for each in zip(deviations, loss.table["detectable_difference"], strict=True)]
@@ -242,12 +242,6 @@ def _least_gain(compared: Comparison) -> Floats:
     return np.array(
         [a if greater_is_better(name) else -b for name, a, b in zip(compared.table["measure"], low, high, strict=True)]
     )
-
-
-def _deviations(shared: SharedScores) -> Floats:
-    """Return the standard deviation of the per-query differences by each measure, 0 if they are all the same."""
-    d = differences(shared.scores[:, 0], shared.scores[:, 1])
-    return np.where(without_variance(d), 0.0, d.std(axis=0, ddof=1))
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:

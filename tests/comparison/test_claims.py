@@ -96,6 +96,38 @@ def test_ones_on_five_queries_show_no_absence_of_harm(claim):
         rk.testing.assert_not_worse(ones, ones, margin=0.001)
 
 
+@pytest.mark.parametrize("claim", ["difference", "better", "not_worse", "equivalent"])
+@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "sign"])
+@pytest.mark.parametrize("gain", [0.0, 0.1])
+def test_nothing_of_zero_width_is_told_without_variance(gain, test, claim):
+    """Ten queries that all gain the same, for .1 up to rounding: each interval is wide, or has no ends at all."""
+    old = pd.DataFrame({"AP": [0.1, 0.2, 0.3, 0.7, 0.9] * 2})
+    half = {"a": slice(0, 5), "b": slice(5, 10)}
+    margin = {} if claim in ("difference", "better") else {"margin": 0.001}
+    options = {"baseline": "old", "claim": claim, "test": test, "correction": "max_t", "n_resamples": 99, **margin}
+    systems = {"old": old, "new": old + gain, "newer": old + 2 * gain}
+    parted = {name: {part: frame[rows] for part, rows in half.items()} for name, frame in systems.items()}
+    for given in (systems, parted, {name: systems[name] for name in ("old", "new")}):
+        found = rk.compare(given, **options)
+        table = found.table
+        for end in table.filter(like="ci_"):
+            assert (abs(table[end] - table["difference"]) > 0.1).all(), end
+        told = table["detectable_difference"].dropna()
+        assert (told > 0.1).all()
+        assert not margin or not found.shown.any()
+        if given is not parted:
+            assert np.isnan(found.bayes(rope=0.01).filter(like="p_")).all(axis=None)
+            assert (found.best.ci_low, found.best.ci_high) == (-np.inf, np.inf)
+
+
+def test_equal_scores_leave_the_mean_without_an_interval():
+    """Three queries with P@1 = 1 say nothing of the next."""
+    ev = rk.evaluate([1, 0, 1, 0, 0, 1], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures=["P@1", "P@2"])
+    found = ev.ci()
+    assert np.isnan(found.loc["P@2", ["ci_low", "ci_high"]]).all()
+    assert found.loc["P@1", "ci_low"] < found.loc["P@1", "ci_high"]
+
+
 def test_the_headline_names_what_cannot_have_been_seen():
     found = compared(measures="AP", claim="not_worse", margin=0.09)
     assert "On 40 queries a breakage of up to 7.2 % of the queries can go unseen." in found.headline
