@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -15,9 +14,11 @@ from rankeval.comparison.grouping import with_parts
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, Systems, shared_scores
 from rankeval.comparison.slices import slices_by
-from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.errors import InvalidInput, warn
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
+from rankeval.significance.families import few_query_notes
+from rankeval.significance.rates import FEWEST_QUERIES
 from rankeval.significance.registry import CORRECTIONS, TESTS
 from rankeval.significance.running import liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, collection_weights
@@ -152,12 +153,13 @@ def compare(
                 "by: slices within several collections are not compared, since an attribute may mean another thing in "
                 "each; compare slices on one collection at a time"
             )
-        _warn_of_liberal(test, min(map(len, pooled.places.values())))
-        return _over_collections(pooled, Design(pooled.systems, pooled.measures, baseline, family), weights, declared)
+        design = Design(pooled.systems, pooled.measures, baseline, family)
+        _warn_of_few_queries(declared, design.size, min(map(len, pooled.places.values())))
+        return _over_collections(pooled, design, weights, declared)
     plain = cast("Mapping[str, Scores]", systems)
     shared = shared_scores(plain, measures, missing=missing)
     design = Design(shared.systems, shared.measures, baseline, family)
-    _warn_of_liberal(test, len(shared.scores))
+    _warn_of_few_queries(declared, design.size, len(shared.scores))
     compared = conclude(
         design,
         shared.scores,
@@ -191,10 +193,14 @@ def _over_collections(pooled: PooledScores, design: Design, weights: str, declar
     return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, declared.settings)
 
 
-def _warn_of_liberal(test: str, n_queries: int) -> None:
-    # The note stays with the result; the warning reaches the one who chose the test.
-    for note in liberal_notes(TESTS[test], n_queries):
-        warnings.warn(note, RankevalWarning, stacklevel=3)
+def _warn_of_few_queries(declared: _Declared, size: int, n: int) -> None:
+    """Warn of a liberal test, and of a family on fewer queries than any that was measured.
+
+    The notes stay with the result; the warning reaches the one who chose the test.
+    """
+    few = few_query_notes(CORRECTIONS[declared.correction], size, n, declared.settings) if n < FEWEST_QUERIES else []
+    for note in (*liberal_notes(TESTS[declared.test], n), *few):
+        warn(note)
 
 
 def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:

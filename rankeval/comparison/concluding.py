@@ -17,6 +17,7 @@ from rankeval.significance.families import (
     adjust_by_family,
     family_detectable,
     family_notes,
+    few_query_notes,
     resolution_notes,
     with_family_level,
 )
@@ -82,7 +83,8 @@ def conclude(
     table = design.table(weighed, n_queries, turned(tested, signs), turned(adjusted, signs), detectable)
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
-    said = [*tested.notes, *notes, *family_notes(declared, corrected, size)]
+    few = few_query_notes(corrected, size, n_queries, settings)
+    said = [*tested.notes, *few, *notes, *family_notes(declared, corrected, size)]
     compared = Comparison(
         table=table,
         evaluations=evaluations,

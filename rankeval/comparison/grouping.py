@@ -32,6 +32,7 @@ from rankeval.significance.families import (
     adjust_by_family,
     family_detectable,
     family_notes,
+    few_query_notes,
     resolution_notes,
     with_family_level,
 )
@@ -115,6 +116,7 @@ def _tested(
         detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
         tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
     limits = resolution_notes(test, correction, size, min(map(len, parts)), settings)
+    limits += few_query_notes(correction, size, min(map(len, parts)), settings)
     notes = [*tested.notes, *family_notes(test, correction, size), *limits]
     return tables, [f"by {compared.grouped}: {note}" for note in notes if note not in compared.notes]
 

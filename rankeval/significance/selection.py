@@ -81,7 +81,8 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
 
     Measured on 50 queries, 10 and 50 variants of one system (correlation .9) in five worlds of true gains, 12,000
     replications each: bias at most .0034 in size (the largest mean itself: up to .029), coverage .975 to .994, width
-    1.21 and 1.32 times Student's.
+    1.21 and 1.32 times Student's. Of 10 candidates with exponential gains the coverage is .82 on 10 queries, .86 on 25
+    and .90 on 50 if their tail is below, and .99 if it is above.
 
     References
     ----------

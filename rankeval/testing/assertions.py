@@ -206,17 +206,14 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
         made = {"measures": labels, "family": family, "confidence_level": level, "unseen": settings.unseen, **options}
         return compare(systems, baseline=with_, claim=claim, margin=margin, **made)
 
-    if settings.claim == "no regression":
-        gain, loss = compared("baseline"), compared("candidate", margin=settings.margin)
-        decisive, passed = loss, ~loss.shown
-    else:
-        gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
-        decisive, passed = gain, gain.shown
     n, deviations = len(shared.scores), deviation(differences(shared.scores[:, 0], shared.scores[:, 1]))
     losses = Design([*systems], labels, "baseline", "all").greatest_losses(shared.scores)
     if settings.claim == "no regression":
-        rates = [_loss_found(*each) for each in zip(deviations, loss.table["detectable_difference"], strict=True)]
+        gain, loss = compared("baseline"), compared("candidate", margin=settings.margin)
+        decisive, passed, rates = loss, ~loss.shown, loss.table["detectable_difference"].tolist()
     else:
+        gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
+        decisive, passed = gain, gain.shown
         rates = [_pass_rate(settings, gain, n, *each) for each in zip(deviations, losses, strict=True)]
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
@@ -250,8 +247,3 @@ def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, los
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)
-
-
-def _loss_found(sd: float, detectable: float) -> float:
-    """Return the loss that the check finds in 80 of 100 data sets; none can be named without variance."""
-    return detectable if sd > 0 else math.nan

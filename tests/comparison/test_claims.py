@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.weightstats import ttost_paired
 
 import rankeval as rk
 from rankeval.comparison.record import PARTED
@@ -79,6 +80,23 @@ def test_the_greatest_loss_is_the_range_of_the_measure_else_the_greatest_score_o
     assert found.loc["good", "p_value"] == pytest.approx(expected.p_value, rel=1e-9)
     plain = rk.compare(given, baseline="base", claim="not_worse", margin=0.5, unseen=0).table.set_index("system")
     assert plain.loc["good", "p_value"] == pytest.approx(paired_test("t", d, claim="not_worse", margin=0.5).p_value)
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+def test_plain_claims_equal_statsmodels(n):
+    """Two one-sided tests, and one of them, to 1e-12; with an unseen query no evidence is greater."""
+    given = systems(n, seed=n)
+    old, new = (given[name][["AP"]] for name in ("base", "good"))
+    for margin in (0.02, 0.2):
+        p_value, low, _ = ttost_paired(new["AP"], old["AP"], -margin, margin)
+        for claim, expected in (("equivalent", p_value), ("not_worse", low[1])):
+            options = {"baseline": "old", "claim": claim, "margin": margin}
+            found, beside = (
+                rk.compare({"old": old, "new": new}, unseen=unseen, **options).table["p_value"].item()
+                for unseen in (0, 1)
+            )
+            assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+            assert beside >= min(found, 0.5)
 
 
 @pytest.mark.parametrize("claim", ["not_worse", "equivalent"])
