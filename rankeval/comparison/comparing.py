@@ -153,9 +153,7 @@ def compare(
                 "by: slices within several collections are not compared, since an attribute may mean another thing in "
                 "each; compare slices on one collection at a time"
             )
-        design = Design(pooled.systems, pooled.measures, baseline, family)
-        _warn_of_few_queries(declared, design.size, min(map(len, pooled.places.values())))
-        return _over_collections(pooled, design, weights, declared)
+        return _over_collections(pooled, Design(pooled.systems, pooled.measures, baseline, family), weights, declared)
     plain = cast("Mapping[str, Scores]", systems)
     shared = shared_scores(plain, measures, missing=missing)
     design = Design(shared.systems, shared.measures, baseline, family)
@@ -178,6 +176,7 @@ def compare(
 def _over_collections(pooled: PooledScores, design: Design, weights: str, declared: _Declared) -> Comparison:
     """Compare on each collection and over all."""
     parts = list(pooled.places.values())
+    _warn_of_few_queries(declared, design.size, min(map(len, parts)))
     shares = collection_weights(weights, pooled.scores, parts)
     compared = conclude(
         design,
@@ -198,8 +197,9 @@ def _warn_of_few_queries(declared: _Declared, size: int, n: int) -> None:
 
     The notes stay with the result; the warning reaches the one who chose the test.
     """
-    few = few_query_notes(CORRECTIONS[declared.correction], size, n, declared.settings) if n < FEWEST_QUERIES else []
-    for note in (*liberal_notes(TESTS[declared.test], n), *few):
+    correction = CORRECTIONS[declared.correction]
+    promised = size if n < FEWEST_QUERIES and correction.familywise else 1
+    for note in (*liberal_notes(TESTS[declared.test], n), *few_query_notes(correction, promised, n, declared.settings)):
         warn(note)
 
 
