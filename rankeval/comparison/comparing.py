@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -16,9 +15,11 @@ from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, Systems, shared_scores
 from rankeval.comparison.slices import slices_by
 from rankeval.comparison.unjudged import reading, with_bounds
-from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.errors import InvalidInput, warn
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
+from rankeval.significance.families import few_query_notes
+from rankeval.significance.rates import FEWEST_QUERIES
 from rankeval.significance.registry import CORRECTIONS, TESTS
 from rankeval.significance.running import liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, collection_weights
@@ -162,8 +163,10 @@ def compare(
     compared = _compared(systems, asked)
     # Of collections each is tested, so the smallest counts; the note stays with the result.
     rows = compared.table if compared.weights else compared.overall.table
-    for note in liberal_notes(TESTS[test], int(rows["n_queries"].min())):
-        warnings.warn(note, RankevalWarning, stacklevel=2)
+    n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
+    promised = compared.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
+    for note in (*liberal_notes(TESTS[test], n), *few_query_notes(declared, promised, n, settings)):
+        warn(note)
     plain = asked._replace(by=None, correction="none")
     two_sided = replace(settings, claim="difference", margin=0.0, alternative="two-sided")
     compared = with_first_two(compared, lambda **which: _compared(systems, plain._replace(settings=two_sided, **which)))

@@ -11,11 +11,13 @@ from rankeval.comparison.design import Design
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Systems
+from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
 from rankeval.significance.families import (
     adjust_by_family,
     family_detectable,
     family_notes,
+    few_query_notes,
     resolution_notes,
     with_family_level,
 )
@@ -81,7 +83,8 @@ def conclude(
     table = design.table(weighed, n_queries, turned(tested, signs), turned(adjusted, signs), detectable)
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
-    said = [*tested.notes, *notes, *family_notes(declared, corrected, size)]
+    few = few_query_notes(corrected, size, n_queries, settings)
+    said = [*tested.notes, *few, *notes, *family_notes(declared, corrected, size)]
     compared = Comparison(
         table=table,
         evaluations=evaluations,
@@ -103,7 +106,7 @@ def conclude(
 
 
 def _spread(columns: Pairs) -> Floats:
-    (spread,) = columns.summed(lambda d: (d.std(axis=0, ddof=1),))
+    (spread,) = columns.summed(lambda d: (deviation(d),))
     return np.asarray(spread)
 
 

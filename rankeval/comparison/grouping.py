@@ -26,11 +26,13 @@ from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, TOGETHER
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.join.flat import Ints
+from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import Floats, PairedResult, Settings
 from rankeval.significance.families import (
     adjust_by_family,
     family_detectable,
     family_notes,
+    few_query_notes,
     resolution_notes,
     with_family_level,
 )
@@ -110,10 +112,11 @@ def _tested(
     tables = {}
     for place, (part, rows) in enumerate(places.items()):
         raw, family = (turned(_of_part(result, place, design, len(parts)), signs) for result in (tested, adjusted))
-        spread = gains[place][:].std(axis=0, ddof=1)
+        spread = deviation(gains[place][:])
         detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
         tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
     limits = resolution_notes(test, correction, size, min(map(len, parts)), settings)
+    limits += few_query_notes(correction, size, min(map(len, parts)), settings)
     notes = [*tested.notes, *family_notes(test, correction, size), *limits]
     return tables, [f"by {compared.grouped}: {note}" for note in notes if note not in compared.notes]
 

@@ -63,7 +63,8 @@ def rank_intervals(
         As in `rankeval.compare`. The correction must control the chance of any false claim: "max_t", "holm",
         "bonferroni", "tukey".
     confidence_level : float, default 0.95
-        In about this share of samples of queries, or in more, the ranges hold all true ranks at once.
+        In about this share of samples of queries, or in more, the ranges hold all true ranks at once. With fewer than
+        50 queries and strong skew it is less: the guide to significance has the shares, and notes of `compare` too.
     missing : {"error", "skip"}, default "error"
         For queries that some systems lack, as in `rankeval.compare`.
     n_resamples : int, default 9999

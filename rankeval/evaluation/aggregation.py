@@ -64,7 +64,7 @@ def aggregated_errors(
 
 
 def half_widths(scores: Floats, confidence_level: float) -> Floats:
-    """Return half the width of the interval of each column's mean by Student's t; nan with fewer than two rows.
+    """Return half the width of the interval of each column's mean by Student's t; nan if all rows are the same.
 
     Parameters
     ----------
@@ -78,9 +78,8 @@ def half_widths(scores: Floats, confidence_level: float) -> Floats:
     n_queries = len(scores)
     if n_queries < 2:
         return np.full(scores.shape[1], np.nan)
-    spread = scores.std(axis=0, ddof=1) / np.sqrt(n_queries)
-    half: Floats = spread * stats.t.ppf((1 + confidence_level) / 2, n_queries - 1)
-    return half
+    spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
+    return np.asarray(spread * stats.t.ppf((1 + confidence_level) / 2, n_queries - 1) / np.sqrt(n_queries))
 
 
 def draws_note(measures: Mapping[str, Measure], drawn: NDArray[np.bool_], errors: Mapping[str, float]) -> str:

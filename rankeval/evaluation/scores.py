@@ -146,8 +146,8 @@ class QueryScores:
         Returns
         -------
         DataFrame of shape (n_means, 3)
-            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries. The
-            interval may go beyond the bounds of the measure.
+            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries, and where
+            all scores are the same number. The interval may go beyond the bounds of the measure.
 
         Raises
         ------

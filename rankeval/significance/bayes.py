@@ -17,7 +17,7 @@ from scipy import stats
 
 from rankeval._checks import check_count, check_number, shown
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import TIE_TOLERANCE, as_columns, without_variance
+from rankeval.significance.columns import TIE_TOLERANCE, as_columns, deviation, without_variance
 from rankeval.significance.declarations import Floats, Rng, seed_of
 
 PRIOR_STRENGTH = 0.5
@@ -81,8 +81,8 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
     _check_not_negative("rope", rope)
     _check_not_negative("ratio", ratio)
     columns = as_columns(gains)
-    n, mean, flat = len(columns), columns.mean(axis=0), without_variance(columns)
-    scale = np.where(flat, np.nan, columns.std(axis=0, ddof=1)) * np.sqrt(1 / n + ratio)
+    n, mean, spread = len(columns), columns.mean(axis=0), deviation(columns)
+    scale = np.where(spread > 0, spread, np.nan) * np.sqrt(1 / n + ratio)
     below, above = stats.t.cdf((-rope - mean) / scale, n - 1), stats.t.sf((rope - mean) / scale, n - 1)
     return _posterior(below, above, rope, np.shape(gains)[1:])
 

@@ -93,6 +93,11 @@ def without_variance(columns: Floats) -> NDArray[np.bool_]:
     return np.asarray(np.ptp(columns, axis=0) <= TIE_TOLERANCE * np.abs(columns).max(axis=0))
 
 
+def deviation(columns: Floats) -> Floats:
+    """Return the standard deviation of each column: exactly 0 without variance, where rounding leaves about 1e-17."""
+    return np.where(without_variance(columns), 0.0, columns.std(axis=0, ddof=1))
+
+
 def standard_error(columns: Floats) -> Floats:
     """Return the standard error of each column's mean."""
-    return np.asarray(columns.std(axis=0, ddof=1) / np.sqrt(len(columns)))
+    return np.asarray(deviation(columns) / np.sqrt(len(columns)))

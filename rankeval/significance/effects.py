@@ -16,7 +16,7 @@ from scipy import special
 
 from rankeval._checks import check_share
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import TIE_TOLERANCE, as_columns, without_variance
+from rankeval.significance.columns import TIE_TOLERANCE, as_columns, deviation, without_variance
 from rankeval.significance.declarations import Floats
 
 
@@ -59,10 +59,9 @@ def standardised_effect(d: ArrayLike) -> Floats:
     1.0
     """
     columns = as_columns(d)
-    mean, flat = columns.mean(axis=0), without_variance(columns)
-    # Rounding leaves a constant difference a deviation of about 1e-17, which would give effects of 1e16.
-    deviation = np.where(flat, 1.0, columns.std(axis=0, ddof=1))
-    effect = np.where(flat & (mean != 0), np.copysign(np.inf, mean), mean / deviation)
+    mean, spread = columns.mean(axis=0), deviation(columns)
+    constant = np.where(mean == 0, 0.0, np.copysign(np.inf, mean))
+    effect = np.divide(mean, spread, out=constant, where=spread > 0)
     return np.asarray(effect.reshape(np.shape(d)[1:])[()])
 
 

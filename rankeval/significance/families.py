@@ -13,6 +13,7 @@ from rankeval.significance.claims import CLAIMS, Claim
 from rankeval.significance.declarations import Correction, Floats, PairedResult, Settings, SignificanceTest
 from rankeval.significance.pairs import PairPlaces, Pairs, as_pairs
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.rates import FEW_QUERIES, FEWEST_QUERIES, on_few_queries
 from rankeval.significance.registry import TESTS
 from rankeval.significance.running import opened
 
@@ -255,6 +256,28 @@ def family_notes(test: SignificanceTest, correction: Correction, size: int) -> l
             f"adjusted p-values come from the {own_test.words}, joint over the family; raw ones from the {test.words}"
         )
     return notes
+
+
+def few_query_notes(correction: Correction, size: int, n: int, settings: Settings) -> list[str]:
+    """Return a note with the rates measured on few queries and strong skew, if several are compared on so few.
+
+    Parameters
+    ----------
+    correction : Correction
+        Its declaration.
+    size : int
+        Number of comparisons in a family.
+    n : int
+        Number of queries.
+    settings : Settings
+        Alternative or claim. Claims that count an unseen query keep their level.
+    """
+    if size == 1 or n >= FEW_QUERIES or settings.n_unseen:
+        return []
+    one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
+    said = on_few_queries(correction.words if correction.familywise else "", size, one_sided=one_sided)
+    here = f"here {n}, and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else f"here {n}"
+    return [f"on fewer than {FEW_QUERIES} queries ({here}) errors are more frequent under strong skew; at worst {said}"]
 
 
 def resolution_notes(

@@ -8,12 +8,15 @@ from typing import Any
 from rankeval.significance import rates
 from rankeval.significance.catalogue import KINDS, described
 from rankeval.significance.rates import FALSE_CLAIMS
-from rankeval.significance.registry import TESTS
+from rankeval.significance.registry import CORRECTIONS, TESTS
 
 ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|"})
 
-UNPROMISED_FROM = 0.065
-"""A rate above this is no longer the level that was asked for."""
+UNPROMISED_FROM, COVERED_UP_TO = 0.065, 0.93
+"""A rate above the first is no longer the level that was asked for; below the second, no longer the coverage."""
+
+FAMILYWISE = [name for name, correction in CORRECTIONS.items() if correction.familywise]
+"""The corrections that bound the chance of any false claim."""
 
 Row = dict[str, Any]
 
@@ -65,14 +68,16 @@ Benjamini-Hochberg and Benjamini-Yekutieli do not promise low rates here: they b
 among those made.
 
 max-T flips the signs of whole queries. That is exact if differences are symmetric together, and nearly right for one
-pair. Systems that share a baseline share its luck: then skewed scores make max-T liberal, most of all one-sided.
+pair. Systems that share a baseline share its luck: then skewed scores make max-T liberal, most of all one-sided. The
+exponential differences below have their tail above; with a tail below, the two one-sided rates change places.
+Comparisons of several systems on fewer than {few} queries carry a note with the worst of these rates.
 """
 
 UNPROMISED = """\
 ### Where no promise holds
 
-All rates above {bound} of the tests that are not called liberal above, of claims tested by them, and of max-T, Holm and
-Bonferroni. The sides with the greatest rate, in percent:
+All rates above {bound} of the tests that are not called liberal above, of claims tested by them, of max-T, and of Holm,
+whose rates are Bonferroni's too. The sides with the greatest rate, in percent:
 """
 
 REMEDIES = """\
@@ -91,7 +96,8 @@ COVERAGE = """\
 
 Data sets in which every adjusted interval of the family holds its true difference, in percent; 95 are asked for. max-T
 has single-step intervals of centred flips, Holm and Bonferroni have Bonferroni's. Without a correction each interval
-holds for its own pair only.
+holds for its own pair only. The table has the families in which a correction holds fewer than {least}. Rows of
+"ranks" are of `cmp.ranks` and `rk.rank_intervals`: all ranges hold all true ranks of systems that are equally good.
 """
 
 CLAIMS = """\
@@ -116,12 +122,12 @@ margin well above 3 / n, or more queries (`rk.topics_needed` knows of it).
 BEST = """\
 ## The best of several
 
-The value of the choice "largest mean" (`cmp.best`) among so many variants of one system (correlation .9), on 50
-queries. Bias is the mean of estimate less truth, in units of the measure. Coverage is in percent. Width is that of the
-interval of `cmp.best` by that of Student's. "If shown better" speaks of those data sets alone in which the chosen
-system was shown better (t, Holm). There the estimate is too large: luck helps to be shown, and no bound is promised for
-it. Where no system is better, or one by too little to be found, those shown better are false claims, which the interval
-does not cover either: that is the 5 % of the test.
+The value of the choice "largest mean" (`cmp.best`) among so many variants of one system (correlation .9), or so many
+systems whose gains are exponential. Bias is the mean of estimate less truth, in units of the measure. Coverage is in
+percent. Width is that of the interval of `cmp.best` by that of Student's. "If shown better" speaks of those data sets
+alone in which the chosen system was shown better (t, Holm). There the estimate is too large: luck helps to be shown,
+and no bound is promised for it. Where no system is better, or one by too little to be found, those shown better are
+false claims, which the interval does not cover either: that is the 5 % of the test.
 """
 
 FOLDS = """\
@@ -160,12 +166,12 @@ def significance_markdown() -> str:
         _table(("world", "scores"), ((name, _escaped(words)) for name, words in worlds)),
         ONE_PAIR,
         _pivot(_one_pair(rows), ("world", "n"), "test", _both_sides),
-        FAMILIES,
+        FAMILIES.format(few=rates.FEW_QUERIES),
         _pivot(_families(rows, FALSE_CLAIMS, "power"), ("world", "quantity", "n", "comparisons"), "name", _both_sides),
         UNPROMISED.format(bound=rates.percent(UNPROMISED_FROM)),
         _table(("name", "test", "world", "rates"), _unpromised(rows)),
         REMEDIES,
-        COVERAGE,
+        COVERAGE.format(least=rates.percent(COVERED_UP_TO)),
         _pivot(_intervals(rows), ("world", "n", "comparisons"), "name"),
         CLAIMS,
         _pivot(
@@ -174,7 +180,7 @@ def significance_markdown() -> str:
         BREAKAGE,
         _pivot(sorted(_of_kind(rows, "breakage"), key=_by_claim), ("world", "name", "test"), "n", _plain_and_unseen),
         BEST,
-        _pivot(_of_kind(rows, "choice"), ("world", "comparisons"), "quantity", _of_choice),
+        _pivot(_of_kind(rows, "choice"), ("world", "n", "comparisons"), "quantity", _of_choice),
         FOLDS,
         _pivot([row for row in rows if "folds" in row["world"]], ("world", "quantity"), "name"),
         POWER,
@@ -205,7 +211,13 @@ def _families(rows: list[Row], *quantities: str) -> list[Row]:
 
 
 def _intervals(rows: list[Row]) -> list[Row]:
-    return [row for row in _families(rows, "coverage") if row["sides"] == "two-sided"]
+    found = [row for row in _families(rows, "coverage") if row["sides"] == "two-sided"]
+    short = [row for row in found if row["name"] in FAMILYWISE and row["rate"] < COVERED_UP_TO]
+    low = {(row["world"], row["n"], row["comparisons"]) for row in short}
+    pairs = [row for row in _families(rows, FALSE_CLAIMS) if "all pairs" in row["world"] and row["name"] in FAMILYWISE]
+    # Equal systems have all ranks, and a range has them unless a pair is shown to differ.
+    ranks = [row | {"rate": 1 - row["rate"], "world": f"ranks: {row['world']}"} for row in pairs]
+    return [row for row in found if (row["world"], row["n"], row["comparisons"]) in low] + ranks
 
 
 def _unpromised(rows: list[Row]) -> Iterator[tuple[str, ...]]:
@@ -230,7 +242,7 @@ def _circumstances(row: Row) -> Iterator[str]:
 
 def _promises(row: Row) -> bool:
     if row["kind"] == "correction":
-        return row["name"] in ("max_t", "holm", "bonferroni")
+        return row["name"] in ("max_t", "holm")
     test = TESTS.get(row["test"])
     return test is not None and not test.liberal and not test.note and "folds" not in row["world"]
 

@@ -71,7 +71,8 @@ def topics_needed(
     Returns
     -------
     int
-        At least 2.
+        At least 2. For "not_worse" and "equivalent" at least ``ln(alpha) / ln(1 - margin / greatest_loss)``, however
+        small sd is: fewer queries can all miss a breakage as large as the margin.
 
     Raises
     ------
@@ -87,6 +88,8 @@ def topics_needed(
     235
     >>> topics_needed(0.0, 0.15, claim="not_worse", margin=0.03, unseen=0)  # by the plain t test
     156
+    >>> topics_needed(0.0, 0.001, claim="not_worse", margin=0.03)  # ln(.05) / ln(.97) is 98.4
+    99
     """
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("difference", difference)

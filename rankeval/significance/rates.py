@@ -1,7 +1,7 @@
 """The measured error rates of the tests, corrections and claims, as the calibration run wrote them.
 
 ``error_rates.json`` stands beside this file. ``tests/calibration/measure_rates.py`` measures and writes it, and nothing
-else does. A row is one rate of one declaration::
+else does. A line has the columns up to comparisons, and a list of the others for each of its rates. A row is one rate::
 
     kind        "test", "fold test", "correction", "claim", "breakage" or "choice"
     name, test  the key of the declaration, and the test that its p-values come from
@@ -17,7 +17,7 @@ has words of his own, and is not measured.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PATH = Path(__file__).with_name("error_rates.json")
+
 NOT_MEASURED = "not measured"
 FALSE_CLAIMS = "false claims"
+BEST = "value of the best of several"
+"""Words of `selection.value_of_choice`, which is measured and not declared."""
+
+FEW_QUERIES, FEWEST_QUERIES = 50, 10
+"""Below the first, tests and families that err too often carry a note with their measured rates; none was measured
+below the second."""
 
 KINDS_OF_DIFFERENCES: Mapping[str, Sequence[str]] = {
     "symmetric to mildly skewed differences": ("sym", "beta", "skew"),
@@ -47,9 +54,11 @@ def measured() -> dict[str, Any]:
 def all_rows() -> list[dict[str, Any]]:
     """Return every measured rate as a mapping."""
     file = measured()
-    return [dict(zip(file["columns"], row, strict=True)) for row in file["rates"]]
+    lines = [(key, own) for *key, rates in file["rates"] for own in rates]
+    return [dict(zip(file["columns"], (*key, *own), strict=True)) for key, own in lines]
 
 
+@cache
 def all_rates() -> pd.DataFrame:
     """Return every measured rate, one a row."""
     import pandas as pd
@@ -94,9 +103,42 @@ def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
     said = []
     for kind, worlds in KINDS_OF_DIFFERENCES.items():
         by_n = false[false["world"].isin(worlds)].groupby("n")["rate"]
-        pieces = [f"{percent(part.min(), part.max())} at {n}" for n, part in by_n]
-        if pieces:
-            said.append(f"{kind} {', '.join([f'{pieces[0]} queries', *pieces[1:]])}")
+        if len(by_n):
+            said.append(f"{kind} {_by_number((n, percent(part.min(), part.max())) for n, part in by_n)}")
+    return "; ".join(said)
+
+
+@cache
+def on_few_queries(words: str, size: int, *, one_sided: bool) -> str:
+    """Say the worst rates below `FEW_QUERIES` of a correction and of the value of the best.
+
+    Parameters
+    ----------
+    words : str
+        The words of the correction; those without rates are left out.
+    size : int
+        Number of comparisons. The rates are those of families of 10, or of as many.
+    one_sided : bool
+        As in `of_one_pair`.
+
+    Returns
+    -------
+    str
+        Such as "a false claim by max-T: 16.5 % at 10 queries, 14.2 % at 25, for 5 %".
+    """
+    cases = (
+        (words, FALSE_CLAIMS, one_sided, f"a false claim by {words}", "for 5 %"),
+        (words, "coverage", one_sided, "all its intervals right", "for 95 %"),
+        (BEST, "coverage", False, "the interval of `best` right", "for 95 %"),
+    )
+    said = []
+    for name, quantity, sided, what, asked in cases:
+        all_of = rates_of(name)
+        found = all_of[(all_of["quantity"] == quantity) & ((all_of["sides"] == "two-sided") != sided)]
+        found = found[(found["n"] < FEW_QUERIES) & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))]
+        worst = found.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
+        if len(worst):
+            said.append(f"{what}: {_by_number((n, percent(rate)) for n, rate in worst.items())}, {asked}")
     return "; ".join(said)
 
 
@@ -115,6 +157,11 @@ def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
     """
     by_world = _false_claims(rates, one_sided=one_sided).groupby("world", sort=False)["rate"]
     return "; ".join(f"{world} {percent(part.min(), part.max())}" for world, part in by_world)
+
+
+def _by_number(found: Iterable[tuple[Any, str]]) -> str:
+    first, *others = (f"{share} at {n}" for n, share in found)
+    return ", ".join([f"{first} queries", *others])
 
 
 def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:

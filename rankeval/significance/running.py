@@ -26,10 +26,8 @@ from rankeval.significance.declarations import (
     seed_of,
 )
 from rankeval.significance.pairs import BLOCK, LARGE_BLOCK, Pairs, as_pairs
+from rankeval.significance.rates import FEW_QUERIES
 from rankeval.significance.registry import TESTS, corrections_of_p_values
-
-FEW_QUERIES = 50
-"""Below this the liberal tests carry a note with their measured error rates."""
 
 
 def paired_test(

@@ -39,7 +39,7 @@ class ChosenValue:
     estimate : float
         Its mean, corrected for the choosing.
     ci_low, ci_high : float
-        Confidence interval of its true mean.
+        Confidence interval of its true mean; infinite if its values are all the same number.
     """
 
     leader: int
@@ -81,7 +81,8 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
 
     Measured on 50 queries, 10 and 50 variants of one system (correlation .9) in five worlds of true gains, 12,000
     replications each: bias at most .0034 in size (the largest mean itself: up to .029), coverage .975 to .994, width
-    1.21 and 1.32 times Student's.
+    1.21 and 1.32 times Student's. Of 10 candidates with exponential gains the coverage is .82 on 10 queries, .86 on 25
+    and .90 on 50 if their tail is below, and .99 if it is above.
 
     References
     ----------
@@ -97,7 +98,8 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     columns = as_columns(gains)
     settings = replace(settings, alternative="two-sided", rng=seed_of(settings.rng))
     leader = _first_of_largest(columns)
-    mean, error = columns[:, leader].mean(), standard_error(columns)[leader]
+    # Gains that are all the same number tell no width.
+    mean, error = columns[:, leader].mean(), standard_error(columns)[leader] or np.inf
     student = float(stats.t.isf(settings.tail, len(columns) - 1))
     distinct = columns[:, _first_of_copies(columns)]
     if distinct.shape[1] == 1:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import TIE_TOLERANCE
+from rankeval.significance.columns import TIE_TOLERANCE, deviation
 from rankeval.significance.declarations import Correction, Floats, Settings, SignificanceTest
 from rankeval.significance.multiple import critical_t, max_t_limits
 from rankeval.significance.registry import TESTS
@@ -153,11 +153,9 @@ class Strata:
         """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""
         mean = self.weights[:, 0] @ d / len(d)
         shares = np.array([self.weights[part, 0].sum() for part in self.parts]) / len(d)
-        deviation = np.sqrt(shares @ self._variances(d))
-        # Rounding leaves constant differences a deviation of about 1e-17.
-        flat = deviation <= TIE_TOLERANCE * np.abs(d).max(axis=0)
-        constant = np.where(mean != 0, np.copysign(np.inf, mean), 0.0)
-        return np.where(flat, constant, mean / np.where(flat, 1.0, deviation))
+        within = np.sqrt(shares @ self._variances(d))
+        constant = np.where(mean == 0, 0.0, np.copysign(np.inf, mean))
+        return np.asarray(np.divide(mean, within, out=constant, where=within > 0))
 
     def error(self, d: Floats, run: int) -> Floats:
         """Return the standard error of the weighed mean of each column: strata are independent samples."""
@@ -167,7 +165,7 @@ class Strata:
         return np.asarray(np.sqrt((shares**2 / sizes * self._variances(d)).sum(axis=0)))
 
     def _variances(self, d: Floats) -> Floats:
-        return np.array([d[part].var(axis=0, ddof=1) for part in self.parts])
+        return np.array([deviation(d[part]) ** 2 for part in self.parts])
 
     def of(self, n_columns: int, run: int) -> Floats:
         """Return the weights of columns that use each layout for a run of columns."""

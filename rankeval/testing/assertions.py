@@ -23,10 +23,10 @@ from rankeval._checks import check_number, check_share, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.scores import Scores, SharedScores, shared_scores
+from rankeval.comparison.scores import Scores, shared_scores
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.measures import greater_is_better
-from rankeval.significance.columns import differences, without_variance
+from rankeval.significance.columns import deviation, differences
 from rankeval.significance.declarations import ClaimName, Floats, Rng
 from rankeval.significance.power import power_of_no_harm
 from rankeval.significance.registry import TESTS
@@ -206,17 +206,14 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
         made = {"measures": labels, "family": family, "confidence_level": level, "unseen": settings.unseen, **options}
         return compare(systems, baseline=with_, claim=claim, margin=margin, **made)
 
+    n, deviations = len(shared.scores), deviation(differences(shared.scores[:, 0], shared.scores[:, 1]))
+    losses = Design([*systems], labels, "baseline", "all").greatest_losses(shared.scores)
     if settings.claim == "no regression":
         gain, loss = compared("baseline"), compared("candidate", margin=settings.margin)
-        decisive, passed = loss, ~loss.shown
+        decisive, passed, rates = loss, ~loss.shown, loss.table["detectable_difference"].tolist()
     else:
         gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
         decisive, passed = gain, gain.shown
-    n, deviations = len(shared.scores), _deviations(shared)
-    losses = Design([*systems], labels, "baseline", "all").greatest_losses(shared.scores)
-    if settings.claim == "no regression":
-        rates = [_loss_found(*each) for each in zip(deviations, loss.table["detectable_difference"], strict=True)]
-    else:
         rates = [_pass_rate(settings, gain, n, *each) for each in zip(deviations, losses, strict=True)]
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
@@ -244,20 +241,9 @@ def _least_gain(compared: Comparison) -> Floats:
     )
 
 
-def _deviations(shared: SharedScores) -> Floats:
-    """Return the standard deviation of the per-query differences by each measure, 0 if they are all the same."""
-    d = differences(shared.scores[:, 0], shared.scores[:, 1])
-    return np.where(without_variance(d), 0.0, d.std(axis=0, ddof=1))
-
-
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
     """Return how often an equal system passes; nan for tests whose power is not that of Student's t."""
     if not TESTS[compared.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)
-
-
-def _loss_found(sd: float, detectable: float) -> float:
-    """Return the loss that the check finds in 80 of 100 data sets; none can be named without variance."""
-    return detectable if sd > 0 else math.nan

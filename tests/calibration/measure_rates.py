@@ -35,6 +35,9 @@ from rankeval.io.opening import write_atomically
 from rankeval.significance import rates
 
 SEEDS = (1, 2, 3)
+N_KEYS = Row._fields.index("sides")
+"""The rates of a line share so many columns."""
+
 FULL = Effort(of_t=20_000, of_others=4_000)
 QUICK = Effort(of_t=1_000, of_others=200)
 
@@ -102,14 +105,13 @@ def _pooled_row(row, by_seed, effort):
 
 def kept_and_new(rows):
     """Return the rates in the file, those measured now in their places."""
-    file = json.loads(rates.PATH.read_text("utf-8"))
-    known = [dict(zip(file["columns"], one, strict=True)) for one in file["rates"]]
+    known = rates.all_rows()
     return list({tuple(row[name] for name in Row._fields): row for row in (*known, *rows)}.values())
 
 
 def write(path, rows) -> None:
-    """Write a line a rate, so that differences between two runs can be read."""
-    rows, words = _in_order(rows), {}
+    """Write a line for each declaration, world and size, so that differences between two runs can be read."""
+    rows, words, lines = _in_order(rows), {}, defaultdict(list)
     for kind, name in dict.fromkeys((row["kind"], row["name"]) for row in rows):
         words.setdefault(kind, {})[name] = declared(kind)[name].words
     head = {
@@ -118,9 +120,11 @@ def write(path, rows) -> None:
         "words": words,
         "columns": list(rows[0]),
     }
-    lines = ",\n".join(json.dumps(list(row.values())) for row in rows)
-    text = f'{json.dumps(head, indent=1)[:-2]},\n "rates": [\n{lines}\n]}}\n'
-    write_atomically(path, [text.encode()])
+    for row in rows:
+        values = list(row.values())
+        lines[tuple(values[:N_KEYS])].append(values[N_KEYS:])
+    text = ",\n".join(json.dumps([*key, own]) for key, own in lines.items())
+    write_atomically(path, [f'{json.dumps(head, indent=1)[:-2]},\n "rates": [\n{text}\n]}}\n'.encode()])
     print(f"{len(rows)} rates written to {path}")
 
 

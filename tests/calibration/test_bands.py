@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from calibration.experiments import GAINS
 
 from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS
 from rankeval.significance.claims import CLAIMS
@@ -157,6 +158,47 @@ def test_two_one_sided_tests_at_either_edge(test):
         within(skewed[skewed["world"].str.startswith("skew")], 0.0, highest)
 
 
+def test_rare_breakage_is_not_called_harmless():
+    """At the margin, with each seed, in each world and size; 4,000 replications a seed, 20,000 for t."""
+    breakage = rows(kind="breakage", quantity="false claims")
+    assert set(breakage["n"]) == {10, 25, 50, 100, 200, 1000}
+    for test, most, least in (("t", 0.065, 20_000), ("bootstrap", 0.065, 4_000), ("randomization", 0.08, 4_000)):
+        found = breakage[breakage["test"] == test]
+        assert set(found["name"]) == ({"not_worse", "equivalent"} if test == "t" else {"not_worse"})
+        assert found["rate_by_seed"].map(max).max() <= most
+        assert (found["replications"] == 3 * least).all()
+    plain = rows(kind="breakage", quantity="plain test", n=10)
+    assert plain["rate"].max() > 0.8, "the reason why a query is added"
+
+
+def test_a_change_without_effect_is_called_harmless():
+    """At a standard deviation of .2 and a margin of .06. Equivalence has two sides to show."""
+    found = rows(kind="breakage", quantity="power", n=200).set_index("name")["rate"]
+    assert found["not_worse"] >= 0.97
+    assert found["equivalent"] >= 2 * found["not_worse"] - 1.005
+
+
+FEW = (10, 25, 50)
+
+
+def test_strong_skew_on_few_queries_is_measured_and_told():
+    """Exponential differences of either sign: max-T, adjusted intervals, the best, and ranges of ranks."""
+    skewed = {"kind": "correction", "name": ["max_t", "holm"], "world": "exponential, one baseline", "n": FEW}
+    worst = false_claims(**skewed)
+    assert set(worst["n"]) == set(FEW)
+    within(worst, 0.05, 0.25)
+    within(rows(quantity="coverage", sides="two-sided", **skewed), 0.7, 0.95)
+    one_sided = false_claims(**skewed | {"sides": ["greater", "less"]}).groupby("sides")["rate"]
+    assert one_sided.min()["less"] > 0.08
+    assert one_sided.max()["greater"] < 0.03
+    for tail, low, high in (("exponential, all 0", 0.97, 1.0), ("exponential, tail below, all 0", 0.8, 0.95)):
+        best = rows(kind="choice", quantity="coverage", world=tail)
+        assert set(best["n"]) == set(FEW)
+        within(best, low, high)
+    for n in FEW:
+        assert 0.05 < one(name="max_t", world="mixed exponential, all pairs", n=n) < 0.16
+
+
 TRULY_BETTER = ["best, all +.03", "best, spread .02", "best, one +.05"]
 """Worlds in which most systems that are shown better are so by as much as can be seen.
 
@@ -167,8 +209,8 @@ with one gain of .03 the chosen system is mostly another one. The guide prints b
 
 @pytest.mark.parametrize("k", [10, 50])
 def test_the_best_of_several(k):
-    choices = {"kind": "choice", "comparisons": k}
+    choices = {"kind": "choice", "comparisons": k, "n": 50, "world": [f"best, {gains}" for gains in GAINS]}
     within(rows(quantity="bias", **choices), -0.005, 0.005)
     within(rows(quantity="coverage", **choices), 0.95, 1.0)
-    within(rows(quantity="coverage, if shown better", world=TRULY_BETTER, **choices), 0.93, 1.0)
+    within(rows(quantity="coverage, if shown better", **choices | {"world": TRULY_BETTER}), 0.93, 1.0)
     within(rows(quantity="width by Student's", **choices), 0.0, 1.35)

@@ -23,7 +23,8 @@ def is_quick(experiment):
     if "n" not in options:
         return options.get("k", 10) == 10 and options.get("truth", "one +.03") == "one +.03"
     if "k" in options:
-        return (options["n"], options["k"]) in ((25, 50), (50, 10)) and options.get("world") != "beta"
+        sizes = ((10, 8), (25, 10)) if "exponential" in options.get("world", "") else ((25, 50), (50, 10))
+        return (options["n"], options["k"]) in sizes and options.get("world") != "beta"
     return options["n"] in (10, 25, 50) and not (options.get("world") == "beta" and options["n"] != 10)
 
 

@@ -32,6 +32,16 @@ def steps(*chances):
     return lambda share: held[np.searchsorted(edges, share, side="right")]
 
 
+def tail_above(share):
+    """Return quantiles of an exponential distribution of mean 0 and sd .2."""
+    return -0.2 - 0.2 * np.log1p(-np.minimum(share, 1 - 1e-16))
+
+
+def tail_below(share):
+    """Return quantiles of the same distribution with its tail on the other side."""
+    return -tail_above(1 - share)
+
+
 @dataclass(frozen=True)
 class World:
     """The scores of a baseline and of systems that are as good as it.
@@ -44,12 +54,15 @@ class World:
         Quantile functions.
     correlation : float
         Of the normal variables behind the scores of two systems on a query.
+    in_turn : bool
+        Whether every second system is like the baseline.
     """
 
     words: str
     baseline: Callable
     system: Callable
     correlation: float = 0.7
+    in_turn: bool = False
 
 
 _RARELY_FOUND = steps((1.0, 0.05), (1 / 2, 0.03), (1 / 3, 0.02), (1 / 4, 0.02), (1 / 5, 0.02), (1 / 10, 0.06))
@@ -70,6 +83,11 @@ WORLDS = {
         "exchangeable systems, sparse P@1: 1 on 10 % of the queries, else 0", steps((1.0, 0.1)), steps((1.0, 0.1)), 0.3
     ),
     "best": World("variants of one system: Beta scores, mean .45, sd .28", beta(0.45, 0.28), beta(0.45, 0.28), 0.9),
+    "exponential": World("exponential differences from the baseline, sd .2, tail above", np.zeros_like, tail_above),
+    "exponential, tail below": World("the same, tail below", np.zeros_like, tail_below),
+    "mixed exponential": World(
+        "exponential scores, sd .2, with their tails above and below in turn", tail_above, tail_below, in_turn=True
+    ),
 }
 
 
@@ -83,7 +101,9 @@ def scores_in(world, n, n_systems, n_replications, rng):
     normal = np.sqrt(1 - is_like.correlation) * generator.standard_normal((n_replications, n, n_systems))
     normal += np.sqrt(is_like.correlation) * generator.standard_normal((n_replications, n, 1))
     share = special.ndtr(normal)
-    return np.concatenate([is_like.baseline(share[..., :1]), is_like.system(share[..., 1:])], axis=2)
+    scores, like_baseline = is_like.system(share), slice(0, None, 2) if is_like.in_turn else slice(0, 1)
+    scores[..., like_baseline] = is_like.baseline(share[..., like_baseline])
+    return scores
 
 
 def null_differences(world, n, n_replications, rng):
@@ -91,7 +111,7 @@ def null_differences(world, n, n_replications, rng):
 
     Skewed ones have their tail above.
     """
-    if world == "exponential":
+    if world == "exponential":  # as the world of that name, in other units
         return np.random.default_rng(rng).exponential(size=(n, n_replications)) - 1
     scores = scores_in(world, n, 2, n_replications, rng)
     return (scores[..., 1] - scores[..., 0]).T

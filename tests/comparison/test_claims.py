@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.weightstats import ttost_paired
 
 import rankeval as rk
 from rankeval.comparison.record import PARTED
@@ -81,6 +82,23 @@ def test_the_greatest_loss_is_the_range_of_the_measure_else_the_greatest_score_o
     assert plain.loc["good", "p_value"] == pytest.approx(paired_test("t", d, claim="not_worse", margin=0.5).p_value)
 
 
+@pytest.mark.parametrize("n", [5, 40, 300])
+def test_plain_claims_equal_statsmodels(n):
+    """Two one-sided tests, and one of them, to 1e-12; with an unseen query no evidence is greater."""
+    given = systems(n, seed=n)
+    old, new = (given[name][["AP"]] for name in ("base", "good"))
+    for margin in (0.02, 0.2):
+        p_value, low, _ = ttost_paired(new["AP"], old["AP"], -margin, margin)
+        for claim, expected in (("equivalent", p_value), ("not_worse", low[1])):
+            options = {"baseline": "old", "claim": claim, "margin": margin}
+            found, beside = (
+                rk.compare({"old": old, "new": new}, unseen=unseen, **options).table["p_value"].item()
+                for unseen in (0, 1)
+            )
+            assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+            assert beside >= min(found, 0.5)
+
+
 @pytest.mark.parametrize("claim", ["not_worse", "equivalent"])
 def test_ones_on_five_queries_show_no_absence_of_harm(claim):
     """P@1 is 1 for both systems: 45 % of the queries may be broken, and a margin of .001 says nothing of that."""
@@ -94,6 +112,38 @@ def test_ones_on_five_queries_show_no_absence_of_harm(claim):
     assert np.isnan(found.bayes(rope=0.01)[["p_worse", "p_equivalent", "p_better"]].to_numpy()).all()
     with pytest.raises(rk.errors.CheckFailed):
         rk.testing.assert_not_worse(ones, ones, margin=0.001)
+
+
+@pytest.mark.parametrize("claim", ["difference", "better", "not_worse", "equivalent"])
+@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "sign"])
+@pytest.mark.parametrize("gain", [0.0, 0.1])
+def test_nothing_of_zero_width_is_told_without_variance(gain, test, claim):
+    """Ten queries that all gain the same, for .1 up to rounding: each interval is wide, or has no ends at all."""
+    old = pd.DataFrame({"AP": [0.1, 0.2, 0.3, 0.7, 0.9] * 2})
+    half = {"a": slice(0, 5), "b": slice(5, 10)}
+    margin = {} if claim in ("difference", "better") else {"margin": 0.001}
+    options = {"baseline": "old", "claim": claim, "test": test, "correction": "max_t", "n_resamples": 99, **margin}
+    systems = {"old": old, "new": old + gain, "newer": old + 2 * gain}
+    parted = {name: {part: frame[rows] for part, rows in half.items()} for name, frame in systems.items()}
+    for given in (systems, parted, {name: systems[name] for name in ("old", "new")}):
+        found = rk.compare(given, **options)
+        table = found.table
+        for end in table.filter(like="ci_"):
+            assert (abs(table[end] - table["difference"]) > 0.1).all(), end
+        told = table["detectable_difference"].dropna()
+        assert (told > 0.1).all()
+        assert not margin or not found.shown.any()
+        if given is not parted:
+            assert np.isnan(found.bayes(rope=0.01).filter(like="p_")).all(axis=None)
+            assert (found.best.ci_low, found.best.ci_high) == (-np.inf, np.inf)
+
+
+def test_equal_scores_leave_the_mean_without_an_interval():
+    """Three queries with P@1 = 1 say nothing of the next."""
+    ev = rk.evaluate([1, 0, 1, 0, 0, 1], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures=["P@1", "P@2"])
+    found = ev.ci()
+    assert np.isnan(found.loc["P@2", ["ci_low", "ci_high"]]).all()
+    assert found.loc["P@1", "ci_low"] < found.loc["P@1", "ci_high"]
 
 
 def test_the_headline_names_what_cannot_have_been_seen():

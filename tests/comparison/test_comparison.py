@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -406,3 +408,18 @@ def test_scores_of_other_tools_are_compared():
         InvalidInput, match=r"DataFrames of per-query scores or \{qid: \{measure: score\}\}, found dict"
     ):
         compare({"a": {"q1": 0.5}, "b": {"q1": 0.25}})
+
+
+def test_a_family_on_fewer_queries_than_were_measured_is_warned_of():
+    """From 10 queries on, below 50, a note has the rates; a single pair promises nothing about a family."""
+    systems = {name: pd.DataFrame({"AP": np.random.default_rng(place).random(50)}) for place, name in enumerate("abc")}
+    with pytest.warns(RankevalWarning, match="here 9, and none were measured below 10") as caught:
+        found = compare({name: frame[:9] for name, frame in systems.items()}, correction="max_t")
+    assert {Path(each.filename).name for each in caught} == {Path(__file__).name}
+    assert str(caught[0].message) in found.notes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n, n_systems, noted in ((9, 2, False), (10, 3, True), (49, 3, True), (50, 3, False)):
+            found = compare({name: systems[name][:n] for name in "abc"[:n_systems]})
+            assert any("strong skew" in note for note in found.notes) == noted
+        compare({name: frame[:9] for name, frame in systems.items()}, correction="none")  # promises nothing of families

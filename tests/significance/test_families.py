@@ -7,8 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust, multiple
-from rankeval.significance.families import adjust_by_family, family_notes, resolution_notes, with_family_level
+from rankeval.significance import CORRECTIONS, TESTS, Correction, Settings, adjust, multiple
+from rankeval.significance.families import (
+    adjust_by_family,
+    family_notes,
+    few_query_notes,
+    resolution_notes,
+    with_family_level,
+)
 from rankeval.significance.multiple import max_t, tukey
 from rankeval.significance.running import run
 
@@ -60,6 +66,35 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
     (note,) = family_notes(TESTS["t"], CORRECTIONS["max_t"], 5)
     assert note.startswith("adjusted p-values come from the randomisation test (sign flips), joint over the family; ")
     assert note.endswith("raw ones from the paired t test")
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "max_t"])
+@pytest.mark.parametrize("n", [5, 12, 49])
+def test_families_on_few_queries_name_the_rates_measured_there(correction, n):
+    """The worst of up to 10 comparisons; claims that count an unseen query, and single pairs, are not noted."""
+    settings = Settings()
+    (note,) = few_query_notes(CORRECTIONS[correction], 3, n, settings)
+    rates = CORRECTIONS[correction].rates
+    rates = rates[(rates["sides"] == "two-sided") & (rates["comparisons"] <= 10)]
+    for quantity, extreme in (("false claims", "max"), ("coverage", "min")):
+        for size in (10, 25):
+            found = rates["rate"][(rates["quantity"] == quantity) & (rates["n"] == size)]
+            assert f"{100 * found.agg(extreme):.1f} % at {size}" in note
+    assert f"here {n}" in note
+    assert ("none were measured below 10" in note) == (n < 10)
+    assert "`best`" in note
+    assert few_query_notes(CORRECTIONS[correction], 1, n, settings) == []
+    assert few_query_notes(CORRECTIONS[correction], 3, 50, settings) == []
+    harmless = Settings(claim="not_worse", margin=0.1, unseen=1)
+    assert few_query_notes(CORRECTIONS[correction], 3, n, harmless) == []
+    (one_sided,) = few_query_notes(CORRECTIONS[correction], 3, n, Settings("less"))
+    assert one_sided != note
+
+
+def test_a_correction_that_was_not_measured_has_no_rates_of_its_own():
+    (note,) = few_query_notes(Correction(function=CORRECTIONS["holm"].function, words="mine"), 3, 12, Settings())
+    assert "mine" not in note
+    assert "`best`" in note
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def words(text):
 def test_the_file_is_in_the_package():
     found = json.loads(files("rankeval.significance").joinpath("error_rates.json").read_text("utf-8"))
     assert found["level"] == 0.05
-    assert {len(row) for row in found["rates"]} == {len(found["columns"])}
+    assert {len(line) for line in found["rates"]} == {found["columns"].index("sides") + 1}
+    assert all(set(row) == set(found["columns"]) for row in rates.all_rows())
+    assert min(row["n"] for row in rates.all_rows()) == rates.FEWEST_QUERIES
 
 
 @pytest.mark.parametrize(("function", "paragraph"), paragraphs().items(), ids=lambda one: getattr(one, "__name__", ""))

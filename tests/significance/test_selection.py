@@ -106,11 +106,10 @@ def test_up_to_five_queries_the_lower_end_is_bonferronis():
     assert values(gains)[1] == pytest.approx(leader.mean() - below, rel=1e-12)
 
 
-def test_gains_without_variance_have_their_value():
-    assert values(np.full((6, 3), 0.1)) == pytest.approx((0.1, 0.1, 0.1), rel=1e-12)
-    assert values(np.zeros((6, 3))) == (0.0, 0.0, 0.0)
+def test_gains_without_variance_have_their_value_and_no_width():
     steady = np.column_stack([np.full(10, 0.5), drawn(10, 1)[:, 0]])
-    assert values(steady) == pytest.approx((0.5, 0.5, 0.5), rel=1e-12)
+    for gains, mean in ((np.full((6, 3), 0.1), 0.1), (np.zeros((6, 3)), 0.0), (steady, 0.5)):
+        assert values(gains) == pytest.approx((mean, -np.inf, np.inf), rel=1e-12)
 
 
 def test_gains_of_equal_size_leave_no_infinite_end():
