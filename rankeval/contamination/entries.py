@@ -77,11 +77,20 @@ class Entries:
         bits = None if self.bits is None else self.bits[part]
         return Entries(self.query[part], self.value[part], bits, None if self.label is None else self.label[part])
 
+    def places(self) -> NDArray[np.int64]:
+        """Return the place of each value in its query: those below k are the k smallest."""
+        start = np.flatnonzero(_first(self.query))
+        return np.arange(len(self)) - np.repeat(start, np.diff(start, append=len(self)))
+
     def smallest(self, k: int) -> Entries:
         """Return the k smallest values of each query."""
-        start = np.flatnonzero(_first(self.query))
-        place = np.arange(len(self)) - np.repeat(start, np.diff(start, append=len(self)))
-        return self.take(place < k)
+        return self.take(self.places() < k)
+
+    def followed_by(self, larger: Entries) -> Entries:
+        """Return these entries with others, each larger than all of the same query here."""
+        bits = None if self.bits is None or larger.bits is None else np.concatenate([self.bits, larger.bits])
+        both = Entries(*(np.concatenate([getattr(one, name) for one in (self, larger)]) for name in ("query", "value")), bits)
+        return both.take(np.argsort(both.query, kind="stable"))
 
     def renumbered(self, places: NDArray[np.int32]) -> Entries:
         """Return the entries with query q as query ``places[q]``, sorted again."""
@@ -99,8 +108,9 @@ class Entries:
 
     def arrays(self, name: str, n_queries: int) -> dict[str, NDArray[Any]]:
         """Return the entries as arrays of one dimension, for the ledger."""
+        n = self.per_query(n_queries)
         arrays: dict[str, NDArray[Any]] = {
-            f"{name}.n": self.per_query(n_queries).astype(np.uint8),
+            f"{name}.n": n.astype(np.min_scalar_type(int(n.max(initial=0)))),
             f"{name}.value": self.value,
         }
         if self.bits is not None:
@@ -144,6 +154,19 @@ class Entries:
         n = np.searchsorted(values, data.value[known], side="right") - first
         within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
         return places[np.repeat(first, n) + within], np.repeat(known, n)
+
+    @property
+    def recur(self) -> bool:
+        """Whether a value that is evidence stands in more than one query."""
+        return not _first(self._told[1]).all()
+
+    @cached_property
+    def of_two_queries(self) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+        """The values that are evidence and stand in two queries exactly, ascending, and these queries."""
+        places, values = self._told
+        start = np.flatnonzero(_first(values))
+        twice = start[np.diff(start, append=len(values)) == 2]
+        return values[twice], np.stack([self.query[places[twice]], self.query[places[twice + 1]]], axis=1)
 
     @property
     def _shift(self) -> np.uint32:

@@ -25,7 +25,7 @@ many digits, and are no unusual values.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,62 @@ def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[
                 break
         total[tiny] = terms * log_x[tiny] - gammaln(terms + 1) + np.log(rest)
     return total
+
+
+def surprise(n: Any, k: Any, chance: Any) -> NDArray[np.float64]:
+    """Return the bits of k or more hits in n draws with this chance of a hit: at most -log2 of the binomial tail.
+
+    Parameters
+    ----------
+    n, k : array of int
+        Draws, at least one, and hits.
+    chance : array of float
+        The chance of a hit in each draw.
+
+    Examples
+    --------
+    Ten hits in ten fair draws are ten bits, five are none:
+
+    >>> surprise([10, 10], [10, 5], 0.5).tolist()
+    [10.0, 0.0]
+    """
+    share, chance = np.asarray(k) / np.asarray(n), np.clip(chance, 1e-300, 1 - 1e-15)
+    hits = share * np.log2(np.maximum(share, 1e-300) / chance)
+    misses = (1 - share) * np.log2(np.maximum(1 - share, 1e-300) / (1 - chance))
+    return np.where(share > chance, np.asarray(n) * (hits + misses), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """How often the rows of registered queries come back in other queries, learnt from these queries.
+
+    Attributes
+    ----------
+    times : ndarray of float of shape (n,)
+        How many registered queries have each row; 0 for rows that are no evidence.
+    chance : ndarray of float of shape (n,)
+        The chance that a row of a foreign query is this one.
+    """
+
+    times: NDArray[np.float64]
+    chance: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Entries, n_queries: int) -> Recurrence:
+        """Learn it. By Good and Turing, rows of one query are as likely as those of two are many, and one row more.
+
+        Parameters
+        ----------
+        rows : Entries
+            The rows with their bits by rarity.
+        n_queries : int
+            Number of queries.
+        """
+        bits = np.zeros(len(rows)) if rows.bits is None else rows.bits.astype(float)
+        times = np.where(bits > 0, np.maximum(1, np.rint((n_queries + 1) / np.exp2(np.minimum(bits, 100)))), 0)
+        n_elsewhere = max(1e-9, (times > 0).sum() * (1 - 1 / n_queries))
+        unseen = ((times == 2).sum() + 2) / max(1, (times == 1).sum())
+        return cls(times, np.where(times > 0, np.maximum(times - 1, unseen) / n_elsewhere, 0))
 
 
 def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:

@@ -22,9 +22,10 @@ from rankeval._checks import count
 from rankeval.contamination.agreement import ENOUGH_BITS, ENOUGH_IF_ALL_AGREE, bayes_factor_bits
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, REFUSAL_CHANCE, chance_of_labels
 from rankeval.contamination.memory import Shown
-from rankeval.contamination.pairing import ColumnHits, Pairs, SharedValues, Traces
+from rankeval.contamination.pairing import ColumnHits, Pairs, Traces
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.shared_labels import SharedLabels
+from rankeval.contamination.shared_rows import SharedRows
 from rankeval.contamination.signature import Signature
 from rankeval.join.matching import Hashes
 
@@ -172,7 +173,7 @@ def match(
     rest = ~np.isin(by_pattern[:, 0], found[:, 0]) & ~np.isin(by_pattern[:, 1], found[:, 1])
     pairs = np.unique(np.concatenate([found, by_pattern[rest]]), axis=0)
     queries, matched = np.zeros(data.n_queries, dtype=bool), np.zeros(known.n_queries, dtype=bool)
-    for side in (found, by_pattern):
+    for side in (found, by_pattern, here.alone):
         queries[side[:, 0]], matched[side[:, 1]] = True, True
     n_here = int(matched.sum())
     agreeing = here.labels.pairs[here.labels.agrees, 0]
@@ -180,7 +181,7 @@ def match(
     suspects[here.columns.pairs[:, 0]] = suspects[agreeing] = True
     if bits >= _WARNING_BITS and not enough:
         queries[agreeing] = True
-    if len(pairs) and shown is not None:
+    if n_here and shown is not None:
         matched |= told
     return Match(
         registered,
@@ -191,8 +192,8 @@ def match(
         chance=chance,
         same_labels=same_labels,
         n_before=int(matched.sum()) - n_here,
-        by_ids=not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
-        collective=not np.isin(pairs[:, 1], here.content[:, 1]).all(),
+        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
+        collective=bool(len(here.alone)) or not np.isin(pairs[:, 1], here.content[:, 1]).all(),
         suspects=suspects,
         shown=shown,
     )
@@ -210,24 +211,24 @@ class _Evidence:
     """What some data shows of a collection: pairs of queries with the same content, columns, and shared labels."""
 
     content: Pairs
+    alone: Pairs
     columns: ColumnHits
     labels: SharedLabels
 
     @classmethod
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> _Evidence:
-        labels = SharedLabels.of(known, data)
-        return cls(
-            _by_content(known, data), ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted), labels
-        )
+        labels, rows = SharedLabels.of(known, data), SharedRows.of(known, data)
+        columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
+        return cls(np.concatenate([rows.together, _by_text(known, data)]), rows.alone, columns, labels)
 
     @property
     def any(self) -> bool:
         """Whether there is evidence of any strength."""
-        return bool(len(self.content) or len(self.columns.pairs) or len(self.labels.pairs))
+        return any(map(len, (self.content, self.alone, self.columns.pairs, self.labels.pairs)))
 
     def added_to(self, shown: Shown) -> Shown:
         """Return what was shown before together with this."""
-        shown.content[self.content[:, 1]] = True
+        shown.content[self.content[:, 1]] = shown.content[self.alone[:, 1]] = True
         self.columns.add_to(shown)
         shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
         return shown
@@ -313,15 +314,11 @@ def _all_labels(known: Signature, data: Traces) -> tuple[float, bool, Pairs]:
     return chance, same, pairs
 
 
-def _by_content(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same rows or the same text."""
-    found = [np.zeros((0, 2), dtype=np.int64)]
-    if known.rows is not None and data.row_entries is not None:
-        pairs = SharedValues.of(known.rows, data.row_entries, known.n_queries)
-        found.append(pairs.places[pairs.recognised])
-    if known.text is not None and data.texts is not None:
-        order = np.argsort(known.text)
-        place = order[np.minimum(np.searchsorted(known.text[order], data.texts), known.n_queries - 1)]
-        same = np.flatnonzero((known.text[place] == data.texts) & (data.texts != 0))
-        found.append(np.stack([same, place[same]], axis=1))
-    return np.concatenate(found)
+def _by_text(known: Signature, data: Traces) -> Pairs:
+    """Return the pairs of queries with the same text."""
+    if known.text is None or data.texts is None:
+        return np.zeros((0, 2), dtype=np.int64)
+    order = np.argsort(known.text)
+    place = order[np.minimum(np.searchsorted(known.text[order], data.texts), known.n_queries - 1)]
+    same = np.flatnonzero((known.text[place] == data.texts) & (data.texts != 0))
+    return np.stack([same, place[same]], axis=1)
