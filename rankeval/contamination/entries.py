@@ -72,7 +72,7 @@ class Entries:
     def __len__(self) -> int:
         return len(self.value)
 
-    def take(self, part: NDArray[Any]) -> Entries:
+    def take(self, part: NDArray[Any] | slice) -> Entries:
         """Return some of the entries, in this order."""
         bits = None if self.bits is None else self.bits[part]
         return Entries(self.query[part], self.value[part], bits, None if self.label is None else self.label[part])
@@ -88,9 +88,9 @@ class Entries:
 
     def followed_by(self, larger: Entries) -> Entries:
         """Return these entries with others, each larger than all of the same query here."""
-        bits = None if self.bits is None or larger.bits is None else np.concatenate([self.bits, larger.bits])
-        both = Entries(*(np.concatenate([getattr(one, name) for one in (self, larger)]) for name in ("query", "value")), bits)
-        return both.take(np.argsort(both.query, kind="stable"))
+        query, value = np.append(self.query, larger.query), np.append(self.value, larger.value)
+        bits = None if self.bits is None or larger.bits is None else np.append(self.bits, larger.bits)
+        return Entries(query, value, bits).take(np.argsort(query, kind="stable"))
 
     def renumbered(self, places: NDArray[np.int32]) -> Entries:
         """Return the entries with query q as query ``places[q]``, sorted again."""

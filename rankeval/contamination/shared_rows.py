@@ -2,10 +2,10 @@
 
 What a row is worth is learnt from the rows themselves, by two questions.
 
-**One query.** x of the m rows of a query stand in one registered query. How likely is that, if each row is drawn as rows
-recur between the registered queries (`evidence.Recurrence`)? So rows that stood together and stand together again say
-it, even where each of them recurs, as with features of documents alone. If queries of one side overlap as much among
-themselves, as searches for nearly the same do, then only pairs that overlap more count.
+**One query.** x of the m rows of a query stand in one registered query. How likely is that, if each row is drawn as
+rows recur between the registered queries (`evidence.Recurrence`)? So rows that stood together and stand together again
+say it, even where each of them recurs, as with features of documents alone. If queries of one side overlap as much
+among themselves, as searches for nearly the same do, then only pairs that overlap more count.
 
 **All queries.** Where lists are short, a query may have one row in common with a registered one, and that alone says
 little. All of them together do. Take the rows that stand in exactly two queries, of both sides together::
@@ -21,7 +21,7 @@ The trap: rows recur together, as those of a query that was asked twice. So pair
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -47,8 +47,8 @@ _SOME, _ALSO_BITS = 3, 10.0
 _AT_ONCE = 1 << 16
 """Rows of the data looked up at once."""
 
-_LOOKED_AT = 1 << 17
-"""Rows of the data whose queries are compared with each other; of more rows, about so many."""
+_LOOKED_AT = 100
+"""Queries of the data that are compared with each other, or as many as are registered, if that is more."""
 
 _NONE: Pairs = np.zeros((0, 2), dtype=np.int64)
 
@@ -82,17 +82,20 @@ class SharedRows:
         rows, theirs, learnt = known.rows, data.row_entries, known.recurrence
         if rows is None or theirs is None or learnt is None:
             return cls(_NONE, _NONE)
-        found = Overlaps.of(rows, learnt, theirs)
-        if not len(found.places) and not len(found.single):
-            return cls(_NONE, _NONE)
-        recur = rows.recur or theirs.recur
-        together = _told(found, found.bits if recur else np.maximum(found.bits, found.digits), known, theirs)
+        found, recur = Overlaps.of(rows, learnt, theirs), rows.recur or theirs.recur
+        bits = found.bits if recur else np.maximum(found.bits, found.digits)
+        least = IDENTIFIABLE_BITS
+        if _n_of_both(found.places[bits >= least]) >= _SOME:  # once some are told, less is enough for the others
+            least = min(least, _ALSO_BITS + np.log2(known.n_queries * data.n_queries))
+        together = found.take(bits >= least)
+        if len(together.places):
+            together = together.take(together.share >= _least_overlap(together, known, rows, theirs))
         within = _n_pairs(rows, theirs), _n_pairs(theirs, rows)
         sizes = rows.per_query(known.n_queries, learnt.times > 0), theirs.per_query(data.n_queries)
-        of_two = found.single[np.bincount(found.row, minlength=len(rows))[found.row] == 1]
+        of_two = found.single[np.bincount(found.row)[found.row] == 1]
         most = not recur and _n_of_both(of_two) >= max(_SOME, known.n_queries / 2)
         alone = most or _is_more(of_two, within, sizes)
-        return cls(found.places[together], np.unique(found.single, axis=0) if alone else _NONE)
+        return cls(together.places, np.unique(found.single, axis=0) if alone else _NONE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +124,16 @@ class Overlaps:
     @classmethod
     def of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
         """Find them, for some queries of the data at a time: a catalogue gives each row many pairs."""
-        edges = np.unique(np.searchsorted(theirs.query, theirs.query[::_AT_ONCE]))
-        parts = [cls._of(rows, learnt, theirs.take(slice(*ends))) for ends in pairwise([*edges, len(theirs)])]
-        names = [one.name for one in fields(cls)]
-        parts = parts or [cls._of(rows, learnt, theirs)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        edges = {0, *np.searchsorted(theirs.query, theirs.query[::_AT_ONCE]).tolist(), len(theirs)}
+        parts = [cls._of(rows, learnt, theirs.take(slice(*ends))) for ends in pairwise([*sorted(edges), len(theirs)])]
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
     @classmethod
     def _of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
         ours, there = rows.found_in(theirs)
         n_known = int(rows.query.max(initial=0)) + 1
-        key, pair, n = np.unique(
-            theirs.query[there] * np.int64(n_known) + rows.query[ours], return_inverse=True, return_counts=True
-        )
+        both = theirs.query[there] * np.int64(n_known) + rows.query[ours]
+        key, pair, n = np.unique(both, return_inverse=True, return_counts=True)
         places = np.stack([key // n_known, key % n_known], axis=1)
         m = theirs.per_query(0)[places[:, 0]]
         bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])
@@ -141,43 +141,37 @@ class Overlaps:
         weights = np.zeros(len(rows)) if rows.bits is None else rows.bits
         digits = np.where(n >= 2, np.bincount(pair[once], weights=weights[ours[once]], minlength=len(n)), 0)
         share = n / np.minimum(m, rows.per_query(n_known, learnt.times > 0)[places[:, 1]])
-        some = np.maximum(bits, digits) >= _ALSO_BITS
-        return cls(places[some], bits[some], digits[some], share[some], places[pair[once]], ours[once])
+        found = cls(places, bits, digits, share, places[pair[once]], ours[once])
+        return found.take(np.maximum(bits, digits) >= _ALSO_BITS)
+
+    def take(self, some: NDArray[np.bool_]) -> Overlaps:
+        """Return some of the pairs."""
+        chosen = {name: getattr(self, name)[some] for name in ("places", "bits", "digits", "share")}
+        return replace(self, **chosen)
 
 
-def _told(found: Overlaps, bits: NDArray[np.float64], known: Signature, data: Entries) -> NDArray[np.intp]:
-    """Return the pairs that are told by their rows. Once some are, less is enough for the others."""
-    least = IDENTIFIABLE_BITS
-    if _n_of_both(found.places[bits >= least]) >= _SOME:
-        least = min(least, _ALSO_BITS + np.log2(known.n_queries * (int(data.query[-1]) + 1)))
-    told = np.flatnonzero(bits >= least)
-    if not len(told):
-        return told
-    return told[found.share[told] >= _least_overlap(found.places[told], found.share[told], known, data)]
-
-
-def _least_overlap(places: Pairs, overlap: NDArray[np.float64], known: Signature, data: Entries) -> float:
+def _least_overlap(told: Overlaps, known: Signature, rows: Entries, theirs: Entries) -> float:
     """Return the least overlap that tells a pair: all do if no two queries of one side overlap as much.
 
     Parameters
     ----------
-    places : ndarray of int of shape (n_pairs, 2)
+    told : Overlaps
         The pairs that may be told.
-    overlap : ndarray of float of shape (n_pairs,)
-        Their overlaps.
     known : Signature
         The registration.
-    data : Entries
-        The rows of the data.
+    rows, theirs : Entries
+        The rows of both sides.
     """
-    n_queries = int(data.query[-1]) + 1
-    some = data.take(data.query % max(1, len(data) // _LOOKED_AT) == 0)
-    sides = _within(known.rows, known.n_queries, known.content), _within(rarity(some, some, n_queries), n_queries)
+    n_queries, n_known = int(theirs.query.max()) + 1, known.n_queries
+    step = max(1, n_queries // max(n_known, _LOOKED_AT))
+    some = theirs.take(theirs.query % step == 0)
+    sides = _within(rows, n_known, known.content), _within(rarity(some, some, n_queries // step), n_queries // step)
     greatest = max(side.max(initial=0) for side in sides)
-    sizes = np.ones(known.n_queries), np.ones(len(np.unique(some.query)))
-    for level in [0.0] if not greatest else np.unique(overlap):
-        within = int((sides[0] >= level).sum()), int((sides[1] >= level).sum())
-        if not greatest or 1 - level < _NEARER * (1 - greatest) or _is_more(places[overlap >= level], within, sizes):
+    sizes = np.ones(n_known), np.ones(n_queries)
+    for level in np.unique(told.share) if greatest else [0.0]:
+        within = int((sides[0] >= level).sum()), int((sides[1] >= level).sum()) * step**2
+        alike = told.places[told.share >= level]
+        if not greatest or 1 - level < _NEARER * (1 - greatest) or _is_more(alike, within, sizes):
             return float(level)
     return np.inf
 
@@ -186,17 +180,15 @@ def _within(rows: Entries, n_queries: int, content: Hashes | None = None) -> NDA
     """Return the overlaps of pairs of queries of one side that may be told, but for copies."""
     found = Overlaps.of(rows, Recurrence.of(rows, n_queries), rows)
     one, other = found.places.T
-    told = (one < other) & (found.bits >= IDENTIFIABLE_BITS / 2)
-    if content is not None:
-        told &= content[one] != content[other]
-    return found.share[told]
+    is_copy = one == other if content is None else content[one] == content[other]
+    return found.take((one <= other) & ~is_copy).share
 
 
 def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any], NDArray[Any]]) -> bool:
-    """Return whether so many pairs between the sides are more than chance, and few of them are; each query counts once.
+    """Return whether so many pairs between the sides are more than chance, and few of them are; a query counts once.
 
-    If both sides were drawn from one source, pairs within and between them would stand as p^2 : 2 p (1 - p) : (1 - p)^2,
-    as genotypes do (Hardy and Weinberg). Rows of other sources may stand beside: so p is at least the registered share.
+    If both sides are drawn from one source, pairs within and between them stand as p^2 : 2 p (1 - p) : (1 - p)^2, like
+    genotypes (Hardy and Weinberg). Rows of other sources may stand beside: so p is at least the registered share.
 
     Parameters
     ----------

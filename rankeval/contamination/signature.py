@@ -36,7 +36,7 @@ _KEPT = 40_000
 _LEAST, _FIRST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 32, 6
 """Values kept of a kind: 40,000 in all, but at least four and at most so many a query."""
 
-_ROWS = 1 << 20
+_ROWS = 1 << 18
 """Rows kept: all of them up to so many, else equally many of each query. Ledgers of old have the first ones only."""
 
 
