@@ -82,7 +82,10 @@ class SharedRows:
         rows, theirs, learnt = known.rows, data.row_entries, known.recurrence
         if rows is None or theirs is None or learnt is None:
             return cls(_NONE, _NONE)
-        found, recur = Overlaps.of(rows, learnt, theirs), rows.recur or theirs.recur
+        found = Overlaps.of(rows, learnt, theirs)
+        if not len(found.places) and not len(found.single):
+            return cls(_NONE, _NONE)
+        recur = rows.recur or theirs.recur
         bits = found.bits if recur else np.maximum(found.bits, found.digits)
         least = IDENTIFIABLE_BITS
         if _n_of_both(found.places[bits >= least]) >= _SOME:  # once some are told, less is enough for the others
@@ -135,7 +138,8 @@ class Overlaps:
         both = theirs.query[there] * np.int64(n_known) + rows.query[ours]
         key, pair, n = np.unique(both, return_inverse=True, return_counts=True)
         places = np.stack([key // n_known, key % n_known], axis=1)
-        m = theirs.per_query(0)[places[:, 0]]
+        first, last = (np.searchsorted(theirs.query, places[:, 0], side=side) for side in ("left", "right"))
+        m = last - first
         bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])
         once = learnt.times[ours] == 1
         weights = np.zeros(len(rows)) if rows.bits is None else rows.bits

@@ -168,9 +168,10 @@ class Signature:
         if self.labels is not None:
             arrays |= self.labels.arrays()
         kept = {"rows": self.rows, "documents": self.documents, "columns": self.columns}
-        if self.rows is not None:
-            first = self.rows.places() < _n_kept(self.n_queries, _FIRST_ROWS)
-            kept |= {"rows": self.rows.take(first), "more_rows": None if first.all() else self.rows.take(~first)}
+        n_first = _n_kept(self.n_queries, _FIRST_ROWS)
+        if self.rows is not None and self.rows.per_query(self.n_queries).max(initial=0) > n_first:
+            first = self.rows.places() < n_first
+            kept |= {"rows": self.rows.take(first), "more_rows": self.rows.take(~first)}
         for name, part in kept.items():
             if part is not None:
                 arrays |= part.arrays(name, self.n_queries)

@@ -4,6 +4,7 @@ As a program, it prints the whole tables: ``python tests/guard_cases/test_short_
 """
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -75,8 +76,8 @@ class Lists:
         order[KEPT[2]] = rng.permutation(n_test)
         self.place = {kept: np.empty(n_test, dtype=int) for kept in KEPT}
         for kept, rows in order.items():
-            rows = rows[np.argsort(self.qid[rows], kind="stable")]
-            self.place[kept][rows] = np.tile(np.arange(n), n_queries)
+            by_query = rows[np.argsort(self.qid[rows], kind="stable")]
+            self.place[kept][by_query] = np.tile(np.arange(n), n_queries)
 
     @property
     def known(self):
@@ -338,9 +339,13 @@ def main():
                         if unseen:
                             missed.setdefault(k, set()).add(unseen)
             said = {k: (min(some), max(some)) for k, some in sorted(missed.items())}
-            print(f"{world}, {n_queries} queries of {n}: {n_tried} tried, k -> unseen {said}; others named {n_others}")
+            told = (
+                f"{world}, {n_queries} queries of {n}: {n_tried} tried, k -> unseen {said}; others named {n_others}\n"
+            )
+            sys.stdout.write(told)
     accused = [match(known, fingerprint(*dev)) for _, known, _, dev in catalogue_matches(range(1000))]
-    print(f"catalogues: {sum(one.refused or one.warned for one in accused)} of {len(accused)} accused")
+    n_accused = sum(one.refused or one.warned for one in accused)
+    sys.stdout.write(f"catalogues: {n_accused} of {len(accused)} accused\n")
 
 
 if __name__ == "__main__":
