@@ -3,9 +3,9 @@
     query   0   0   0   1   1  ...
     value   3   8   9   2   8  ...     sorted within each query, each value once
 
-A registration keeps the k smallest values of each query, a *bottom-k sketch* (Broder, 1997). Where other data holds
-such a query, whole or with other rows beside, all k stand there; of a query that lost a quarter of its rows, about
-three quarters of them do.
+A registration keeps all rows of each query, but of large collections the k smallest values only, as of documents: a
+*bottom-k sketch* (Broder, 1997). Where other data holds such a query, whole or with other rows beside, all k stand there;
+of a query that lost a quarter of its rows, about three quarters of them do.
 """
 
 from __future__ import annotations
@@ -157,8 +157,9 @@ class Entries:
 
     @property
     def recur(self) -> bool:
-        """Whether a value that is evidence stands in more than one query."""
-        return not _first(self._told[1]).all()
+        """Whether values that are evidence stand in several queries, more than hashes of 32 bits collide."""
+        values = self._told[1]
+        return bool((~_first(values)).sum() > 4 * len(values) ** 2 / 2**33)
 
     @cached_property
     def of_two_queries(self) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:

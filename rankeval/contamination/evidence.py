@@ -45,8 +45,8 @@ REFUSAL_CHANCE = 1e-4
 _UNUSUAL_VALUE_BITS = 6.0
 """Evidence of a value with three or more significant digits; equal values in a row count once."""
 
-_ROWS_LEFT = 0.65
-"""Share of the rows that must identify a query."""
+_COUNTED = 1 << 18
+"""Kept rows up to which unusual values are counted in all of them; of more, where rarity does not identify a query."""
 
 _TINY, _NEGLIGIBLE = 1e-280, 1e-17
 """Below the first, a share loses digits; a term of less than the second adds nothing to a sum."""
@@ -187,9 +187,7 @@ def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
 
 
 def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
-    """Count the unusual values of rows of one query only, where rarity alone does not identify the query.
-
-    Rarity must suffice even if some rows of the query are missing in other data.
+    """Count the unusual values of rows of one query only, where they carry more than rarity.
 
     Parameters
     ----------
@@ -201,7 +199,7 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     n_queries, bits = data.n_queries, kept.bits
     if bits is None or not len(kept):
         return kept
-    weak = _ROWS_LEFT * kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS
+    weak = (kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS) | (len(kept) <= _COUNTED)
     known = data.short_rows() if weak.any() else None
     if known is None:
         return kept

@@ -14,7 +14,8 @@ little. All of them together do. Take the rows that stand in exactly two queries
           2                  3                400        by chance about as many "one of each" as of the others
 
 If queries of both sides were drawn from one source, a row that recurs would do so within a side as often as between the
-sides. So no row needs to be known as rare: a catalogue shared by all users shows in the first two columns.
+sides. So no row needs to be known as rare: a catalogue shared by all users shows in the first two columns. Only where
+no row recurs at all do digits count, and a few rows are enough.
 
 The trap: rows recur together, as those of a query that was asked twice. So pairs of queries are counted, not rows.
 """
@@ -43,6 +44,9 @@ _NEARER = 0.25
 
 _SOME, _ALSO_BITS = 3, 10.0
 """Once so many pairs are told, others need so many bits more than there are pairs of queries."""
+
+_PAIRS_OF_ROWS = 400_000
+"""If no row recurs in so many pairs, three of 40 bits are no chance: a catalogue of 20,000 would show 20 that recur."""
 
 _AT_ONCE = 1 << 16
 """Rows of the data looked up at once."""
@@ -93,11 +97,13 @@ class SharedRows:
         together = found.take(bits >= least)
         if len(together.places):
             together = together.take(together.share >= _least_overlap(together, known, rows, theirs))
-        within = _n_pairs(rows, theirs), _n_pairs(theirs, rows)
         sizes = rows.per_query(known.n_queries, learnt.times > 0), theirs.per_query(data.n_queries)
-        of_two = found.single[np.bincount(found.row)[found.row] == 1]
-        most = not recur and _n_of_both(of_two) >= max(_SOME, known.n_queries / 2)
-        alone = most or _is_more(of_two, within, sizes)
+        of_two = np.bincount(found.row)[found.row] == 1
+        alone = _is_more(found.single[of_two], (_n_pairs(rows, theirs), _n_pairs(theirs, rows)), sizes)
+        if not recur and not alone and rows.bits is not None:
+            distinct = found.single[of_two & (rows.bits[found.row] >= IDENTIFIABLE_BITS)]
+            seen = len(rows) ** 2 + len(theirs) ** 2 >= 2 * _PAIRS_OF_ROWS and _n_of_both(distinct) >= _SOME
+            alone = seen or _n_of_both(found.single[of_two]) >= max(_SOME, known.n_queries / 2)
         return cls(together.places, np.unique(found.single, axis=0) if alone else _NONE)
 
 
