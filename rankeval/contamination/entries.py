@@ -4,8 +4,8 @@
     value   3   8   9   2   8  ...     sorted within each query, each value once
 
 A registration keeps all rows of each query, but of large collections the k smallest values only, as of documents: a
-*bottom-k sketch* (Broder, 1997). Where other data holds such a query, whole or with other rows beside, all k stand there;
-of a query that lost a quarter of its rows, about three quarters of them do.
+*bottom-k sketch* (Broder, 1997). Where other data holds such a query, whole or with other rows beside, all k stand
+there; of a query that lost a quarter of its rows, about three quarters of them do.
 """
 
 from __future__ import annotations

@@ -42,6 +42,9 @@ _BY_CHANCE = 0.25
 _NEARER = 0.25
 """A pair is told by its overlap alone if it lacks less than this part of what the most alike of one side lack."""
 
+_SHARE = 0.4
+"""Share of the shorter query that must be found if digits tell a pair: rows may have moved to other queries."""
+
 _SOME, _ALSO_BITS = 3, 10.0
 """Once so many pairs are told, others need so many bits more than there are pairs of queries."""
 
@@ -149,8 +152,9 @@ class Overlaps:
         bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])
         once = learnt.times[ours] == 1
         weights = np.zeros(len(rows)) if rows.bits is None else rows.bits
-        digits = np.where(n >= 2, np.bincount(pair[once], weights=weights[ours[once]], minlength=len(n)), 0)
         share = n / np.minimum(m, rows.per_query(n_known, learnt.times > 0)[places[:, 1]])
+        digits = np.bincount(pair[once], weights=weights[ours[once]], minlength=len(n)).astype(np.float64)
+        digits[(n < 2) | (share < _SHARE)] = 0
         found = cls(places, bits, digits, share, places[pair[once]], ours[once])
         return found.take(np.maximum(bits, digits) >= _ALSO_BITS)
 
