@@ -125,5 +125,5 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
         ledger,
         head,
         queries[data.codes],
-        {one.registered.id: np.unique(one.pairs[:, 1]) for one in found if len(one.pairs)},
+        {one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched},
     )

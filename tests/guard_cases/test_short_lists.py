@@ -285,6 +285,12 @@ class TestExample:
         assert (status.refused, status.n_matched, status.n_unaccounted) == (True, 100, 0)
         assert status.rows.all()
 
+    def test_the_queries_of_a_status_can_be_exempted(self, guard, five):
+        first = five.take(np.arange(len(five)) % 5 == 0)  # one row of each
+        status = guard.status(first.X, first.y, qid=first.qid)
+        assert guard.exempt("test", status, "the first stage was fitted on them") == 100
+        assert not guard.status(first.X, first.y, qid=first.qid)
+
 
 class TestAdvice:
     """Columns dropped, new ids, other rows beside: lists of one, three and six rows show nothing."""
