@@ -33,11 +33,11 @@ from rankeval.contamination.label_counts import LabelCounts
 from rankeval.join.matching import Hashes
 
 _KEPT = 40_000
-_LEAST, _FIRST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 32, 6
+_LEAST, _MOST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 32, 6
 """Values kept of a kind: 40,000 in all, but at least four and at most so many a query."""
 
 _ROWS = 1 << 18
-"""Rows kept: all of them up to so many, else equally many of each query. Ledgers of old have the first ones only."""
+"""Rows kept: all of them up to so many, else equally many of each query. Ledgers of old have the `_MOST_ROWS` only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class Signature:
         if self.labels is not None:
             arrays |= self.labels.arrays()
         kept = {"rows": self.rows, "documents": self.documents, "columns": self.columns}
-        n_first = _n_kept(self.n_queries, _FIRST_ROWS)
+        n_first = _n_kept(self.n_queries, _MOST_ROWS)
         if self.rows is not None and self.rows.per_query(self.n_queries).max(initial=0) > n_first:
             first = self.rows.places() < n_first
             kept |= {"rows": self.rows.take(first), "more_rows": self.rows.take(~first)}
