@@ -3,9 +3,9 @@
     query   0   0   0   1   1  ...
     value   3   8   9   2   8  ...     sorted within each query, each value once
 
-A registration keeps the k smallest values of each query, a *bottom-k sketch* (Broder, 1997). Where other data holds
-such a query, whole or with other rows beside, all k stand there; of a query that lost a quarter of its rows, about
-three quarters of them do.
+A registration keeps all rows of each query, but of large collections the k smallest values only, as of documents: a
+*bottom-k sketch* (Broder, 1997). Where other data holds such a query, whole or with other rows beside, all k stand
+there; of a query that lost a quarter of its rows, about three quarters of them do.
 """
 
 from __future__ import annotations
@@ -72,16 +72,25 @@ class Entries:
     def __len__(self) -> int:
         return len(self.value)
 
-    def take(self, part: NDArray[Any]) -> Entries:
+    def take(self, part: NDArray[Any] | slice) -> Entries:
         """Return some of the entries, in this order."""
         bits = None if self.bits is None else self.bits[part]
         return Entries(self.query[part], self.value[part], bits, None if self.label is None else self.label[part])
 
+    def places(self) -> NDArray[np.int64]:
+        """Return the place of each value in its query: those below k are the k smallest."""
+        start = np.flatnonzero(_first(self.query))
+        return np.arange(len(self)) - np.repeat(start, np.diff(start, append=len(self)))
+
     def smallest(self, k: int) -> Entries:
         """Return the k smallest values of each query."""
-        start = np.flatnonzero(_first(self.query))
-        place = np.arange(len(self)) - np.repeat(start, np.diff(start, append=len(self)))
-        return self.take(place < k)
+        return self.take(self.places() < k)
+
+    def followed_by(self, larger: Entries) -> Entries:
+        """Return these entries with others, each larger than all of the same query here."""
+        query, value = np.append(self.query, larger.query), np.append(self.value, larger.value)
+        bits = None if self.bits is None or larger.bits is None else np.append(self.bits, larger.bits)
+        return Entries(query, value, bits).take(np.argsort(query, kind="stable"))
 
     def renumbered(self, places: NDArray[np.int32]) -> Entries:
         """Return the entries with query q as query ``places[q]``, sorted again."""
@@ -99,8 +108,9 @@ class Entries:
 
     def arrays(self, name: str, n_queries: int) -> dict[str, NDArray[Any]]:
         """Return the entries as arrays of one dimension, for the ledger."""
+        n = self.per_query(n_queries)
         arrays: dict[str, NDArray[Any]] = {
-            f"{name}.n": self.per_query(n_queries).astype(np.uint8),
+            f"{name}.n": n.astype(np.min_scalar_type(int(n.max(initial=0)))),
             f"{name}.value": self.value,
         }
         if self.bits is not None:
@@ -144,6 +154,20 @@ class Entries:
         n = np.searchsorted(values, data.value[known], side="right") - first
         within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
         return places[np.repeat(first, n) + within], np.repeat(known, n)
+
+    @property
+    def recur(self) -> bool:
+        """Whether values that are evidence stand in several queries, more than hashes of 32 bits collide."""
+        values = self._told[1]
+        return bool((~_first(values)).sum() > 4 * len(values) ** 2 / 2**33)
+
+    @cached_property
+    def of_two_queries(self) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+        """The values that are evidence and stand in two queries exactly, ascending, and these queries."""
+        places, values = self._told
+        start = np.flatnonzero(_first(values))
+        twice = start[np.diff(start, append=len(values)) == 2]
+        return values[twice], np.stack([self.query[places[twice]], self.query[places[twice + 1]]], axis=1)
 
     @property
     def _shift(self) -> np.uint32:

@@ -25,7 +25,7 @@ many digits, and are no unusual values.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,8 @@ REFUSAL_CHANCE = 1e-4
 _UNUSUAL_VALUE_BITS = 6.0
 """Evidence of a value with three or more significant digits; equal values in a row count once."""
 
-_ROWS_LEFT = 0.65
-"""Share of the rows that must identify a query."""
+_COUNTED = 1 << 18
+"""Kept rows up to which unusual values are counted in all of them; of more, where rarity does not identify a query."""
 
 _TINY, _NEGLIGIBLE = 1e-280, 1e-17
 """Below the first, a share loses digits; a term of less than the second adds nothing to a sum."""
@@ -113,6 +113,62 @@ def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[
     return total
 
 
+def surprise(n: Any, k: Any, chance: Any) -> NDArray[np.float64]:
+    """Return the bits of k or more hits in n draws with this chance of a hit: at most -log2 of the binomial tail.
+
+    Parameters
+    ----------
+    n, k : array of int
+        Draws, at least one, and hits.
+    chance : array of float
+        The chance of a hit in each draw.
+
+    Examples
+    --------
+    Ten hits in ten fair draws are ten bits, five are none:
+
+    >>> surprise([10, 10], [10, 5], 0.5).tolist()
+    [10.0, 0.0]
+    """
+    share, chance = np.asarray(k) / np.asarray(n), np.clip(chance, 1e-300, 1 - 1e-15)
+    hits = share * np.log2(np.maximum(share, 1e-300) / chance)
+    misses = (1 - share) * np.log2(np.maximum(1 - share, 1e-300) / (1 - chance))
+    return np.where(share > chance, np.asarray(n) * (hits + misses), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """How often the rows of registered queries come back in other queries, learnt from these queries.
+
+    Attributes
+    ----------
+    times : ndarray of float of shape (n,)
+        How many registered queries have each row; 0 for rows that are no evidence.
+    chance : ndarray of float of shape (n,)
+        The chance that a row of a foreign query is this one.
+    """
+
+    times: NDArray[np.float64]
+    chance: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Entries, n_queries: int) -> Recurrence:
+        """Learn it. By Good and Turing, rows of one query are as likely as those of two are many, and one row more.
+
+        Parameters
+        ----------
+        rows : Entries
+            The rows with their bits by rarity.
+        n_queries : int
+            Number of queries.
+        """
+        bits = np.zeros(len(rows)) if rows.bits is None else rows.bits.astype(float)
+        times = np.where(bits > 0, np.maximum(1, np.rint((n_queries + 1) / np.exp2(np.minimum(bits, 100)))), 0)
+        n_elsewhere = max(1e-9, (times > 0).sum() * (1 - 1 / n_queries))
+        unseen = ((times == 2).sum() + 2) / max(1, (times == 1).sum())
+        return cls(times, np.where(times > 0, np.maximum(times - 1, unseen) / n_elsewhere, 0))
+
+
 def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
     """Return kept values with their bits of evidence by how many queries have them.
 
@@ -131,9 +187,7 @@ def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
 
 
 def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
-    """Count the unusual values of rows of one query only, where rarity alone does not identify the query.
-
-    Rarity must suffice even if some rows of the query are missing in other data.
+    """Count the unusual values of rows of one query only, where they carry more than rarity.
 
     Parameters
     ----------
@@ -145,7 +199,7 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     n_queries, bits = data.n_queries, kept.bits
     if bits is None or not len(kept):
         return kept
-    weak = _ROWS_LEFT * kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS
+    weak = (kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS) | (len(kept) <= _COUNTED)
     known = data.short_rows() if weak.any() else None
     if known is None:
         return kept

@@ -22,9 +22,10 @@ from rankeval._checks import count
 from rankeval.contamination.agreement import ENOUGH_BITS, ENOUGH_IF_ALL_AGREE, bayes_factor_bits
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, REFUSAL_CHANCE, chance_of_labels
 from rankeval.contamination.memory import Shown
-from rankeval.contamination.pairing import ColumnHits, Pairs, SharedValues, Traces
+from rankeval.contamination.pairing import ColumnHits, Pairs, Traces
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.shared_labels import SharedLabels
+from rankeval.contamination.shared_rows import SharedRows
 from rankeval.contamination.signature import Signature
 from rankeval.join.matching import Hashes
 
@@ -107,9 +108,20 @@ class Match:
         return self.chance < REFUSAL_CHANCE
 
     @property
+    def n_unaccounted(self) -> int:
+        """Number of registered queries that were not found, without exempted ones."""
+        exempt = self.registered.exempt
+        return int((~self.matched if exempt is None else ~self.matched & ~exempt).sum())
+
+    @property
     def n_unseen(self) -> int:
         """Number of registered queries that may be in the data although nothing shows them."""
-        return int(self.registered.protected.n_queries - self.n_matched) if self.collective else 0
+        return self.n_unaccounted if self.collective else 0
+
+    @property
+    def strength(self) -> tuple[bool, int, bool]:
+        """A value that is greater for the stronger of two matches: refusals and `Guard.status` name the strongest."""
+        return self.refused, self.n_matched, self.same_labels
 
     @property
     def refused(self) -> bool:
@@ -164,24 +176,26 @@ def match(
         Rows whose columns are looked at first, as in `ColumnHits.of`.
     """
     known = registered.protected
-    chance, same_labels, by_pattern = _all_labels(known, data)
     here = _Evidence.of(known, data, most_rows=most_rows)
     shown = here.added_to(_remembered(registered, before)) if here.any else None
     found, told, bits, enough = here.weigh(shown)
-    # Labels of all queries together show that they are here, but not which of several with the same labels is which.
-    rest = ~np.isin(by_pattern[:, 0], found[:, 0]) & ~np.isin(by_pattern[:, 1], found[:, 1])
-    pairs = np.unique(np.concatenate([found, by_pattern[rest]]), axis=0)
+    chance, same_labels, by_labels = _all_labels(known, data, found)
+    pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
+    n_found = len(np.union1d(np.append(pairs[:, 1], here.alone[:, 1]), np.flatnonzero(told)))
+    # What is refused is named generously, and each query of the data once.
+    enough_found = len(by_labels) or n_found >= max(1, registered.n_to_refuse)
+    more = np.concatenate([here.alone, here.columns.pairs]) if enough_found else here.alone
+    named = np.concatenate([pairs, more[~np.isin(more[:, 0], pairs[:, 0])]])
     queries, matched = np.zeros(data.n_queries, dtype=bool), np.zeros(known.n_queries, dtype=bool)
-    for side in (found, by_pattern):
-        queries[side[:, 0]], matched[side[:, 1]] = True, True
+    queries[named[:, 0]] = matched[named[:, 1]] = True
     n_here = int(matched.sum())
+    if n_here and shown is not None:
+        matched |= told
     agreeing = here.labels.pairs[here.labels.agrees, 0]
     suspects = queries.copy()
     suspects[here.columns.pairs[:, 0]] = suspects[agreeing] = True
     if bits >= _WARNING_BITS and not enough:
         queries[agreeing] = True
-    if len(pairs) and shown is not None:
-        matched |= told
     return Match(
         registered,
         matched=matched,
@@ -191,8 +205,8 @@ def match(
         chance=chance,
         same_labels=same_labels,
         n_before=int(matched.sum()) - n_here,
-        by_ids=not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
-        collective=not np.isin(pairs[:, 1], here.content[:, 1]).all(),
+        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
+        collective=bool(len(here.alone)) or not np.isin(pairs[:, 1], here.content[:, 1]).all(),
         suspects=suspects,
         shown=shown,
     )
@@ -210,24 +224,24 @@ class _Evidence:
     """What some data shows of a collection: pairs of queries with the same content, columns, and shared labels."""
 
     content: Pairs
+    alone: Pairs
     columns: ColumnHits
     labels: SharedLabels
 
     @classmethod
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> _Evidence:
-        labels = SharedLabels.of(known, data)
-        return cls(
-            _by_content(known, data), ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted), labels
-        )
+        labels, rows = SharedLabels.of(known, data), SharedRows.of(known, data)
+        columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
+        return cls(np.concatenate([rows.together, _by_text(known, data)]), rows.alone, columns, labels)
 
     @property
     def any(self) -> bool:
         """Whether there is evidence of any strength."""
-        return bool(len(self.content) or len(self.columns.pairs) or len(self.labels.pairs))
+        return any(map(len, (self.content, self.alone, self.columns.pairs, self.labels.pairs)))
 
     def added_to(self, shown: Shown) -> Shown:
         """Return what was shown before together with this."""
-        shown.content[self.content[:, 1]] = True
+        shown.content[self.content[:, 1]] = shown.content[self.alone[:, 1]] = True
         self.columns.add_to(shown)
         shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
         return shown
@@ -235,12 +249,15 @@ class _Evidence:
     def weigh(self, shown: Shown | None) -> tuple[Pairs, NDArray[np.bool_], float, bool]:
         """Return pairs, all registered queries that were found, bits of shared labels, and whether these are enough."""
         if shown is None:
-            return self.content, np.zeros(0, dtype=bool), 0.0, False
+            return self.content, self.labels.fits[:0], 0.0, False
         by_columns = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
         bits = bayes_factor_bits(shown.ratios[~np.isnan(shown.ratios[:, 0])])
         enough = bits >= (ENOUGH_IF_ALL_AGREE if self.labels.complete else ENOUGH_BITS)
         fits = self.labels.fits & (enough and bool(self.labels.agrees.any()))
-        told = shown.content | by_columns | (enough & (shown.ratios > 0).any(axis=1))
+        by_labels = np.logical_and(enough, (shown.ratios > 0).any(axis=1))
+        by_labels[self.labels.pairs[:, 1]] = False  # those of this data are told by their pairs
+        told: NDArray[np.bool_] = shown.content | by_columns | by_labels
+        told[self.alone[:, 1]] = False
         pairs = [self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]], self.labels.pairs[fits]]
         return np.concatenate(pairs), told, bits, enough
 
@@ -295,8 +312,8 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     )
 
 
-def _all_labels(known: Signature, data: Traces) -> tuple[float, bool, Pairs]:
-    """Return the chance of the labels of all queries, whether they equal the registered ones, and the pairs."""
+def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bool, Pairs]:
+    """Return the chance of the labels of all queries, whether they equal the registered ones, and pairs of the rest."""
     none = np.zeros((0, 2), dtype=np.int64)
     theirs = data.label_counts
     if theirs is None or known.labels is None or data.n_queries > known.n_queries or not data.n_queries:
@@ -304,24 +321,30 @@ def _all_labels(known: Signature, data: Traces) -> tuple[float, bool, Pairs]:
     queries, ours = known.labels_in_order
     order = np.argsort(theirs.hashes, kind="stable")
     drawn = theirs.hashes[order]
-    # Queries with the same labels are paired in the order in which they stand.
-    place = np.searchsorted(ours, drawn) + np.arange(len(drawn)) - np.searchsorted(drawn, drawn)
-    if (place >= len(ours)).any() or (ours[place] != drawn).any():
+    if not _places_in(ours, drawn)[1].all():
         return 1.0, False, none
     chance, same = chance_of_labels(ours, drawn), len(drawn) == len(ours)
-    pairs = np.stack([order, queries[place]], axis=1) if chance < REFUSAL_CHANCE else none
-    return chance, same, pairs
+    if chance >= REFUSAL_CHANCE:
+        return chance, same, none
+    # They show that all are here, but not which of several with the same labels is which.
+    here, there = ~np.isin(order, found[:, 0]), ~np.isin(queries, found[:, 1])
+    place, known_too = _places_in(ours[there], drawn[here])
+    return chance, same, np.stack([order[here][known_too], queries[there][place[known_too]]], axis=1)
 
 
-def _by_content(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same rows or the same text."""
-    found = [np.zeros((0, 2), dtype=np.int64)]
-    if known.rows is not None and data.row_entries is not None:
-        pairs = SharedValues.of(known.rows, data.row_entries, known.n_queries)
-        found.append(pairs.places[pairs.recognised])
-    if known.text is not None and data.texts is not None:
-        order = np.argsort(known.text)
-        place = order[np.minimum(np.searchsorted(known.text[order], data.texts), known.n_queries - 1)]
-        same = np.flatnonzero((known.text[place] == data.texts) & (data.texts != 0))
-        found.append(np.stack([same, place[same]], axis=1))
-    return np.concatenate(found)
+def _places_in(ours: Hashes, drawn: Hashes) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return a place of its own for each drawn value among equal ones, both ascending, and whether it has one."""
+    place = np.searchsorted(ours, drawn) + np.arange(len(drawn)) - np.searchsorted(drawn, drawn)
+    inside = place < len(ours)
+    inside[inside] = ours[place[inside]] == drawn[inside]
+    return place, inside
+
+
+def _by_text(known: Signature, data: Traces) -> Pairs:
+    """Return the pairs of queries with the same text."""
+    if known.text is None or data.texts is None:
+        return np.zeros((0, 2), dtype=np.int64)
+    order = np.argsort(known.text)
+    place = order[np.minimum(np.searchsorted(known.text[order], data.texts), known.n_queries - 1)]
+    same = np.flatnonzero((known.text[place] == data.texts) & (data.texts != 0))
+    return np.stack([same, place[same]], axis=1)

@@ -297,7 +297,8 @@ def refuse_matches(
     if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY and not REST:
         nothing = known_nothing(data, most_rows=most_rows)
     known = [*but, *(name for name, then in nothing.items() if then == traces(name))]
-    for url, found in check.matches(data, most_rows=most_rows, but=known):
+    matches = check.matches(data, most_rows=most_rows, but=known)
+    for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
         if not found.refused and REST and is_rest(found.registered.id, data.content):
             warn(rest_message(url, found, action))
         if found.shown is None and not found.refused and not found.same_labels:
@@ -344,7 +345,8 @@ def _unseen(found: Match) -> str:
         return ""
     return (
         f"These were recognised by what they show together, and the other {found.n_unseen} of the collection may stand "
-        "in the data too: if they came from one source, drop that source, not only these rows. "
+        "in the data too: leave them out by their ids in the source of this data, or drop that source, not only these "
+        "rows. "
     )
 
 

@@ -5,7 +5,7 @@
 ``ids``      a hash of the query id                                   with labels that agree far beyond chance
 ``labels``   how often each label stands in the query                 "
 documents    the k smallest hashes of documents, with their labels    "; added and removed documents
-rows         the k smallest hashes of rows, rounded, without labels   other labels, rows added or dropped, float32
+rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
 columns      the smallest hashes of columns (`contamination.columns`) columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from rankeval.contamination.agreement import Chances
 from rankeval.contamination.columns import LEAST_BITS
 from rankeval.contamination.entries import Entries
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, rarity, unusual_values
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, rarity, unusual_values
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.label_counts import LabelCounts
 from rankeval.join.matching import Hashes
@@ -35,6 +35,9 @@ from rankeval.join.matching import Hashes
 _KEPT = 40_000
 _LEAST, _MOST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 32, 6
 """Values kept of a kind: 40,000 in all, but at least four and at most so many a query."""
+
+_ROWS = 1 << 18
+"""Rows kept: all of them up to so many, else equally many of each query. Ledgers of old have the `_MOST_ROWS` only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +135,11 @@ class Signature:
         return int(self.identifiable.sum())
 
     @cached_property
+    def recurrence(self) -> Recurrence | None:
+        """How often the rows come back in other queries."""
+        return None if self.rows is None else Recurrence.of(self.rows, self.n_queries)
+
+    @cached_property
     def chances(self) -> Chances | None:
         """The chances that the labels of each query are met again by accident."""
         return None if self.labels is None else Chances.of(self.labels)
@@ -159,9 +167,14 @@ class Signature:
             arrays["text"] = self.text
         if self.labels is not None:
             arrays |= self.labels.arrays()
-        for name, kept in (("rows", self.rows), ("documents", self.documents), ("columns", self.columns)):
-            if kept is not None:
-                arrays |= kept.arrays(name, self.n_queries)
+        kept = {"rows": self.rows, "documents": self.documents, "columns": self.columns}
+        n_first = _n_kept(self.n_queries, _MOST_ROWS)
+        if self.rows is not None and self.rows.per_query(self.n_queries).max(initial=0) > n_first:
+            first = self.rows.places() < n_first
+            kept |= {"rows": self.rows.take(first), "more_rows": self.rows.take(~first)}
+        for name, part in kept.items():
+            if part is not None:
+                arrays |= part.arrays(name, self.n_queries)
         return arrays
 
     @classmethod
@@ -174,11 +187,12 @@ class Signature:
             The result of `arrays`.
         """
         has_labels = "labels.levels" in arrays or "labels.hashes" in arrays
+        rows, more = (Entries.from_arrays(name, arrays) for name in ("rows", "more_rows"))
         return cls(
             arrays["content"],
             arrays["ids"],
             labels=LabelCounts.from_arrays(arrays) if has_labels else None,
-            rows=Entries.from_arrays("rows", arrays),
+            rows=rows if rows is None or more is None else rows.followed_by(more),
             documents=Entries.from_arrays("documents", arrays),
             columns=Entries.from_arrays("columns", arrays),
             text=arrays.get("text"),
@@ -230,8 +244,8 @@ def _kept_rows(data: Fingerprint) -> Entries | None:
     rows = data.row_entries
     if rows is None:
         return None
-    kept = rarity(rows, rows.smallest(_n_kept(data.n_queries, _MOST_ROWS)), data.n_queries)
-    return unusual_values(kept, data)
+    kept = rows if len(rows) <= _ROWS else rows.smallest(max(_LEAST, _ROWS // data.n_queries))
+    return unusual_values(rarity(rows, kept, data.n_queries), data)
 
 
 def _kept_documents(data: Fingerprint) -> Entries | None:

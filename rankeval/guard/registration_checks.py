@@ -53,9 +53,9 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
                 "as looked at. Choose other queries"
             )
     for other in registration.others:
-        if not other.n_matched or _is_public(registration, other):
+        if not len(other.pairs) or _is_public(registration, other):
             continue
-        theirs, here = other.registered, int(other.queries.sum())
+        theirs, (here, there) = other.registered, (np.unique(side) for side in other.pairs.T)
         # What `supersedes` names is a collection of the same project.
         if theirs.project == registration.content.project:
             way_out = (
@@ -64,9 +64,9 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
         else:
             way_out = f"Agree with project {theirs.project!r} on who looks, or choose"
         yield (
-            f"{other.n_matched} of the {other.found_among} of {theirs.name!r} (project {theirs.project!r}) are in this "
-            f"collection too, as {here} of its {count(data.n_queries, 'query')} "
-            f"({few(data.names[other.queries].tolist())}): looks belong to queries, so a look at one collection is a "
+            f"{len(there)} of the {other.found_among} of {theirs.name!r} (project {theirs.project!r}) are in this "
+            f"collection too, as {len(here)} of its {count(data.n_queries, 'query')} "
+            f"({few(data.names[here].tolist())}): looks belong to queries, so a look at one collection is a "
             f"look at these queries of the other. {way_out} other queries"
         )
 
@@ -109,7 +109,7 @@ def rows_of_another_collection(registration: Registration) -> Iterator[str]:
             continue
         ours, theirs = known.found_in(data)
         # Queries that are the same are RG003's: only rows that moved to other queries are left.
-        moved = ~other.matched[known.query[ours]] & ~other.queries[data.query[theirs]]
+        moved = ~np.isin(data.query[theirs], other.pairs[:, 0]) & ~np.isin(known.query[ours], other.pairs[:, 1])
         rows = np.unique(ours[moved])
         if len(rows) >= LEAST_ROWS and known.bits[rows].sum() >= IDENTIFIABLE_BITS:
             name, project = other.registered.name, other.registered.project

@@ -35,6 +35,9 @@ class Status:
         The ids of these queries in the data.
     n_matched, n_to_refuse : int
         Registered queries that are in the data, and how many are needed to refuse it.
+    n_unaccounted : int
+        Registered queries of that collection that were not found. If they may be in the data in a form that nothing
+        shows, leave them out by their ids in the source of the data.
     ledger, head : str
         The ledger that was asked.
     matched : mapping of str to ndarray of int
@@ -48,6 +51,7 @@ class Status:
     queries: list[Any]
     n_matched: int
     n_to_refuse: int
+    n_unaccounted: int
     ledger: str
     head: str
     rows: NDArray[np.bool_] = field(repr=False)
@@ -61,6 +65,9 @@ class Status:
         """The answer in a sentence."""
         verdict = "would be refused" if self.refused else "would not be refused"
         asked = f"ledger {self.ledger} at {short(self.head)}"
+        if self.refused and self.n_unaccounted:
+            rest = "if they may be in the data too, leave them out by their ids in its source"
+            asked = f"{self.n_unaccounted} of its queries are unaccounted for: {rest}; {asked}"
         if not self.queries:
             return f"{verdict}: {self.why} ({asked})"
         return (
@@ -90,8 +97,8 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
         Whether refusals are switched off in this process.
     """
     queries = np.logical_or.reduce([np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)])
-    best = max(found, key=lambda one: (one.refused, one.n_matched, one.same_labels), default=None)
-    refused, collection, project, numbers = False, None, None, (0, 0)
+    best = max(found, key=lambda one: one.strength, default=None)
+    refused, collection, project, numbers = False, None, None, (0, 0, 0)
     why = "nothing of it is registered"
     if best is not None and (best.refused or best.queries.any() or best.same_labels):
         content, refused = best.registered, best.refused
@@ -99,7 +106,15 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
         why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
         if refused and off:
             why += "; but the ledger is switched off in this process"
-        collection, project, numbers = content.name, content.project, (best.n_matched, content.n_to_refuse)
+        collection, project, numbers = (
+            content.name,
+            content.project,
+            (
+                best.n_matched,
+                content.n_to_refuse,
+                best.n_unaccounted,
+            ),
+        )
     return Status(
         refused,
         collection,
@@ -110,5 +125,5 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
         ledger,
         head,
         queries[data.codes],
-        {one.registered.id: np.unique(one.pairs[:, 1]) for one in found if len(one.pairs)},
+        {one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched},
     )

@@ -246,12 +246,14 @@ class TestSignature:
         prints = fingerprint(X, y, qid)
         assert (prints.label_counts.hashes == prints.queries["labels"]).all()
 
-    def test_the_size_is_that_of_the_queries_and_not_of_the_rows(self):
+    @pytest.mark.parametrize(("n_rows", "n_kept"), [(50, 50), (200, 131)])
+    def test_the_size_is_that_of_a_quarter_of_a_million_rows_at_most(self, n_rows, n_kept):
         rng = np.random.default_rng(0)
-        X, qid = rng.normal(size=(100_000, 4)), np.arange(100_000) // 50
-        signature = Signature.of(fingerprint(X, rng.integers(0, 5, 100_000), qid))
+        X, qid = rng.normal(size=(2000 * n_rows, 4)), np.arange(2000 * n_rows) // n_rows
+        signature = Signature.of(fingerprint(X, rng.integers(0, 5, len(qid)), qid))
+        assert len(signature.rows) == 2000 * n_kept <= 2**18
         large = sum(array.nbytes for array in signature.arrays().values()) / signature.n_queries
-        assert large < 250  # 2,000 queries keep 16 rows and four columns each; 10,000 keep four
+        assert large < 60 + 6 * n_kept
 
     def test_judgments_keep_documents_with_labels(self):
         arrays = Signature.of(fingerprint_qrels(Qrels(["a", "b"], ["d", "d"], [1, 0]))).arrays()
