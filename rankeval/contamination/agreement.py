@@ -16,12 +16,14 @@ same counts c is at most that of a multinomial with probabilities c / n. If clic
 again with a chance of `_PERSISTENCE`. If many registered queries have the same counts, a foreign one may have them too.
 What disagrees has a chance of 1 under H0. So l_i is never above its true value.
 
-If both sides know their documents, the labels of the same documents are compared instead, one by one. A registered
-label is seen again with a chance p of at most P under H0, and another label with 1 - P at least. The factor of a
-document is (1 - e) / P or e / (1 - P), or 1 if that is more. Its mean grows with p, and is at most 1 where p = P, so
-that documents may persist as unlike each other as they do. The trap is the usual label: nobody clicks most documents of
-some queries in any month, and 30 zeros that are zeros again would outweigh all else. So they are no evidence for. They
-are evidence against if more than 15 % of them changed, by the rate at which they changed in all queries together.
+If both sides know their documents, the labels of the same documents are compared instead, one by one. A document that
+was clicked is clicked again with a chance p under H0, which is at most P. Its factor is (1 - e) / P if it is, and else
+e / (1 - P), but at most 1. The mean of this factor grows with p and is at most 1 where p = P. So documents may persist
+as unlike each other as they do. Grades say more if they agree: P is smaller, and what differs has a chance of 1.
+
+The trap is the usual label. Nobody clicks most documents of some queries in any month, and 30 zeros that are zeros
+again would outweigh all else. So it is never evidence for. Among clicks it is evidence against only if more than 15 %
+of it changed, by the share that changed in all queries: else rare positives would drown in its noise.
 """
 
 from __future__ import annotations
@@ -122,11 +124,7 @@ def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -
 
 
 def ratios_of_documents(
-    query: NDArray[np.integer[Any]],
-    ours: NDArray[np.uint8],
-    theirs: NDArray[np.uint8],
-    *,
-    usual: int,
+    query: NDArray[np.integer[Any]], ours: NDArray[np.uint8], theirs: NDArray[np.uint8], *, usual: int
 ) -> tuple[NDArray[np.integer[Any]], NDArray[np.float64]]:
     """Return the queries that share documents, ascending, and log l_i(e) of each by the labels of these documents.
 

@@ -183,7 +183,6 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabel
     if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
         return plain
     there = np.isin(pairs[:, 1], queries)
+    pairs, ratios = pairs[there], paid(ratios, 1)[np.searchsorted(queries, pairs[there, 1])]
     fits, told = (np.append(one, np.zeros(len(alone), dtype=bool))[there] for one in (plain.fits, told))
-    return SharedLabels(
-        pairs[there], paid(ratios, 1)[np.searchsorted(queries, pairs[there, 1])], fits, told, complete=False
-    )
+    return SharedLabels(pairs, ratios, fits, told, complete=False)
