@@ -5,7 +5,7 @@
 
 A collection is registered, and comes back under the same ids with some labels flipped, or without its zeros. A hundred
 collections of each kind are tried. The script writes tests/calibration/label_rates.json and, from it, the block
-of tables in examples/guides/guard_rules.md.
+of tables in examples/guides/guard_limits.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from calibration.guard_tables import GUIDE, filled, table
+from calibration.guard_tables import filled, table
 from joblib import Parallel, delayed
 
 import rankeval as rk
@@ -32,6 +32,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
 
 FIGURES = Path(__file__).with_name("label_rates.json")
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_limits.md"
 COMMENTS = (
     "<!-- measured by tests/calibration/measure_labels.py -->",
     "<!-- end of what measure_labels.py measured -->",
@@ -44,8 +45,7 @@ GRADE_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)
 INTRODUCTION = """\
 **Judgments with some labels flipped.** Qrels of binary labels are registered with their zeros, and come back with the
 same ids, but with so many percent of all labels flipped, or with positives only. The cells have the percentage of
-collections that are refused / those that are warned about, out of {n}. Documents of the most frequent label are no
-evidence: nobody clicks most of them in the next month either. So rare positives tell less than many.
+collections that are refused / those that are warned about, out of {n}.
 """
 
 ALONE = """\

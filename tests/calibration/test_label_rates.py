@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 
 import pytest
-from calibration.guard_tables import GUIDE, filled
+from calibration.guard_tables import filled
 from calibration.measure_labels import (
     COMMENTS,
     FIGURES,
     FLIPS,
     GRADES,
+    GUIDE,
     KINDS,
     POSITIVES,
     REPLICATIONS,

@@ -76,6 +76,15 @@ def test_positives_only_are_refused_beside_other_judgments_too(density):
         assert found.queries.sum() == len(set(alone.qid.to_pylist()))
 
 
+@pytest.mark.parametrize(("density", "seen"), [(0.1, False), (0.2, False), (0.6, True)])
+def test_positives_only_under_new_ids_are_seen_if_enough_documents_are_left(density, seen):
+    """A stated limit."""
+    for seed in range(3):
+        test = Judgments(density, seed)
+        known = registered(fingerprint_qrels(test.qrels()))
+        assert match(known, fingerprint_qrels(test.qrels(keep=test.y > 0, new_ids=True))).refused == seen
+
+
 @pytest.mark.parametrize("rare", [0.0, 0.01, 0.05])
 @pytest.mark.parametrize("frequent", [0.02, 0.05, 0.2])
 @pytest.mark.parametrize("graded", [False, True], ids=["clicks", "grades"])
