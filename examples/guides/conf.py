@@ -142,6 +142,7 @@ early_stopping
 cluster
 guard
 guard_rules
+guard_limits
 comparing
 unjudged
 several_collections

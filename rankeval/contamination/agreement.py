@@ -16,13 +16,22 @@ same counts c is at most that of a multinomial with probabilities c / n. If clic
 again with a chance of `_PERSISTENCE`. If many registered queries have the same counts, a foreign one may have them too.
 What disagrees has a chance of 1 under H0. So l_i is never above its true value.
 
-If both sides know their documents, the labels of the same documents are compared instead, one by one.
+If both sides know their documents, the labels of the same documents are compared instead, one by one. A document that
+was clicked is clicked again with a chance p under H0, which is at most P. Its factor is (1 - e) / P if it is, and else
+e / (1 - P), but at most 1. The mean of this factor grows with p and is at most 1 where p = P. So documents may persist
+as unlike each other as they do. Grades say more if they agree: P is smaller, and what differs has a chance of 1.
+
+The trap is the usual label. Nobody clicks most documents of some queries in any month, and 30 zeros that are zeros
+again would outweigh all else. So it is never evidence for. Among clicks it is evidence against only if more than 15 %
+of it changed, by the share that changed in all queries: else rare positives would drown in its noise.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +55,6 @@ _PERSISTENCE = 0.8
 
 _SAME_GRADE = 0.5
 """Chance that a document has the same grade again, if there are three grades or more."""
-
-_SAME_ZERO = 0.95
-"""Chance that a document has the most frequent label again."""
 
 _FLOOR = (0.05, 0.15)
 """Least chances, under H0, that no label or one label of a query differs."""
@@ -118,8 +124,8 @@ def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -
 
 
 def ratios_of_documents(
-    query: NDArray[np.int64], ours: NDArray[np.uint8], theirs: NDArray[np.uint8], modal: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    query: NDArray[np.integer[Any]], ours: NDArray[np.uint8], theirs: NDArray[np.uint8], *, usual: int
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.float64]]:
     """Return the queries that share documents, ascending, and log l_i(e) of each by the labels of these documents.
 
     A label may have been mapped to another one, as when grades are made binary: the most frequent label of the data is
@@ -131,32 +137,48 @@ def ratios_of_documents(
         The registered query of each shared pair of query and document.
     ours, theirs : ndarray of uint8 of shape (n_pairs,)
         Its label, registered and in the data.
-    modal : int
-        The most frequent registered label.
+    usual : int
+        The registered label that most documents have. It is no evidence for.
     """
     labels, mine = np.unique(ours, return_inverse=True)
     found, other = np.unique(theirs, return_inverse=True)
-    table = np.zeros((len(labels), len(found)))
+    table = np.zeros((len(labels), len(found) + 1))  # the last column is for labels that the data lacks
     np.add.at(table, (mine, other), 1)
-    again = _PERSISTENCE if min(len(labels), len(found)) <= 2 else _SAME_GRADE
-    share = table.sum(axis=0) / max(1.0, table.sum())
+    is_usual = (labels == usual)[:, None]
     queries, place = np.unique(query, return_inverse=True)
     best = -math.inf
     log_best: NDArray[np.float64] = np.zeros((len(queries), len(CHANGED)))
     same = np.array([np.flatnonzero(found == label)[0] if label in found else -1 for label in labels])
-    for target, price in ((same, 0.0), (table.argmax(axis=1), len(labels) * math.log2(max(2, len(found))))):
+    targets = (same, 0.0), (table.argmax(axis=1), len(labels) * math.log2(max(2, len(found))))
+    rules = ((True, 0.0),) if min(len(labels), len(found)) <= 2 else ((False, 0.0), (True, 1.0))
+    for (target, of_target), (are_clicks, of_rule) in product(targets, rules):
         if len(set(target.tolist())) < min(2, len(labels)):
             continue  # one label for all says nothing
-        chance = np.maximum(np.where(labels == modal, _SAME_ZERO, again), np.where(target < 0, 0, share[target]))
-        agrees = (target[mine] == other)[:, None]
-        with np.errstate(divide="ignore"):
-            ratio = np.where(agrees, np.log1p(-CHANGED) - np.log(chance[mine])[:, None], np.log(CHANGED))
+        price = of_target + of_rule
+        agree, differ = _factors(table, target, is_usual, are_clicks=are_clicks)
         summed = np.zeros((len(queries), len(CHANGED)))
-        np.add.at(summed, place, ratio)
+        np.add.at(summed, place, np.where((target[mine] == other)[:, None], agree[mine], differ[mine]))
         bits = bayes_factor_bits(summed) - price
         if bits > best:
             best, log_best = bits, paid(summed, price)
     return queries, log_best
+
+
+def _factors(
+    table: NDArray[np.float64], target: NDArray[np.intp], is_usual: NDArray[np.bool_], *, are_clicks: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logarithms of what a document of each label adds to l_i(e), if it agrees and if it differs."""
+    met = (table[np.arange(len(table)), target] / table.sum(axis=1))[:, None]
+    share = (table[:, target].sum(axis=0) / table.sum())[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of labels that never agree, or always
+        if are_clicks:
+            chance = np.where(is_usual, met, np.maximum(_PERSISTENCE, share))
+            agree = np.where(is_usual, 0, np.log1p(-CHANGED) - np.log(chance))
+            differ = np.log(np.where(is_usual, CHANGED[-1], CHANGED)) - np.log1p(-chance)
+        else:
+            agree = np.log1p(-CHANGED) - np.log(np.where(is_usual, 1, np.maximum(_SAME_GRADE, share)))
+            differ = np.broadcast_to(np.log(CHANGED), agree.shape)
+    return agree, np.where(CHANGED == 0, -np.inf, np.minimum(differ, 0))
 
 
 @dataclass(frozen=True, eq=False)

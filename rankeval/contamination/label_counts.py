@@ -83,11 +83,9 @@ class LabelCounts:
         return join(total, self.sizes.astype(np.uint64))
 
     @cached_property
-    def modal(self) -> int:
-        """The byte of the most frequent label; -1 if the counts are left out."""
-        if not len(self.levels):
-            return -1
-        return int(label_bytes(number_hashes(self.levels, name="levels"))[self.most_frequent])
+    def level_bytes(self) -> NDArray[np.uint8]:
+        """The levels as bytes, as documents keep their labels."""
+        return label_bytes(number_hashes(self.levels, name="levels"))
 
     @property
     def most_frequent(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.agreement import CHANGED, bayes_factor_bits, ratios_of_documents
+from rankeval.contamination.agreement import CHANGED, bayes_factor_bits, paid, ratios_of_documents
 from rankeval.contamination.mapped_labels import Agreement
 from rankeval.contamination.pairing import Pairs, SharedValues, Traces
 from rankeval.contamination.signature import Signature
@@ -65,17 +65,24 @@ class SharedLabels:
         ours, theirs, chances = known.labels, data.label_counts, known.chances
         by_id = same_ids(known, data)
         if ours is None or theirs is None or chances is None:
-            none = np.zeros(0, dtype=bool)
-            return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none, complete=False)
-        by_documents, of_documents, told = _same_documents(known, data, by_id)
-        alone = by_id[~np.isin(by_id[:, 1], by_documents[:, 1])]
+            return cls.none()
+        shared = _same_documents(known, data, by_id)
+        alone = by_id[~np.isin(by_id[:, 1], shared.pairs[:, 1])]
         of_counts = Agreement.best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
-        fits = np.append(np.ones(len(by_documents), dtype=bool), of_counts.fits)
-        told = np.append(told, np.zeros(len(alone), dtype=bool))
-        n_protected = len(known.ids_in_order[0])
-        complete = int(told.sum()) == n_protected > 0 and bool(np.isfinite(of_documents[:, 0]).all())
-        pairs, ratios = np.concatenate([by_documents, alone]), np.concatenate([of_documents, of_counts.ratios])
-        return cls(pairs, ratios, fits, told, complete)
+        return cls(
+            np.concatenate([shared.pairs, alone]),
+            np.concatenate([shared.ratios, of_counts.ratios]),
+            np.append(shared.fits, of_counts.fits),
+            np.append(shared.by_documents, np.zeros(len(alone), dtype=bool)),
+            int(shared.by_documents.sum()) == len(known.ids_in_order[0]) > 0
+            and bool(np.isfinite(shared.ratios[:, 0]).all()),
+        )
+
+    @classmethod
+    def none(cls) -> SharedLabels:
+        """Return no pairs."""
+        none = np.zeros(0, dtype=bool)
+        return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none, complete=False)
 
 
 def same_ids(known: Signature, data: Traces) -> Pairs:
@@ -151,16 +158,31 @@ class SharedDocuments:
         return cls(found, order, common, (kept.label[found.ours[common]], documents.label[found.theirs[common]]))
 
 
-def _same_documents(
-    known: Signature, data: Traces, by_id: Pairs
-) -> tuple[Pairs, NDArray[np.float64], NDArray[np.bool_]]:
-    """Return pairs with the same documents, what their labels say, and if the documents tell the query."""
-    shared = SharedDocuments.of(known, data, by_id)
-    if shared is None or known.labels is None:
-        return np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), np.zeros(0, dtype=bool)
-    found = shared.found
-    queries, ratios = ratios_of_documents(
-        found.places[found.pair[shared.common], 1], *shared.labels, known.labels.modal
-    )
-    pairs = found.places[shared.chosen]
-    return pairs, ratios[np.searchsorted(queries, pairs[:, 1])], found.recognised[shared.chosen]
+def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
+    """Return the pairs with the same documents, and what their labels say.
+
+    Judgments may hold positives only. So documents that are missing are also taken for ones of the lowest label, at the
+    price of one bit. Queries with the same id and no common document count then too: they have lost their positives.
+    """
+    shared, labels, kept = SharedDocuments.of(known, data, by_id), known.labels, known.documents
+    if shared is None or labels is None or kept is None or kept.label is None or kept.bits is None:
+        return SharedLabels.none()
+    found, common, levels = shared.found, shared.found.ours[shared.common], labels.level_bytes
+    usual = int(levels[labels.most_frequent]) if len(levels) else -1
+    _, ratios = ratios_of_documents(kept.query[common], *shared.labels, usual=usual)
+    pairs, told = found.places[shared.chosen], found.recognised[shared.chosen]
+    plain = SharedLabels(pairs, ratios, np.ones(len(pairs), dtype=bool), told, complete=False)
+    if len(levels) != 2 and usual not in levels[:1]:
+        return plain
+    theirs = np.full(len(kept), levels[0])
+    theirs[common] = shared.labels[1]
+    alone = by_id[~np.isin(by_id[:, 1], pairs[:, 1])]
+    pairs = np.concatenate([pairs, alone])
+    some = np.isin(kept.query, pairs[:, 1]) & (kept.bits > 0)
+    queries, ratios = ratios_of_documents(kept.query[some], kept.label[some], theirs[some], usual=int(levels[0]))
+    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
+        return plain
+    there = np.isin(pairs[:, 1], queries)
+    pairs, ratios = pairs[there], paid(ratios, 1)[np.searchsorted(queries, pairs[there, 1])]
+    fits, told = (np.append(one, np.zeros(len(alone), dtype=bool))[there] for one in (plain.fits, told))
+    return SharedLabels(pairs, ratios, fits, told, complete=False)

@@ -33,7 +33,7 @@ from rankeval.contamination.label_counts import LabelCounts
 from rankeval.join.matching import Hashes
 
 _KEPT = 40_000
-_LEAST, _MOST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 32, 6
+_LEAST, _MOST_ROWS, _MOST_DOCUMENTS, _MOST_COLUMNS = 4, 16, 100, 6
 """Values kept of a kind: 40,000 in all, but at least four and at most so many a query."""
 
 _ROWS = 1 << 18

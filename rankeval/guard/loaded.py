@@ -25,7 +25,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.collection.run import Run, as_run
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, queries_of, run_outputs
 from rankeval.contamination.hashing import as_numbers
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.io.columns import as_column, scores
 from rankeval.join.matching import Hashes
@@ -121,7 +121,16 @@ class LoadedCollection:
         if self.qrels is not None:
             return as_run(system)
         if hasattr(system, "predict"):
-            system = self._predict(name, system)
+            try:
+                system = self._predict(name, system)
+            except RankevalError:
+                raise
+            except Exception as error:
+                said = " ".join(str(error).split()).rstrip(".")
+                raise InvalidInput(
+                    f"{name!r} cannot predict on the rows of the collection: {said}. If it was fitted on other "
+                    f"features, give its scores of these rows instead: systems={{{name!r}: scores, ...}}"
+                ) from error
         # The scores must have the index of the rows, though these were given at the registration.
         check_rows(**{"y": self, name if name != "y" else "the system y": system})
         score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)

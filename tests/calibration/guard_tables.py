@@ -18,7 +18,7 @@ from calibration.worlds import WORLDS
 
 FIGURES = Path(__file__).with_name("guard_rates.json")
 GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
-BEGIN, END = "<!-- measured by tests/calibration/measure_guard.py -->", "<!-- end of the measured figures -->"
+COMMENTS = "<!-- measured by tests/calibration/measure_guard.py -->", "<!-- end of the measured figures -->"
 
 BATCHES = """\
 **A batch against one baseline.** Batches of equally good systems in which `open` claims a difference, in percent, where
@@ -79,23 +79,24 @@ def block() -> str:
     return "\n".join(parts)
 
 
-def filled(text: str) -> str:
-    """Return a page with the tables between its two comments."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"the page needs these two lines, once each:\n{BEGIN}\n{END}")
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{block()}\n{END}{rest.split(END)[1]}"
+def filled(text: str, tables: str, comments: tuple[str, str] = COMMENTS) -> str:
+    """Return a page with tables between two comments."""
+    begin, end = comments
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise SystemExit(f"the page needs these two lines, once each:\n{begin}\n{end}")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{tables}\n{end}{rest.split(end)[1]}"
 
 
 def main() -> None:
     if GUIDE.exists():
-        GUIDE.write_text(filled(GUIDE.read_text("utf-8")), "utf-8")
+        GUIDE.write_text(filled(GUIDE.read_text("utf-8"), block()), "utf-8")
 
 
 def _batches():
     found = _by("batch", "world", "n", "comparisons")
     sizes = sorted({key[2] for key in found})
-    return _table(
+    return table(
         ["scores", "queries", *(f"{k} systems" for k in sizes)],
         [
             [WORLDS[world].words, n, *(_percent(found[world, n, k]) for k in sizes)]
@@ -107,7 +108,7 @@ def _batches():
 def _gates():
     found = _by("gate", "world", "n")
     sizes = sorted({n for _, n in found})
-    return _table(
+    return table(
         ["candidates", *(f"{n} queries" for n in sizes)],
         [[one.words, *(_percent(found[name, n]) for n in sizes)] for name, one in STREAMS.items()],
     )
@@ -124,7 +125,7 @@ def _climb():
         ]
         for steps in dict.fromkeys(steps for steps, _ in found)
     ]
-    return _table(["looks", "as if it were the only one", "Bonferroni by looks", "the same tweaks at a gate"], lines)
+    return table(["looks", "as if it were the only one", "Bonferroni by looks", "the same tweaks at a gate"], lines)
 
 
 def _inflation():
@@ -134,7 +135,7 @@ def _inflation():
         [k, *(f"{_short(found[w, k, 'best less truth'])} / {_short(found[w, k, 'note'])}" for w in worlds)]
         for k in sizes
     ]
-    return _table(["systems", *(f"{world}: simulated / note" for world in worlds)], cells)
+    return table(["systems", *(f"{world}: simulated / note" for world in worlds)], cells)
 
 
 def _best():
@@ -143,7 +144,7 @@ def _best():
         [k, _short(found[k, "bias of the plain mean"]), _short(found[k, "bias"])]
         for k in dict.fromkeys(k for k, _ in found)
     ]
-    return _table(["variants", "its mean", "the corrected best"], lines)
+    return table(["variants", "its mean", "the corrected best"], lines)
 
 
 def _habits():
@@ -158,7 +159,7 @@ def _habits():
         ]
         for way, words in WAYS.items()
     ]
-    return _table(["habit", "false claims, %", "a better one shown, %", "bias of its value"], lines)
+    return table(["habit", "false claims, %", "a better one shown, %", "bias of its value"], lines)
 
 
 def _by(kind, *names):
@@ -173,7 +174,8 @@ def _short(row):
     return f"{row['rate']:+.4f}".replace("0.", ".", 1)
 
 
-def _table(head, lines):
+def table(head, lines):
+    """Return a table in Markdown."""
     rule = ["---"] * len(head)
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in (head, rule, *lines))
 

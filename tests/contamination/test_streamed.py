@@ -186,10 +186,10 @@ def test_the_verdict_on_parts_is_that_on_all_rows(change, beside, documents):
         assert expected == (None, [], {}, {})
 
 
-def test_two_queries_warn_and_a_later_one_adds_up():
-    """Two of sixty queries are too few to refuse; what they showed is remembered for the next call."""
+def test_three_queries_warn_and_a_later_one_adds_up():
+    """Three of sixty queries are too few to refuse; what they showed is remembered for the next call."""
     registered()
-    few, more = TEST.take(TEST.qid < 2), TEST.take((TEST.qid >= 2) & (TEST.qid < 4))
+    few, more = TEST.take(TEST.qid < 3), TEST.take((TEST.qid >= 3) & (TEST.qid < 5))
 
     def stream(rows):
         check = StreamedCheck.current()
@@ -200,7 +200,7 @@ def test_two_queries_warn_and_a_later_one_adds_up():
 
     with pytest.warns(RankevalWarning, match="goes on, but the data may hold queries"):
         stream(few)
-    with pytest.raises(GuardRefusal, match="2 more were in data shown before"):
+    with pytest.raises(GuardRefusal, match="3 more were in data shown before"):
         stream(more)
 
 

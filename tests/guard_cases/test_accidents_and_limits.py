@@ -157,11 +157,13 @@ def test_monthly_logs_with_recurring_queries_and_new_clicks_are_never_refused_no
         found = match(known, fingerprint(X, y, qid, docid=docid))
         assert not found.refused, (log.kind, found.why)
         assert not found.warned, (log.kind, found.why)
-        if docid is not None:
+        if docid is not None:  # and clicks alone, without the documents that were not clicked
             unique = np.unique(np.stack([qid.astype(str), docid]), axis=1, return_index=True)[1]
             known = registered(fingerprint_qrels(rk.Qrels(first[2].astype(str), first[3], first[1])))
-            second = rk.Qrels(qid[unique].astype(str), docid[unique], y[unique])
-            assert not match(known, fingerprint_qrels(second)).refused, log.kind
+            for keep in (unique, unique[y[unique] > 0]):
+                data = fingerprint_qrels(rk.Qrels(qid[keep].astype(str), docid[keep], y[keep]))
+                assert not match(known, data).refused, log.kind
+                assert not match(known, data).warned, log.kind
 
 
 MAPS = {

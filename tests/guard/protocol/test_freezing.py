@@ -1,12 +1,13 @@
 """Laws of plans: what they are made of, and what is refused before anything is recorded."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from guard.protocol.conftest import kinds, systems
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import InvalidInput, LedgerError, QueryIdError
 from rankeval.guard import Guard
 
 ODD = (None, 3, 1.5, b"x", [], {}, object())
@@ -106,3 +107,27 @@ def test_a_system_may_be_called_y_and_one_measure_be_secondary(guard):
     plan = guard.freeze(test, systems={"x": data.X[:, 0], "y": data.X[:, 1]}, baseline="x", secondary="AP")
     assert set(guard.open(plan).evaluations) == {"x", "y"}
     assert plan.secondary == ("AP",)
+
+
+@pytest.mark.parametrize("as_frame", [False, True], ids=["array", "frame"])
+def test_a_model_that_lacks_a_new_feature_is_frozen_by_its_scores(guard, as_frame):
+    """An old model beside a new one: the error has the model's own words, and names the way to go."""
+    data, dev = (rk.datasets.make_ranking(60, 8, 4, rng=seed) for seed in (5, 6))
+    rows, fitted_on = (pd.DataFrame(one.X, columns=list("abcd")) if as_frame else one.X for one in (data, dev))
+    old_rows, old_fitted_on = (one[["a", "b"]] if as_frame else one[:, :2] for one in (rows, fitted_on))
+    old, new = Ridge().fit(old_fitted_on, dev.y), Ridge().fit(fitted_on, dev.y)
+    test = guard.register("grown", rows, data.y, qid=data.qid)
+    with pytest.raises(InvalidInput, match=r"'old' cannot predict .* give its scores .* systems=\{'old': ") as error:
+        guard.freeze(test, systems={"old": old, "new": new}, baseline="old")
+    assert str(error.value.__cause__).splitlines()[0].rstrip(".") in str(error.value)
+    plan = guard.freeze(test, systems={"old": old.predict(old_rows), "new": new}, baseline="old")
+    assert set(plan.names) == {"old", "new"}
+
+
+def test_an_error_of_ours_in_a_model_keeps_its_class(guard, test):
+    class Asks:
+        def predict(self, X):
+            raise QueryIdError("query ids are missing")
+
+    with pytest.raises(QueryIdError):
+        guard.freeze(test, systems={"asks": Asks()})
