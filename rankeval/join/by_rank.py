@@ -180,7 +180,7 @@ def _added(part: Callable[[slice, Floats], None], n_ranks: int, n_queries: int) 
     buffer = np.empty((height, n_queries))
     for first in range(0, n_ranks, height):  # parts of many ranks in one call (bench_arrays A)
         parts = buffer[: min(height, n_ranks - first)]
-        part(slice(first, first + height), parts)
+        part(slice(first, first + len(parts)), parts)
         for row in parts:
             total += row
     return total
