@@ -12,7 +12,7 @@ from streaming.logs import NAMES
 
 from rankeval.evaluation.streaming import buckets, plan
 from rankeval.evaluation.streaming.memory import Share
-from rankeval.evaluation.streaming.source import Source
+from rankeval.evaluation.streaming.source import Columns, Source
 
 IDS = {
     "whole": lambda numbers: pa.array(numbers - 50),
@@ -65,3 +65,9 @@ def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
     row_bytes = 3 * 8
     run = buckets._run_of(part, source.columns, Share(n_bytes))
     assert 0 <= n_bytes - run * row_bytes * buckets._COPIES < row_bytes * buckets._COPIES
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.int8(), pa.int64(), pa.float16(), pa.float64()], ids=str)
+def test_a_row_is_thought_as_wide_as_arrow_keeps_it(kind):
+    kept = pa.array([None if pa.types.is_null(kind) else 0] * 8, kind)
+    assert Columns({}, {"qid": kind}).row_bytes == kept.nbytes / 8
