@@ -143,6 +143,37 @@ class MissingQueryIds(Refusal):
     """
 
 
+class _OfQueries(BaseException):
+    """The queries of a refusal, for programs that go on without them."""
+
+    def __init__(self, message: str = "", *, queries: tuple[Any, ...] = (), renamed: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.queries: tuple[Any, ...] = queries
+        self.renamed: tuple[Any, ...] = renamed
+
+
+class SharedQueriesError(_OfQueries, InvalidInput):
+    """A validation part to stop early on has queries that are trained on or held out.
+
+    Attributes
+    ----------
+    queries : tuple
+        Their ids in the validation part.
+    renamed : tuple
+        Those of them that have another id in the data: their rows and labels are the same.
+    """
+
+
+class SharedQueries(_OfQueries, Refusal):
+    """`SharedQueriesError` inside a search of scikit-learn; a BaseException, as every `Refusal`.
+
+    Attributes
+    ----------
+    queries, renamed : tuple
+        As of `SharedQueriesError`.
+    """
+
+
 class UnusableWeights(Refusal):
     """A search of scikit-learn gives a scorer weights that differ within a query."""
 

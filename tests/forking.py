@@ -12,7 +12,7 @@ import contextlib
 import importlib
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -61,7 +61,10 @@ def run(
             finally:
                 os.close(writing)
             pid = int(status.readline())
-            if not select.select([status], [], [], timeout)[0]:
+            with selectors.DefaultSelector() as ended:  # `select` takes no descriptor above 1,023
+                ended.register(status, selectors.EVENT_READ)
+                in_time = ended.select(timeout)
+            if not in_time:
                 os.killpg(pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(asked["argv"], timeout)
             code = int(status.readline())

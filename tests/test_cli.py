@@ -147,6 +147,19 @@ def test_compare_takes_a_claim_with_its_margin(rankeval):
 
 
 @pytest.mark.usefixtures("files")
+def test_compare_has_a_second_table_without_unjudged_documents(rankeval):
+    Path("new.run").write_text(GOOD.replace("q1 Q0 a", "q1 Q0 new 0 10 new\nq1 Q0 a"))
+    arguments = ("compare", "qrels", "good.run", "new.run", "-m", "RR", "--baseline", "good.run", "--unjudged", "skip")
+    found = rk.Comparison.from_json(rankeval(*arguments, "--format", "json")[1])
+    assert (found.table["difference"].item(), found.condensed["difference"].item()) == (-0.25, 0)
+    assert found.bounds[["judged_system", "upper", "lower"]].iloc[0].tolist() == pytest.approx([5 / 6, 0, -0.25])
+    code, out, _ = rankeval(*arguments)
+    assert code == 0
+    assert "Without unjudged documents: Paired t test over 2 queries" in out
+    assert rankeval(*arguments[:-1], "zero")[0] == 2
+
+
+@pytest.mark.usefixtures("files")
 def test_compare_takes_the_settings_of_rk_compare(rankeval):
     """Level, family, resamples and seed: the numbers are those of the call in Python, and each option changes them."""
     Path("qrels").write_text("".join(f"q{q} 0 d{d} {(q + d) % 3}\n" for q in range(30) for d in range(5)))

@@ -37,11 +37,12 @@ def test_of_nothing():
 def outcome(folder: Path, promised: str, *options: str) -> tuple[int, str]:
     """Run the tests above under our conftest, in a folder without collections; return exit code and output."""
     tests = folder / "checkout" / "tests"
-    tests.mkdir(parents=True)
-    shutil.copy(Path(__file__).with_name("conftest.py"), tests)
+    (tests / "fuzz").mkdir(parents=True)
+    for needed in ("conftest.py", "fuzz/budget.py"):
+        shutil.copy(Path(__file__).parent / needed, tests / needed)
     for name, text in TESTS.items():
         (tests / name).write_text(text)
-    (folder / "checkout" / "pytest.ini").write_text("[pytest]\nmarkers = shared\n")
+    (folder / "checkout" / "pytest.ini").write_text("[pytest]\nmarkers = shared\npythonpath = tests\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-ra", *options],
         capture_output=True,

@@ -143,6 +143,7 @@ cluster
 guard
 guard_rules
 comparing
+unjudged
 several_collections
 how_large
 spark

@@ -230,6 +230,9 @@ def compare(
         str, typer.Option(help="The comparisons to correct for together: all, or those within one measure (measure).")
     ] = "all",
     confidence_level: Annotated[float, typer.Option(help="Level of the intervals; alpha is 1 less this.")] = 0.95,
+    unjudged: Annotated[
+        str | None, typer.Option(help="skip: a second table, of the rankings without their unjudged documents.")
+    ] = None,
     resamples: Annotated[
         int, typer.Option(help="Number of resamples, for tests and corrections that resample.")
     ] = 9999,
@@ -252,6 +255,7 @@ def compare(
     evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
     asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
     asked |= {"family": family, "confidence_level": confidence_level, "n_resamples": resamples, "rng": seed}
+    asked |= {"unjudged": unjudged}
     result = compare_systems(evaluations, baseline=baseline, **asked)
     print_comparison(result, output)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from rankeval.comparison.grouping import with_parts
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, Systems, shared_scores
 from rankeval.comparison.slices import slices_by
+from rankeval.comparison.unjudged import reading, with_bounds
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
@@ -23,9 +24,15 @@ from rankeval.significance.running import liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, collection_weights
 
 
-class _Declared(NamedTuple):
-    """The test and the correction by their names, and their settings."""
+class _Asked(NamedTuple):
+    """What is compared, and by which test, correction and settings."""
 
+    measures: str | Measure | Sequence[str | Measure] | None
+    baseline: str | None
+    family: str
+    by: Any
+    weights: str
+    missing: str
     test: str
     correction: str
     settings: Settings
@@ -47,6 +54,7 @@ def compare(
     by: Any = None,
     weights: str = "collections",
     missing: str = "error",
+    unjudged: str | None = None,
     n_resamples: int = 9999,
     rng: Rng = 0,
 ) -> Comparison:
@@ -102,6 +110,9 @@ def compare(
     missing : {"error", "skip"}, default "error"
         If some systems lack a query or a collection, "error" refuses and "skip" compares on those common to all. To
         score a missing query as an empty ranking, use `rankeval.evaluate`.
+    unjudged : {"skip"}, optional
+        "skip" compares a second time, without the unjudged documents (condensed lists): ``condensed`` is that table.
+        Evaluations of qrels and runs only. Condensed lists favour systems that found many unjudged documents.
     n_resamples : int, default 9999
         Number of resamples, for tests and corrections that resample.
     rng : int, Generator or None, default 0
@@ -110,7 +121,8 @@ def compare(
     Returns
     -------
     Comparison
-        Its notes warn the reader, for instance if there are too few resamples for so large a family.
+        Its notes warn the reader, for instance if there are too few resamples for so large a family, or if the share of
+        judged documents is not the same for both systems: then ``bounds`` has more.
 
     Raises
     ------
@@ -119,8 +131,9 @@ def compare(
     QueryIdError
         If query ids are repeated, missing, or not the same in all systems.
     InvalidInput
-        If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, or a claim that
-        has a direction has no baseline.
+        If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, a claim that
+        has a direction has no baseline, or systems without unjudged documents are asked of scores that do not know
+        them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -145,56 +158,89 @@ def compare(
     chosen("weights", weights, WEIGHTS)
     _check_correction(correction, baseline, settings)
     refuse_undirected(claim, baseline)
-    declared = _Declared(test, correction, settings)
-    if pooled := pooled_scores(systems, measures, baseline=baseline, missing=missing):
-        if by is not None:
+    asked = _Asked(measures, baseline, family, by, weights, missing, test, correction, settings)
+    compared = _compared(systems, asked)
+    # Of collections each is tested, so the smallest counts; the note stays with the result.
+    rows = compared.table if compared.weights else compared.overall.table
+    for note in liberal_notes(TESTS[test], int(rows["n_queries"].min())):
+        warnings.warn(note, RankevalWarning, stacklevel=2)
+    plain = asked._replace(by=None, correction="none")
+    two_sided = replace(settings, claim="difference", margin=0.0, alternative="two-sided")
+    compared = with_first_two(compared, lambda **which: _compared(systems, plain._replace(settings=two_sided, **which)))
+    by_t = plain._replace(test="t", settings=Settings("two-sided", confidence_level, 1, 0))
+    compared = with_bounds(compared, systems, lambda read, **which: _compared(read, by_t._replace(**which)))
+    if unjudged is None:
+        return compared
+    chosen("value of unjudged", unjudged, ("skip",))
+    return replace(compared, condensed=_compared(reading(systems, "skipped"), asked).table)
+
+
+def with_first_two(compared: Comparison, again: Callable[..., Comparison]) -> Comparison:
+    """Add the row of the two systems with the best means to a comparison with one baseline that is neither of them.
+
+    That a pair is chosen by its means makes no false claim more likely: systems whose means lie beside each other
+    differ less than others. So it is tested without a correction.
+
+    Parameters
+    ----------
+    compared : Comparison
+        The comparison.
+    again : callable
+        Compares the systems by the measures and with the baseline that it is given.
+    """
+    first, second = list(compared.best_first)[:2]
+    if compared.baseline in (None, first, second):
+        return compared
+    rows = again(measures=[compared.main_measure], baseline=second).overall.table
+    return replace(compared, first_two=rows[rows["system"] == first].reset_index(drop=True))
+
+
+def _compared(systems: Systems, asked: _Asked) -> Comparison:
+    if pooled := pooled_scores(systems, asked.measures, baseline=asked.baseline, missing=asked.missing):
+        if asked.by is not None:
             raise InvalidInput(
                 "by: slices within several collections are not compared, since an attribute may mean another thing in "
                 "each; compare slices on one collection at a time"
             )
-        _warn_of_liberal(test, min(map(len, pooled.places.values())))
-        return _over_collections(pooled, Design(pooled.systems, pooled.measures, baseline, family), weights, declared)
+        return _over_collections(pooled, asked)
     plain = cast("Mapping[str, Scores]", systems)
-    shared = shared_scores(plain, measures, missing=missing)
-    design = Design(shared.systems, shared.measures, baseline, family)
-    _warn_of_liberal(test, len(shared.scores))
+    shared = shared_scores(plain, asked.measures, missing=asked.missing)
+    design = Design(shared.systems, shared.measures, asked.baseline, asked.family)
     compared = conclude(
         design,
         shared.scores,
         design.columns(shared.scores),
-        **declared._asdict(),
+        test=asked.test,
+        correction=asked.correction,
+        settings=asked.settings,
         evaluations=dict(zip(shared.systems, plain.values(), strict=True)),
         n_queries=len(shared.scores),
         notes=shared.notes,
     )
-    if by is None:
+    if asked.by is None:
         return compared
-    name, places = slices_by(by, shared.queries, plain)
-    return with_parts(compared, design, shared.scores, places, name, settings)
+    name, places = slices_by(asked.by, shared.queries, plain)
+    return with_parts(compared, design, shared.scores, places, name, asked.settings)
 
 
-def _over_collections(pooled: PooledScores, design: Design, weights: str, declared: _Declared) -> Comparison:
+def _over_collections(pooled: PooledScores, asked: _Asked) -> Comparison:
     """Compare on each collection and over all."""
-    parts = list(pooled.places.values())
-    shares = collection_weights(weights, pooled.scores, parts)
+    parts, design = list(pooled.places.values()), Design(pooled.systems, pooled.measures, asked.baseline, asked.family)
+    shares = collection_weights(asked.weights, pooled.scores, parts)
     compared = conclude(
         design,
         pooled.scores,
         design.differences(pooled.scores),
-        **declared._asdict(),
+        test=asked.test,
+        correction=asked.correction,
+        settings=asked.settings,
         evaluations=pooled.given,
         n_queries=len(pooled.scores),
-        notes=[*collection_notes(pooled.places, shares, weights), *pooled.notes],
+        notes=[*collection_notes(pooled.places, shares, asked.weights), *pooled.notes],
         strata=Strata.together(parts, shares),
     )
-    compared = replace(compared, weights=weights)
-    return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, declared.settings)
-
-
-def _warn_of_liberal(test: str, n_queries: int) -> None:
-    # The note stays with the result; the warning reaches the one who chose the test.
-    for note in liberal_notes(TESTS[test], n_queries):
-        warnings.warn(note, RankevalWarning, stacklevel=3)
+    compared = replace(compared, weights=asked.weights)
+    return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, asked.settings)
 
 
 def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:

@@ -38,6 +38,11 @@ CROSSED = ("measure", "baseline", "system", "statistic", "p_value", "p_adjusted"
 """Columns of the table of interactions."""
 MEANS = ("measure", "system", "n_queries", "mean", "ci_low", "ci_high")
 """Columns of the table of means."""
+BOUNDS = (
+    "measure", "baseline", "system", "judged_baseline", "judged_system", "shares_differ", "difference", "all_relevant",
+    "lower", "upper", "is_bound",
+)  # fmt: skip
+"""Columns of the table of what unjudged documents could change."""
 
 TEXTS = ("measure", "baseline", "system")
 COUNTS = ("n_queries", "wins", "ties", "losses")

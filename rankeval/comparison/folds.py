@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rankeval._registry import unknown
-from rankeval.comparison.comparing import compare
+from rankeval.comparison.comparing import compare, with_first_two
 from rankeval.comparison.concluding import conclude
 from rankeval.comparison.design import Design, refuse_undirected
 from rankeval.comparison.fold_scores import FoldScores
@@ -125,7 +126,9 @@ def compare_algorithms(
         n_queries=n_queries,
         notes=_notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries),
     )
-    return replace(compared, folds=FoldScores(tuple(design.systems), tuple(design.measures), scores, ratio))
+    compared = replace(compared, folds=FoldScores(tuple(design.systems), tuple(design.measures), scores, ratio))
+    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none")
+    return with_first_two(compared, partial(again, confidence_level=confidence_level))
 
 
 def _check(systems: list[str], sizes: Sequence[tuple[int, int]], test: str, correction: str) -> None:

@@ -63,6 +63,9 @@ class ComparisonRecord:
     weights: str = ""
     interaction: pd.DataFrame | None = None
     means: pd.DataFrame | None = None
+    bounds: pd.DataFrame | None = None
+    condensed: pd.DataFrame | None = None
+    first_two: pd.DataFrame | None = None
     standing: str = ""
 
     @property
@@ -188,6 +191,15 @@ class ComparisonRecord:
     def main_measure(self) -> str:
         """The measure that sentences speak of: the primary one, else the first."""
         return self.primary or str(self.table["measure"].iloc[0])
+
+    @property
+    def best_first(self) -> dict[str, float]:
+        """The mean of every system by the main measure over all queries, turned so that more is better, best first."""
+        rows, sign = self.overall.table, direction(self.main_measure)
+        rows = rows[rows["measure"] == self.main_measure]
+        means = dict(zip(rows["baseline"], sign * rows["mean_baseline"], strict=True))
+        means |= dict(zip(rows["system"], sign * rows["mean_system"], strict=True))
+        return dict(sorted(means.items(), key=lambda one: -one[1]))
 
     @property
     def shown(self) -> pd.Series[bool]:

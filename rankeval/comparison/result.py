@@ -19,7 +19,8 @@ from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.views.forms import ComparisonViews
 from rankeval.comparison.views.headline import headline
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.views.tables import laid_out, unjudged_tables
+from rankeval.render.tables import Table
 from rankeval.significance.declarations import Rng
 
 
@@ -82,6 +83,23 @@ class Comparison(ComparisonViews):
         What a plan of the guard opened: the mean of each system by each measure, with Student's interval. Columns:
         measure, system, n_queries, mean, ci_low, ci_high. A plan of one system has this alone, and an empty ``table``.
         None for other comparisons.
+    bounds : DataFrame or None
+        What unjudged documents could change, over all queries; None if the scores do not know their documents (frames,
+        folds). A row per measure and pair; columns: measure, baseline, system; judged_baseline and judged_system (the
+        share of the documents within the cut-off that is judged, the mean over queries); shares_differ (True if the
+        shares differ by more than .05, and a paired t test over queries shows it at .0001 for all rows together);
+        difference (as in ``table``, unjudged documents being not relevant); all_relevant (the difference if all of them
+        had the greatest grade of the collection, and counted in the ideal list); lower and upper (the least and the
+        greatest difference if all of a system's had this grade, or none); is_bound (True if the difference lies between
+        these whatever the unjudged documents are; False for nDCG, AP and others that divide by what could be found, for
+        which they are extremes). Measures by aspect are left out. None also if weights follow the variance.
+    condensed : DataFrame or None
+        The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"`` asked for them; without
+        measures by aspect.
+    first_two : DataFrame or None
+        The row of the two systems with the best means by the main measure, the second as baseline, tested for a
+        difference without any correction; None if one of them is the baseline or all pairs were compared, since
+        ``table`` has that row. The headline says whether the two can be told apart.
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
         "concurrent", "exploratory" or "secondary", as of the opening. The notes say why. "" without a guard.
@@ -100,8 +118,9 @@ class Comparison(ComparisonViews):
     def headline(self) -> str:
         """The result in a few sentences that say no more than the table.
 
-        They name the system with the largest gain among those shown, with its adjusted interval, and count the others.
-        If nothing is shown, they say so, and give the row that is nearest to the claim.
+        They name the system with the largest gain among those shown, with its adjusted interval, and say of the others
+        what was shown, and whether the first two by their means can be told apart. If nothing is shown, they say so,
+        and give the row that is nearest to the claim. If the shares of judged documents differ, they say this too.
 
         Examples
         --------
@@ -194,7 +213,8 @@ class Comparison(ComparisonViews):
         Comparison
             The same numbers, but for ``p_adjusted``, ``ci_low_adjusted`` and ``ci_high_adjusted``.
         """
-        bare = replace(self, table=without_adjusted(self.table))
+        condensed = None if self.condensed is None else without_adjusted(self.condensed)
+        bare = replace(self, table=without_adjusted(self.table), condensed=condensed)
         return replace(bare, notes=tuple(said for said in self.notes if said != PARTED)).with_notes(note)
 
     @property
@@ -352,8 +372,12 @@ class Comparison(ComparisonViews):
         return saving.from_json(text, lambda **fields: cls(evaluations={}, **fields))
 
     def __str__(self) -> str:
-        return laid_out(self, "comparisons", digits=4).to_text()
+        return "\n\n".join(table.to_text() for table in self._tables)
 
     def _repr_html_(self) -> str:
         said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return said + laid_out(self, "comparisons", digits=4).to_html()
+        return said + "".join(table.to_html() for table in self._tables)
+
+    @property
+    def _tables(self) -> list[Table]:
+        return [laid_out(self, "comparisons", digits=4), *unjudged_tables(self)]

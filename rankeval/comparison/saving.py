@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from rankeval.comparison.choice import Choice
-from rankeval.comparison.design import COLUMNS, CROSSED, MEANS, TEXTS, table_without_rows
+from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, table_without_rows
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
-JSON_FORMAT = "rankeval.comparison/4"
+JSON_FORMAT = "rankeval.comparison/5"
 Made = TypeVar("Made")
 
 
@@ -30,7 +30,7 @@ def to_json(fields: Mapping[str, Any]) -> str:
     ----------
     fields : mapping of str to value
         All but the evaluations, and the headline for other readers. Frames have the columns of `COLUMNS`, after that of
-        ``grouped``, of `CROSSED` and of `MEANS`.
+        ``grouped``, of `CROSSED`, `MEANS` and `BOUNDS`.
     """
     fields = {"format": JSON_FORMAT, **fields}
     return json.dumps(fields, indent=1, allow_nan=False, default=_fields_of)
@@ -64,14 +64,19 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
         grouped = [fields["grouped"]] if fields["grouped"] else []
         table = _frame(fields["table"], [*grouped, *COLUMNS], grouped)
         table = table if len(table) else table_without_rows()
-        crossed = fields["interaction"] and _frame(fields["interaction"], CROSSED, [])
-        means = fields["means"] and _frame(fields["means"], MEANS, [])
+        frames = {
+            "interaction": CROSSED,
+            "means": MEANS,
+            "bounds": BOUNDS,
+            "condensed": [*grouped, *COLUMNS],
+            "first_two": COLUMNS,
+        }
+        beside = {name: fields[name] and _frame(fields[name], names, grouped) for name, names in frames.items()}
         choice = fields["choice"] and Choice(**fields["choice"])
         folds = fields["folds"] and FoldScores.from_plain(**fields["folds"])
         parts = {
             "table": table,
-            "interaction": crossed,
-            "means": means,
+            **beside,
             "notes": tuple(fields["notes"]),
             "choice": choice,
             "folds": folds,

@@ -11,17 +11,21 @@ A subset, and the union of parts, have the counts and the digests that their que
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.evaluation.digests import digests_of
-from rankeval.join.flat import Ints
+from rankeval.join.flat import Floats, Ints
 from rankeval.join.matching import Hashes
 
 Mask = NDArray[np.bool_]
+
+READINGS = ("judged", "relevant", "skipped")
+"""Per query and measure: the share of the documents within the cut-off that are judged; the score if the others were
+judged and had the greatest grade of the collection; the score of the ranking without them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,8 @@ class QueryFacts:
         Which values are means over drawn orders of tied rows.
     judgments, rankings : ndarray of uint64 of shape (n_queries,)
         A hash of the query's judgments, and of its ranking as the measures see it.
+    readings : mapping of str to ndarray of shape (n_queries, n_measures)
+        What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
     """
 
     rule_counts: Mapping[str, Ints]
@@ -45,6 +51,7 @@ class QueryFacts:
     drawn: Mask
     judgments: Hashes
     rankings: Hashes
+    readings: Mapping[str, Floats] = field(default_factory=dict)
 
     def part(self, places: Ints | Mask | slice) -> QueryFacts:
         """Return the facts of some of the queries."""
@@ -54,6 +61,7 @@ class QueryFacts:
             self.drawn[places],
             self.judgments[places],
             self.rankings[places],
+            {reading: values[places] for reading, values in self.readings.items()},
         )
 
     def totals(self) -> dict[str, int]:

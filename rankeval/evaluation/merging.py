@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import QueryFacts
+from rankeval.evaluation.facts import READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.io.ids import as_typed, comparable
@@ -127,15 +127,21 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     facts = [part.facts for part in parts]
     rules = dict.fromkeys(rule for one in facts for rule in one.rule_counts)
     none = [np.zeros(part.n_queries, dtype=np.int64) for part in parts]
+    columns = {
+        column: _stacked([getattr(one, column) for one in facts], order)
+        for column in ("undefined", "drawn", "judgments", "rankings")
+    }
     return QueryFacts(
-        {
+        rule_counts={
             rule: _stacked([one.rule_counts.get(rule, zeros) for one, zeros in zip(facts, none, strict=True)], order)
             for rule in rules
         },
-        *(
-            _stacked([getattr(one, column) for one in facts], order)
-            for column in ("undefined", "drawn", "judgments", "rankings")
-        ),
+        readings={
+            reading: _stacked([part.reading(reading) for part in parts], order)
+            for reading in READINGS
+            if any(one.readings for one in facts)
+        },
+        **columns,
     )
 
 

@@ -68,6 +68,24 @@ class QueryScores:
         errors = np.zeros_like(self.scores) if self.errors is None else self.errors
         return replace(self, scores=errors).per_query
 
+    def reading(self, name: str) -> Floats:
+        """Return a reading of unjudged documents, nan where it was not made.
+
+        Parameters
+        ----------
+        name : str
+            One of ``rankeval.evaluation.facts.READINGS``.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_measures)
+            The scores themselves if all documents are judged, and 1 for the share judged.
+        """
+        if name in self.facts.readings:
+            return self.facts.readings[name]
+        whole = self.query_counts["judged"] == self.query_counts["retrieved"]
+        return np.where(whole[:, None], np.ones_like(self.scores) if name == "judged" else self.scores, np.nan)
+
     def aggregate_errors(self) -> pd.Series[float]:
         """Return the standard error that drawn orders of tied rows leave in the values of `aggregate`.
 

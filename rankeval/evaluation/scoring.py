@@ -24,6 +24,7 @@ from rankeval.evaluation.digests import label_hashes, ranking_hashes
 from rankeval.evaluation.facts import QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
+from rankeval.evaluation.unjudged import Unread
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
@@ -76,7 +77,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
             one.refuse_falling_gains(joined.convention.ties, grades)
     rules = {rule: numbers.copy() for rule, numbers in rules.items()}
     joined = replace(joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)))
-    scores = np.empty((joined.n_queries, len(measures)))
+    unread = Unread.of(joined, len(measures))
+    scores = unread.scores[0]
     drawn: dict[tuple[int, int], float] = {}
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
     labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
@@ -87,6 +89,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     others = {column: one for column, one in enumerate(measures) if column not in ascending}
     for queries, judged, ties in joined.chunks_by_length():
         _score_chunk(queries, judged, others, scores, drawn)
+        unread.read(queries, judged, others)
         _count_documents(queries, judged, ties, counts)
         whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
         rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
@@ -100,18 +103,20 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     if ascending:
         for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks_by_length():
             _score_chunk(queries, judged, ascending, scores, drawn)
+            unread.read(queries, judged, ascending)
     if joined.lacking is not None and joined.convention.missing == "zero":
         # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of judgments stay.
         means = np.array([one.family.aggregate == "mean" for one in measures])
-        scores[np.ix_(joined.lacking, means)] = 0.0
+        unread.scores[:, joined.lacking[:, None] & means] = 0.0
 
-    undefined, barren = _settle_undefined(scores, counts, joined.convention)
+    undefined, barren = _settle_undefined(unread.scores, counts, joined.convention)
     left_out = barren if joined.convention.no_relevant == "skip" else np.zeros_like(barren)
     keep = ~left_out if left_out.any() else slice(None)
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = _means_over_orders(drawn, scores.shape)
-    facts = QueryFacts(rules, undefined, is_drawn, labels if joined.identity is None else joined.identity, rankings)
+    labels = labels if joined.identity is None else joined.identity
+    facts = QueryFacts(rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures))
     counted, kept, counting = facts.totals(), facts.part(keep), joined.queries[keep]
     judgments_digest, ranking_digest = kept.digests(counting)
     return Evaluation(
@@ -123,7 +128,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         query_counts={count: values[keep] for count, values in counts.items()},
         rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
-        undefined=dict(zip(names, undefined.sum(axis=0).tolist(), strict=True)),
+        undefined=dict(zip(names, undefined[0].sum(axis=0).tolist(), strict=True)),
         judgments_digest=judgments_digest,
         ranking_digest=ranking_digest,
         facts=kept,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import QueryFacts, Whole
+from rankeval.evaluation.facts import READINGS, QueryFacts, Whole
 from rankeval.io.limits import DEFAULT
 from rankeval.measures import measure
 
@@ -55,6 +55,8 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     facts, whole = fields["facts"], fields["whole"]
     columns |= {f"rule:{rule}": numbers for rule, numbers in facts.rule_counts.items()}
     columns |= {f"undefined:{name}": values for name, values in zip(names, facts.undefined.T, strict=True)}
+    for reading, values in facts.readings.items():
+        columns |= {f"{reading}:{name}": column for name, column in zip(names, values.T, strict=True)}
     columns |= {"judgments": facts.judgments, "rankings": facts.rankings}
     if errors is not None:
         columns |= {f"drawn:{name}": values for name, values in zip(names, facts.drawn.T, strict=True)}
@@ -135,6 +137,11 @@ def _fields(content: bytes) -> dict[str, Any]:
         np.zeros(scores.shape, dtype=bool) if are_exact else _columns(table, "drawn", names),
         table["judgments"].to_numpy(),
         table["rankings"].to_numpy(),
+        {
+            reading: _columns(table, reading, names)
+            for reading in READINGS
+            if f"{reading}:{names[0]}" in table.column_names
+        },
     )
     return {
         **{field: card[field] for field in _PLAIN_FIELDS},

@@ -98,7 +98,7 @@ class Batch:
         result = self._adjusted() if adjusted else self._plain()
         means = means_of(evaluations, 1 - plan.alpha)
         own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
-        return replace(own, table=self._with_secondary(own.table), primary=self.scored.labels[0])
+        return replace(self._with_own(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
         """Return the comparison by max-T over the batch, times the number of batches."""
@@ -129,19 +129,30 @@ class Batch:
         options = self._options | {"confidence_level": confidence_level}
         return compare(self.evaluations, measures=[primary], correction=correction, **options)
 
-    def _with_secondary(self, table: pd.DataFrame) -> pd.DataFrame:
+    def _with_own(self, result: Comparison) -> Comparison:
+        """Return the result with the rows of secondary measures, and with what is said of the systems of the plan."""
         import pandas as pd
 
         from rankeval.comparison import compare
         from rankeval.comparison.design import without_adjusted
+        from rankeval.comparison.unjudged import share_notes
 
-        plan, secondary = self.scored.plan, list(self.scored.labels[1:])
-        if not secondary:
-            return table
+        plan, labels = self.scored.plan, list(self.scored.labels)
+        if not self.n_others and len(labels) == 1:
+            return result
         plain = {"claim": "difference", "margin": 0.0, "unseen": 0}
         options = self._options | {"confidence_level": 1 - plan.alpha, **plain}
-        besides = compare(self.scored.evaluations, measures=secondary, correction="none", **options)
-        return pd.concat([table, without_adjusted(besides.table)], ignore_index=True)
+        own = compare(self.scored.evaluations, measures=labels, correction="none", **options)
+        secondary = own.table[own.table["measure"] != labels[0]]
+        table = (
+            pd.concat([result.table, without_adjusted(secondary)], ignore_index=True)
+            if len(secondary)
+            else result.table
+        )
+        of_batch = share_notes(result.bounds)
+        notes = tuple(note for note in result.notes if note not in of_batch)
+        found = replace(result, table=table, bounds=own.bounds, first_two=own.first_two, notes=notes)
+        return found.with_notes(*share_notes(own.bounds))
 
     @property
     def _options(self) -> dict[str, Any]:

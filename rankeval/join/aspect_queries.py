@@ -19,6 +19,7 @@ import numpy as np
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Ints, offsets_of, spread
 from rankeval.join.judged import Groups, Judged, with_unlike_labels
+from rankeval.join.unjudged import condensed
 
 
 class Parts(NamedTuple):
@@ -93,12 +94,6 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
     seen = np.zeros(len(labels), dtype=bool)
     seen[place] = skips_below is None or ranked.grade >= skips_below
     ties = _repeated(whole, query, offsets)
-    if skips_below is not None and not seen.all():
-        before = offsets_of(seen)  # rows kept before each row: new places of offsets and ties
-        offsets, labels, seen = before[offsets], labels[seen], seen[seen]
-        start, end = before[ties.start], before[ties.end]
-        several = end - start > 1
-        ties = Groups(start[several], end[several], ties.query[several])
     judged = Judged(
         offsets=offsets,
         levels=levels,
@@ -109,7 +104,7 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
         ties=ties,
         queries=None if whole.queries is None else whole.queries[query],
     )
-    return Parts(judged, query)
+    return Parts(judged if skips_below is None else condensed(judged), query)
 
 
 def _repeated(whole: Judged, query: Ints, offsets: Ints) -> Groups:

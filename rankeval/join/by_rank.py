@@ -179,8 +179,9 @@ def _added(part: Callable[[slice, Floats], None], n_ranks: int, n_queries: int) 
     total, height = np.zeros(n_queries), max(1, _CELLS // max(n_queries, 1))
     buffer = np.empty((height, n_queries))
     for first in range(0, n_ranks, height):  # parts of many ranks in one call (bench_arrays A)
-        parts = buffer[: min(height, n_ranks - first)]
-        part(slice(first, first + len(parts)), parts)
+        last = min(first + height, n_ranks)  # tables may have more ranks than are counted
+        parts = buffer[: last - first]
+        part(slice(first, last), parts)
         for row in parts:
             total += row
     return total

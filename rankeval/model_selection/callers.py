@@ -9,6 +9,9 @@ from types import FrameType
 SEARCHES = "sklearn.model_selection"
 """The package of scikit-learn's searches and validations."""
 
+FOLDS = f"{SEARCHES}._validation"
+"""The module that fits and scores their folds; the score of a search that was fitted does not pass it."""
+
 
 def callers() -> Iterator[FrameType]:
     """Yield the frames of the calling functions, the innermost first."""
@@ -31,6 +34,6 @@ def is_of(frame: FrameType, *packages: str) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith(packages)
 
 
-def in_search() -> bool:
-    """Say whether scikit-learn's model selection is calling, in this process or as a worker of it."""
-    return any(is_of(frame, SEARCHES) for frame in callers())
+def in_search(package: str = SEARCHES) -> bool:
+    """Say whether scikit-learn's model selection is calling, or a part of it, in this process or as a worker of it."""
+    return any(is_of(frame, package) for frame in callers())

@@ -14,7 +14,6 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Task, fold_table, run_folds
-from rankeval.model_selection.folds import query_folds
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.rows import numbered
@@ -160,7 +159,7 @@ def learning_curve(
     rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
     task = Task.of([ranker], X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="learning_curve")
     codes = numbered(task.data.qid)
-    folds = query_folds(cv, task.data, task.groups)
+    folds = task.folds(cv)
     generator = np.random.default_rng(seed_of(rng))
     drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
     counts = _counts(sizes, min(map(len, drawn)))

@@ -14,6 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
+from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
@@ -22,7 +23,9 @@ from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
 from rankeval.model_selection.capabilities import stops_early, takes_weight, what_was_chosen
+from rankeval.model_selection.folds import Folds, query_folds
 from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.known_queries import Watched
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker
@@ -111,6 +114,15 @@ class Task:
                 )
             check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
         return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, len(data)), part)
+
+    def folds(self, cv: Any) -> Folds:
+        """Return the rows of each split; refuse a validation part that has queries of them."""
+        folds = query_folds(cv, self.data, self.groups)
+        if self.validation is not None:
+            part, used = self.validation, self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)])))
+            watched = Watched.of(part.X, part.y, part.qid)
+            watched.refuse_in(fingerprint(used.X, used.y, used.qid), "the data to cross-validate on")
+        return folds
 
     @cached_property
     def by_row(self) -> bool:

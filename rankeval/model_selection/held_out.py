@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_share
+from rankeval._checks import check_share, count
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, warn
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.holdout import hashed_share
-from rankeval.model_selection.query_ids import encode, same_queries
+from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
 SCORE = "nDCG@10"
@@ -58,11 +58,6 @@ def hold_out(
     rounds = boosters.own_rounds(nesting.last_of(estimator)) if rounds is None else rounds
     if share is not None and validation is not None:
         raise InvalidInput("validation_fraction holds queries of X out, eval_set has rows to stop on: give only one")
-    if validation is not None and _same_rows(rows, validation):
-        raise InvalidInput(
-            "eval_set has the same rows as X, on which training hardly stops: give rows of other queries, or leave "
-            "eval_set out, and a share of the queries of X is held out"
-        )
     if rounds is None:
         if share is not None:
             raise InvalidInput("validation_fraction holds queries out to stop on: give early_stopping_rounds too")
@@ -73,25 +68,19 @@ def hold_out(
         raise InvalidInput(f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out")
     boosters.refuse_no_earlier_model(nesting.last_of(estimator))
     watched_measure, rules = _watched(SCORE if measure is None else measure, convention)
-    if validation is not None:
-        return rows, EarlyStopping(watched_measure, int(rounds), validation.in_blocks(), rules)
-    is_held_out = _held_out(0.1 if share is None else share, rows)
-    watched = rows.take(np.flatnonzero(is_held_out)).in_blocks()
-    return rows.take(np.flatnonzero(~is_held_out)), EarlyStopping(watched_measure, int(rounds), watched, rules)
-
-
-def _same_rows(rows: TrainingRows, others: TrainingRows) -> bool:
-    """Say whether rows are the same, in the same order; in another order it is no slip in a call."""
-    if not np.array_equal(rows.y, others.y) or not same_queries(rows.ids, others.ids):
-        return False
-    if rows.X is others.X:
-        return True
-    if hasattr(rows.X, "tocsr") or hasattr(others.X, "tocsr"):
-        return type(rows.X) is type(others.X) and (rows.X != others.X).nnz == 0
-    import pandas as pd
-
-    one, other = (pd.DataFrame(X).reset_index(drop=True) for X in (rows.X, others.X))
-    return bool(one.equals(other))
+    watched, name = validation, "eval_set"
+    if watched is None:
+        is_held_out = _held_out(0.1 if share is None else share, rows)
+        rows, watched = (rows.take(np.flatnonzero(part)) for part in (~is_held_out, is_held_out))
+        name = "the part held out for early stopping"
+    watch = EarlyStopping(watched_measure, int(rounds), watched.in_blocks(), rules)
+    found = watch.evaluation(np.zeros(len(watched.y)))
+    if found.rule_counts["fixed"] >= found.n_queries:
+        warn(
+            f"{name} has {count(found.n_queries, 'query')}, and no ranking changes {watched_measure} of any, as none "
+            "has relevant rows and others: training stops at the first iteration. Give other queries, or more of them"
+        )
+    return rows, watch
 
 
 def _watched(measure: Any, convention: str | Convention) -> tuple[Measure, Convention]:

@@ -1,4 +1,4 @@
-"""Split data into a dev part and a test part by a hash of the query ids."""
+"""Split data into a dev part and a test part, by a hash of the query ids or by time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_share
+from rankeval._checks import check_share, shown
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection.query_ids import encode, require, without_ids
+from rankeval.model_selection.times import moments, query_times
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,20 @@ class DevTestSplit:
         The two parts.
     salt : str
         The salt of the hash.
-    test_size : float
-        The requested share of queries in the test part.
+    test_size : float, optional
+        The requested share of queries in the test part; None if it was split by time.
     registered : RegisteredCollection, optional
         The test part in the guard's ledger.
+    test_from : object, optional
+        The time from which on queries are in the test part; None if it was split by hash.
     """
 
     dev: RankingData
     test: RankingData
     salt: str = ""
-    test_size: float = 0.2
+    test_size: float | None = 0.2
     registered: Any = None
+    test_from: Any = None
 
     def __repr__(self) -> str:
         return f"DevTestSplit(dev={self.dev!r}, test={self.test!r}, registered={self.registered is not None})"
@@ -63,15 +67,20 @@ def dev_test_split(
     qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     docid: ArrayLike | None = None,
-    test_size: float = 0.2,
+    test_size: float | None = None,
     salt: str = "",
+    times: Any = None,
+    test_from: Any = None,
     guard: Any = None,
     test_name: str | None = None,
 ) -> DevTestSplit:
-    """Split off a test part by a salted hash of the query ids.
+    """Split off a test part by a salted hash of the query ids, or by time.
 
-    The side of a query depends only on its id and the salt. It stays the same if queries are added, and if ids are
-    numbers in one file and texts in another. So the share of test queries is ``test_size`` in expectation.
+    By hash, the side of a query depends only on its id and the salt. It stays the same if queries are added, and if ids
+    are numbers in one file and texts in another. So the share of test queries is ``test_size`` in expectation.
+
+    By time, the test part has all queries with a row at ``test_from`` or later, with all of their rows. So no row of
+    the dev part is of that time or later.
 
     Parameters
     ----------
@@ -85,10 +94,15 @@ def dev_test_split(
         Sizes of consecutive queries, instead of ``qid``.
     docid : array-like of shape (n_rows,), optional
         The document of each row.
-    test_size : float, default=0.2
-        The share of queries to test on.
+    test_size : float, optional
+        The share of queries to test on, 0.2 if not given; not for a split by time.
     salt : str, default=""
-        Another salt gives another split.
+        Another salt gives another split by hash.
+    times : str, mapping, Series or array-like of shape (n_rows,), optional
+        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. A column of X that holds them
+        stays in both parts; an index level is no feature.
+    test_from : date, time, text or number, optional
+        The time at which the test part begins, of the same kind as ``times``.
     guard : Guard, optional
         Registers the test part; from then on only frozen plans can use it.
     test_name : str, optional
@@ -102,7 +116,8 @@ def dev_test_split(
     Raises
     ------
     InvalidInput
-        If y is missing, the share is not between 0 and 1, or one part would be empty.
+        If y is missing, the share is not between 0 and 1, or one part would be empty. Also if only one of ``times`` and
+        ``test_from`` is given, they come with a share or a salt, or a time is missing or of another kind.
     QueryIdError
         If the query of each row is not known.
     LedgerError
@@ -115,17 +130,32 @@ def dev_test_split(
     >>> split.dev.n_queries, split.test.n_queries
     (21, 9)
     """
+    by_time = times is not None or test_from is not None
+    if by_time and (times is None or test_from is None or test_size is not None or salt):
+        raise InvalidInput("a split by time needs both times= and test_from=, and neither test_size= nor salt=")
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
-    check_share("test_size", test_size)
     codes, queries = encode(data.qid)
-    in_test = (hashed_share(queries, salt) < test_size)[codes]
-    if in_test.all() or not in_test.any():
-        side = "dev" if in_test.all() else "test"
-        raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another test_size or salt")
+    if by_time:
+        is_test = _from(test_from, query_times(times, data.X, y, codes, queries))
+    else:
+        test_size = 0.2 if test_size is None else test_size
+        check_share("test_size", test_size)
+        is_test = hashed_share(queries, salt) < test_size
+    in_test = is_test[codes]
+    if is_test.all() or not is_test.any():
+        side, other = "dev" if is_test.all() else "test", "test_from" if by_time else "test_size or salt"
+        raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another {other}")
     label = test_name or (f"{data.name}-test" if data.name else "test")
     dev, test = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"), data.take(in_test, name=label)
     registered = None if guard is None else guard.register(label, test.X, test.y, qid=test.qid)
-    return DevTestSplit(dev, test, salt=salt, test_size=test_size, registered=registered)
+    return DevTestSplit(dev, test, salt=salt, test_size=test_size, registered=registered, test_from=test_from)
+
+
+def _from(test_from: Any, times: NDArray[Any]) -> NDArray[np.bool_]:
+    start = moments([test_from], "test_from")
+    if (start.dtype.kind == "M") != (times.dtype.kind == "M"):
+        raise InvalidInput(f"test_from is {shown(test_from)}, and times are such as {times[0]}: give both of one kind")
+    return np.asarray(times >= start[0])
 
 
 def as_ranking_data(

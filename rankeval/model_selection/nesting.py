@@ -8,7 +8,6 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
@@ -217,7 +216,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     if cv is None or (rows.codes == rows.codes[0]).all():
         yield
         return
-    estimator.set_params(cv=list(cv.split(np.empty((len(rows.y), 0)), rows.y, rows.groups, qid=rows.ids)))
+    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.groups, qid=rows.ids)))
     try:
         yield
     finally:

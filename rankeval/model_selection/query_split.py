@@ -119,7 +119,7 @@ class QuerySplit:
         place[rank] = np.arange(len(rank))
         codes, units = place[codes], units[rank]
         self._refuse_folds_of_rows(len(units))
-        for train, test in self._split_units(units, self._strata(y, codes, units)):
+        for train, test in self._split_units(units, self._targets(X, y, codes, units)):
             yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
 
     def _refuse_folds_of_rows(self, n_units: int) -> None:
@@ -145,8 +145,8 @@ class QuerySplit:
                 ) from error
         return units
 
-    def _strata(self, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
-        """Return the strata for a stratified splitter; for any other, the requested values or None."""
+    def _targets(self, _X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
+        """Return y for the splitter: strata if it balances them; for any other, the requested values or None."""
         balances = stratifies(self.splitter)
         stratum = n_relevant if self.stratum is None and balances else self.stratum
         if self.key is not None:

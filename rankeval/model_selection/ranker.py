@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.allowance import Allowance, granted
+from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
@@ -28,6 +29,7 @@ from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.features import features_for
 from rankeval.model_selection.held_out import SCORE, hold_out
+from rankeval.model_selection.known_queries import Watched
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer
@@ -93,6 +95,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     estimator_: Any
     n_iterations_: int | None
     validation_score_: float | None
+    _known: tuple[tuple[NDArray[Any], NDArray[Any]] | None, Watched | None]
     # The names of a validation part have no other meaning, so they are asked for, as qid is.
     __metadata_request__fit: ClassVar = {
         "qid": True,
@@ -174,8 +177,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
             If there is no estimator, an option does not fit it, weights are negative, or they differ within a query
-            and the library takes none by row. Also if ``eval_set`` has other columns than X or the same
-            rows, or nothing says when to stop on it.
+            and the library takes none by row. Also if ``eval_set`` has other columns than X, or nothing says when to
+            stop on it.
+        SharedQueriesError
+            If ``eval_set`` has queries of X, by their ids or by their rows and labels.
+        SharedQueries
+            The same inside a search of scikit-learn.
         GuardRefusal
             If X and y, or those of ``eval_set``, are registered test content.
         """
@@ -188,20 +195,24 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        ids = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
+        given = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
         weights = row_weights(sample_weight, len(labels))
-        ids = np.zeros(len(labels), dtype=np.int64) if ids is None else ids
+        ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
         check.refuse(features, labels, ids, action="fit")
+        watched = None
         if validation is not None:
             check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
+            watched = Watched.of(validation.X, validation.y, validation.ids)
+            watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         rows = TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids))
         rows, watch = self._hold_out(rows, validation)
         estimator = boosters.cloned(self.estimator)
         with threads.few(estimator, features):
             self.estimator_, self.n_iterations_ = nesting.fitted(estimator, rows, watch)
         self.validation_score_ = None if watch is None else watch.best
+        self._known = (None if given is None else (labels, ids), watched)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -363,7 +374,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         state: dict[str, Any] = super().__getstate__()
         if hasattr(self, "estimator_"):
             # Predicting needs no measure, so a saved ranker may be loaded where the function of a measure is unknown.
-            return state
+            return {name: value for name, value in state.items() if name != "_known"}
         state = {**state, "eval_measure": for_other_processes(self.eval_measure, self.eval_convention)}
         # Workers fit the folds of a plan too, and a ranker is all that some searches send them.
         return {**state, "_allowance": Allowance()} if granted() else state

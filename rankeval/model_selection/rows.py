@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import Given, score
+from rankeval.evaluation import Evaluation, Given, score
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -202,14 +202,17 @@ class EarlyStopping:
         """Whether a better ranking has the greater value."""
         return self.measure.family.greater_is_better
 
-    def value(self, predicted: Any) -> float:
-        """Return the measure for these scores of the held-out rows."""
+    def evaluation(self, predicted: Any) -> Evaluation:
+        """Return the measure of each query for these scores of the held-out rows."""
         rows = self.held_out
         values = np.asarray(predicted, dtype=np.float64).reshape(len(rows.y))
         if self._joined is None:  # rows are grouped once, not in every iteration
             self._joined = Given(rows.y, values, rows.codes).join(get_convention(self.convention))
-        name = str(self.measure)
-        return score(replace(self._joined, score=values), [(name, self.measure)]).aggregates()[name]
+        return score(replace(self._joined, score=values), [(str(self.measure), self.measure)])
+
+    def value(self, predicted: Any) -> float:
+        """Return the aggregate of the measure for these scores of the held-out rows."""
+        return self.evaluation(predicted).aggregates()[str(self.measure)]
 
     def after(self, iteration: int, predicted: Any) -> bool:
         """Take note of an iteration; return whether to stop."""

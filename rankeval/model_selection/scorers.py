@@ -30,7 +30,7 @@ from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
-from rankeval.model_selection.cuts import warn_of_cuts
+from rankeval.model_selection.known_queries import check_fold
 from rankeval.model_selection.query_ids import DOCID, NAME, WAYS, find, has_column, index_levels, without_ids
 from rankeval.model_selection.stopping import of_weights, stop
 
@@ -57,8 +57,10 @@ def make_scorer(
     metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
     ``sklearn.inspection.permutation_importance`` routes nothing: use bound ids or an index with it.
 
-    If a search of scikit-learn scores only some rows of a query, as with ``cv=5``, the scorer warns once per search,
-    with a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and `rankeval.QuerySplit` keep queries whole.
+    If a search of scikit-learn fits a `QueryRanker` to some rows of a query and scores others, as with ``cv=5``, the
+    scorer warns once per search, with a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and
+    `rankeval.QuerySplit` keep queries whole. Of other estimators a scorer does not know the rows that they were fitted
+    on.
 
     Parameters
     ----------
@@ -188,6 +190,8 @@ class QueryScorer:
             If two sources of ids disagree; a `MissingQueryIds` too.
         UnusableWeights
             If a search of scikit-learn gives weights that differ within a query; outside of one, an `InvalidInput`.
+        SharedQueries
+            If a search scores queries on which a `QueryRanker` stopped early, its ``eval_set``.
         GuardRefusal
             If X and y are registered test content.
         """
@@ -223,9 +227,9 @@ class QueryScorer:
         """
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
-        warn_of_cuts(self, estimator, ids, self._bound)
-        predicted = responses(estimator, as_fitted(estimator, X), self._methods)
         labels = columns.labels(columns.as_column(y), "y")
+        check_fold(estimator, without_ids(X), labels, ids)
+        predicted = responses(estimator, as_fitted(estimator, X), self._methods)
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents).join(self.convention)

@@ -5,14 +5,18 @@ Each is scikit-learn's splitter of the same arguments inside of a `QuerySplit`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
 from rankeval._checks import check_count, check_number
-from rankeval.errors import InvalidInput
-from rankeval.model_selection.query_split import QuerySplit
+from rankeval.errors import InvalidInput, warn
+from rankeval.model_selection.query_split import QuerySplit, Rows
 from rankeval.model_selection.stratification import Stratum
+from rankeval.model_selection.times import query_times
 
 
 class QueryKFold(QuerySplit):
@@ -163,12 +167,21 @@ class QueryShuffleSplit(QuerySplit):
 class QueryTimeSplit(QuerySplit):
     """Trains on earlier queries and tests on later ones.
 
-    The order of rows is the order of time: a query has the place of its first row.
+    With ``times``, a query has the time of its latest row, and rows may be in any order. Training queries are strictly
+    earlier than all test queries: those of the very time at which a test part begins are left out of training.
+
+    Without ``times``, the order of rows must be that of time: a query has the place of its first row. Sort the rows by
+    time before you split them. If rows of several queries are mixed, as after shuffling, the splitter warns; it cannot
+    tell if whole queries were shuffled.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of splits.
+    times : str, mapping, Series or array-like of shape (n_rows,), optional
+        The name of a column of X or of a pandas index level; or the times by query, or by row. Times are numbers, dates
+        or times of NumPy, pandas or Python, or text such as "2024-05-31". A time of each row of all data fits no part
+        of the data: in a search inside of another, give a name or a mapping.
     gap : int, default=0
         Queries left out between the training and the test part.
     max_train_size, test_size : int, optional
@@ -177,21 +190,54 @@ class QueryTimeSplit(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of splits is no whole number of 2 or more.
+        If the number of splits is no whole number of 2 or more. `split` raises it if a query has no time, such as NaT,
+        or no query is earlier than a test part.
 
     Examples
     --------
-    >>> cv = QueryTimeSplit(2)
+    >>> cv = QueryTimeSplit(2, times={"a": "2024-05-02", "b": "2024-05-03", "c": "2024-05-01"})
     >>> [(train.tolist(), test.tolist()) for train, test in cv.split([[0], [1], [2], [3]], qid=["b", "a", "b", "c"])]
-    [([0, 2], [1]), ([0, 1, 2], [3])]
+    [([3], [1]), ([1, 3], [0, 2])]
     """
 
     def __init__(
-        self, n_splits: int = 5, *, gap: int = 0, max_train_size: int | None = None, test_size: int | None = None
+        self,
+        n_splits: int = 5,
+        *,
+        times: Any = None,
+        gap: int = 0,
+        max_train_size: int | None = None,
+        test_size: int | None = None,
     ) -> None:
         check_folds(n_splits)
-        splitter = TimeSeriesSplit(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap)
-        super().__init__(splitter, order="row")
+        kind, order = (TimeSeriesSplit, "row") if times is None else (_ByTime, "id")
+        super().__init__(kind(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap), order=order)
+        self.times = times
+
+    def _targets(self, X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
+        if self.times is None and np.count_nonzero(np.diff(codes)) >= len(units):
+            warn(
+                "QueryTimeSplit takes the order of rows for that of time, and rows of several queries are mixed, as "
+                "after shuffling: give times=, such as the name of a column of X or of an index level"
+            )
+        return None if self.times is None else query_times(self.times, X, y, codes, units)
+
+    def __repr__(self) -> str:
+        times = "" if self.times is None else f", times={' '.join(repr(self.times).split())}"
+        return f"{super().__repr__()[:-1]}{times})"
+
+
+class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
+    """Splits queries in the order of y, their times."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
+        order = np.argsort(y, kind="stable")
+        for earlier, later in super().split(X, y, groups):
+            train, test = order[earlier], order[later]
+            before = train[y[train] < y[test].min()]
+            if not len(before):
+                raise InvalidInput(f"times: no query is earlier than {y[test].min()}: ask for fewer splits")
+            yield before, test
 
 
 def check_folds(n_splits: Any) -> None:

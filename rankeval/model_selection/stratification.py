@@ -46,7 +46,20 @@ def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> li
     return [stratum(part) for part in np.split(y[order], np.flatnonzero(np.diff(codes[order])) + 1)]
 
 
-def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64]) -> list[Any]:
+def is_by_query(key: Any, n_rows: int) -> bool:
+    """Say whether values are by query: in a mapping, or in a Series that is not as long as the rows.
+
+    Parameters
+    ----------
+    key : mapping, Series or array-like
+        Values by query, or by row.
+    n_rows : int
+        The number of rows.
+    """
+    return isinstance(key, Mapping) or (hasattr(getattr(key, "index", None), "get_indexer") and len(key) != n_rows)
+
+
+def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str = "key") -> list[Any]:
     """Return the value of a key for each query.
 
     Parameters
@@ -57,26 +70,27 @@ def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64]) -> list[An
         Ids of the queries.
     codes : ndarray of shape (n_rows,)
         Queries by number.
+    name : str, default="key"
+        The argument that errors speak of.
 
     Raises
     ------
     InvalidInput
         If a query has no value, or several.
     """
-    by_query = isinstance(key, Mapping) or hasattr(getattr(key, "index", None), "get_indexer")
-    if by_query and (isinstance(key, Mapping) or len(key) != len(codes)):
+    if is_by_query(key, len(codes)):
         known = dict(key.items())
         lacking = [query for query in queries.tolist() if query not in known]
         if lacking:
             raise InvalidInput(
-                f"key has no value for query {lacking[0]!r} ({len(lacking)} such of {len(queries)}): give one for each "
-                f"query, or one for each of the {len(codes)} rows"
+                f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such of {len(queries)}): give one for "
+                f"each query, or one for each of the {len(codes)} rows"
             )
         values = [known[query] for query in queries.tolist()]
     else:
-        values = list(per_query(key, codes, "key"))
+        values = list(per_query(key, codes, name))
     if any(value is None or value != value for value in values):  # noqa: PLR0124 - nan, of whatever type
-        raise InvalidInput("key has no value (None or nan) for some query: give one for each, such as 'unknown'")
+        raise InvalidInput(f"{name} has no value (None or nan) for some query: give one for each, such as 'unknown'")
     return values
 
 

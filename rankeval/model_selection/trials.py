@@ -18,7 +18,6 @@ from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Task
-from rankeval.model_selection.folds import query_folds
 from rankeval.model_selection.parameters import check_names
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
@@ -215,7 +214,7 @@ def optuna_objective(
     told = {"eval_set": eval_set, "eval_qid": eval_qid, "who": "optuna_objective", "action": "optimise"}
     task = Task.of([ranker], X, y, **rows, **told)
     scoring = FoldScoring.of(task, found, rules)
-    return OptunaObjective(estimator, space, task, query_folds(cv, task.data, task.groups), scoring)
+    return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
 
 
 def _checked(space: Any) -> Space:

@@ -12,7 +12,7 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Task, fold_table, run_folds
-from rankeval.model_selection.folds import Folds, query_folds
+from rankeval.model_selection.folds import Folds
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.render.progress import Progress
@@ -169,6 +169,8 @@ def cross_validate(
         If a measure, the convention or a rule does not exist.
     ValueError
         If scikit-learn's splitter refuses the number of queries.
+    SharedQueriesError
+        If ``eval_set`` has queries that a fold trains on or holds out, by their ids or by their rows and labels.
     GuardRefusal
         If the data is registered test content. Nothing is fitted then.
 
@@ -184,7 +186,7 @@ def cross_validate(
     rankers = [as_ranker(one) for one in named.values()]
     rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
     task = Task.of(rankers, X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="cross_validate")
-    folds = query_folds(cv, task.data, task.groups)
+    folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, rules)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)

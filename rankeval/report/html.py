@@ -185,12 +185,14 @@ def _cell(value: Any) -> str:
 def _means(evaluation: Evaluation) -> TextTable:
     limits = evaluation.ci().reset_index().to_dict("records") if evaluation.weights is None else []
     intervals = {str(row["index"]): row for row in limits}
-    rows = []
-    for label, value in evaluation.aggregate().items():
+    shares, rows = evaluation.reading("judged").mean(axis=0), []
+    for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(str(label))
         interval = DASH if row is None else _interval(row["ci_low"], row["ci_high"])
-        rows.append([str(label), number(value), interval])
-    return TextTable(["Measure", "value", "95% interval"], rows)
+        rows.append([str(label), number(value), interval, number(share, digits=2)])
+    if (shares == 1).all():
+        return TextTable(["Measure", "value", "95% interval"], [row[:3] for row in rows])
+    return TextTable(["Measure", "value", "95% interval", "judged within the cut-off"], rows)
 
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:

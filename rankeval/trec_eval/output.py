@@ -1,4 +1,6 @@
-"""The printed output of trec_eval, to the byte: a line for each measure and topic, and the summary.
+"""The printed output of trec_eval: a line for each measure and topic, and the summary.
+
+It is that of the program to the byte, but for the five exceptions in examples/guides/other_programs.md.
 
 The names that trec_eval prints are spellings of our measures, read under the convention. This module keeps the rest:
 the lines that there are, their order, and the look of numbers.

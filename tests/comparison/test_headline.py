@@ -30,7 +30,7 @@ SENTENCES = {
     "claim": rf"(?P<system>\w+) (?P<verb>is not worse than|is equivalent to) (?P<baseline>\w+){MARGIN}: {EVIDENCE}\.",
     "of pairs": r"(?P<system>\w+) beats (?:all (?P<all>\d+)|(?P<some>\d+) of the (?P<of>\d+)) other systems: "
     rf"(?:the nearest of them, )?(?P<baseline>\w+),? by {EVIDENCE}\.",
-    "pairs": r"(?P<shown>\d+) of (?P<pairs>\d+) pairs (?P<number>was|were) shown to differ\.",
+    "pairs": r"(?P<shown>\d+) of (?P<pairs>\d+) pairs (?P<number>was|were) shown (?P<word>to differ|equivalent)\.",
     "nothing": r"(?P<lead>No difference was shown|No gain was shown|Non-inferiority was not shown|"
     r"Equivalence was not shown|Nothing was shown by \S+)(?: in the direction tested \((?P<side>\w+)\))?"
     rf"{MARGIN}: (?P<system>\w+) against (?P<baseline>\w+)(?:, the (?P<extreme>best|largest|smallest) of "
@@ -39,9 +39,13 @@ SENTENCES = {
     rf"(?P<extreme>best|largest|smallest) of (?P<many>\d+)(?: differences)?)?: {EVIDENCE}\. "
     r"This difference has no adjusted p-value\.",
     "none better": r"No system was shown better than (?P<baseline>\w+)\.",
-    "other": r"The other (?:system|pair) is (?P<state>[^.]+)\.",
-    "others alike": r"The other (?P<many>\d+) (?:systems|pairs) are (?P<state>[^.]+)\.",
-    "others": r"Of the other (?P<many>\d+) (?:systems|pairs) (?P<states>[^.]+)\.",
+    "others named": r"(?P<names>\w+(?:, \w+)*(?: and (?:(?P<more>\d+) others|\w+))?) (?P<verb>is|are) "
+    r"(?P<state>shown better than|shown worse than|shown not worse than|shown equivalent to|shown to differ from|"
+    r"undecided)(?: (?P<baseline>\w+)(?:, with equal means)?)?\.",
+    "first two alike": r"The first two by their means, (?P<first>\w+) and (?P<second>\w+), cannot be told apart: "
+    rf"(?P<gap>{NUMBER}) (?P<measure>\S+), p = (?P<p>\d\.\d{{4}})(?P<single> for this pair alone)?\.",
+    "first two": r"Of the first two by their means, (?P<first>\w+) beats (?P<second>\w+): "
+    rf"(?P<gap>{NUMBER}) (?P<measure>\S+), p (?P<p>< 0\.0001|= \d\.\d{{4}})(?P<single> for this pair alone)?\.",
     "elsewhere": r"In (?P<rows>\d+) rows? of other measures or parts something was shown\.",
     "detectable": rf"With this many queries a difference of (?P<size>{NUMBER}) would be found four times in five\.",
     "never": r"With so few (?:queries|resamples \((?P<drawn>[\d,]+)\)) no difference can be shown\.",
@@ -193,6 +197,7 @@ class Oracle:
         assert means[said["system"]] == pytest.approx(max(means[name] for name in rivals), abs=1e-12)
 
     def check_pairs(self, said):
+        assert said["word"] == ("equivalent" if self.compared.claim == "equivalent" else "to differ")
         assert said["number"] == ("was" if said["shown"] == "1" else "were")
         assert (int(said["shown"]), int(said["pairs"])) == (len(self.shown_gains()), len(self.rows))
 
@@ -225,30 +230,65 @@ class Oracle:
         assert said["baseline"] == self.compared.baseline
         assert max(self.shown_gains()) < 0
 
-    def states(self) -> dict[str, int]:
-        """Count the rows that are not named, by their state."""
-        gains = self.shown_gains()
-        adjective = {"not_worse": "not worse", "equivalent": "equivalent"}.get(self.compared.claim, "better")
-        if self.compared.claim == "difference":
-            states = {"shown better": sum(gain > 0 for gain in gains), "shown worse": sum(gain < 0 for gain in gains)}
-            states["shown to differ, with equal means"] = len(gains) - sum(states.values())
-            named = "shown better" if states["shown better"] else "shown worse" if states["shown worse"] else None
+    def by_state(self) -> dict[str, set[str]]:
+        """Return the systems besides the baseline and the one named, by what was shown of them."""
+        shown = {row["system"]: self.gain(row) if self.is_shown(row) else None for row in self.rows}
+        words = {"not_worse": "shown not worse than", "equivalent": "shown equivalent to"}
+        found = {}
+        for name, gain in shown.items():
+            if gain is None:
+                state = "undecided"
+            elif self.compared.claim in words:
+                state = words[self.compared.claim]
+            elif gain == 0:
+                state = "shown to differ from"
+            else:
+                state = "shown better than" if gain > 0 else "shown worse than"
+            found.setdefault(state, set()).add(name)
+        return found
+
+    def check_others_named(self, said):
+        """Each names all systems of one state but the one that the first sentence names, or counts the rest."""
+        named = named_system(self.compared)
+        expected = {state: names - {named} for state, names in self.by_state().items()}
+        told = re.findall(r"\w+", said["names"].replace(" and ", " ").removesuffix(f"{said['more']} others"))
+        assert len(told) == len(set(told))
+        assert set(told) <= expected[said["state"]]
+        assert len(told) + int(said["more"] or 0) == len(expected[said["state"]])
+        assert said["verb"] == ("is" if len(told) == 1 and not said["more"] else "are")
+        assert said["baseline"] == (None if said["state"] == "undecided" else self.compared.baseline)
+        gains = [self.gain(row) for name in told for row in self.rows if row["system"] == name]
+        assert gains == sorted(gains, reverse=True)
+
+    def check_first_two(self, said):
+        means = {name: self.sign * frame[self.measure].mean() for name, frame in self.systems.items()}
+        first, second = (frame[self.measure] for frame in (self.systems[said["first"]], self.systems[said["second"]]))
+        assert sorted(means.values(), reverse=True)[:2] == pytest.approx([means[said["first"]], means[said["second"]]])
+        assert self.shown_gains()
+        assert said["measure"] == self.measure
+        assert float(said["gap"]) == pytest.approx((first - second).mean(), abs=5.1e-5)
+        p = float(said["p"].removeprefix("= ").removeprefix("< "))
+        assert bool(said["single"]) == (self.compared.baseline is not None)
+        if self.compared.baseline is None:
+            expected = next(
+                row for row in self.rows if {row["system"], row["baseline"]} == {said["first"], said["second"]}
+            )["p_adjusted"]
         else:
-            states, named = {f"shown {adjective}": len(gains)}, f"shown {adjective}"
-        states["undecided"] = len(self.rows) - len(gains)
-        states[named or "shown to differ, with equal means"] -= 1
-        return {state: n for state, n in states.items() if n}
+            assert self.compared.baseline not in (said["first"], said["second"])
+            pair = compare(
+                {name: self.systems[name] for name in (said["first"], said["second"])},
+                measures=self.measure,
+                test=self.compared.test,
+                correction="none",
+                n_resamples=299,
+                rng=self.compared.rng,
+            )
+            expected = pair.table["p_value"].iloc[0]
+        assert p == pytest.approx(expected, abs=1.1e-4)
+        return p
 
-    def check_other(self, said):
-        assert self.states() == {said["state"]: 1}
-
-    def check_others_alike(self, said):
-        assert self.states() == {said["state"]: int(said["many"])}
-
-    def check_others(self, said):
-        told = {state: int(n) for n, state in re.findall(r"(\d+) (?:is|are) (.+?)(?= and \d|, \d|$)", said["states"])}
-        assert told == self.states()
-        assert sum(told.values()) == int(said["many"])
+    def check_first_two_alike(self, said):
+        assert self.check_first_two(said) > 0.05
 
     def check_elsewhere(self, said):
         assert int(said["rows"]) == self.elsewhere > 0
@@ -325,8 +365,14 @@ def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
     for seed in range(200 if os.environ.get("RANKEVAL_TESTS") == "full" else 100):
         compared, systems = random_comparison(seed)
         oracle = Oracle(compared, systems)
-        for kind in oracle.check(compared.headline):
-            seen.setdefault(kind, seed)
+        kinds = oracle.check(compared.headline)
+        seen = dict.fromkeys(kinds, seed) | seen
+        if oracle.shown_gains() and compared.baseline is not None:
+            means = {name: oracle.sign * frame[oracle.measure].mean() for name, frame in systems.items()}
+            first = sorted(means, key=lambda name: -means[name])[:2]
+            is_open = compared.baseline not in first and oracle.measure == compared.table["measure"].iloc[0]
+            assert is_open == bool({"first two", "first two alike"} & set(kinds)), seed
+            assert "others named" in kinds or len(systems) == 2
         if not np.isnan(compared.table["p_adjusted"]).all():
             anything = bool(oracle.shown_gains() or oracle.elsewhere)
             assert not (anything and "No difference was shown" in compared.headline), seed
@@ -351,9 +397,34 @@ def noisy_and_steady(seed):
 def test_the_steady_system_is_named_though_the_noisy_one_has_the_larger_mean(seed, correction):
     compared = compare(noisy_and_steady(seed), baseline="base", correction=correction)
     assert compared.headline.startswith("steady beats base by +0.0310 AP [95% interval ")
-    assert compared.headline.endswith("The other system is undecided.")
+    assert " noisy is undecided. The first two by their means, noisy and steady, cannot be told apart: +0.0070 AP" in (
+        compared.headline
+    )
     assert named_system(compared) == "steady"
     assert compared.best.system == "noisy"
+
+
+def test_two_that_both_beat_the_baseline_are_told_apart_or_said_not_to_be():
+    """Which of them to take is the decision that is left."""
+    generator = np.random.default_rng(4)
+    base, noise = generator.uniform(0.2, 0.7, 200), generator.normal(size=(2, 200))
+    for gap, told in ((0.0, "The first two by their means, v3 and v2, cannot be told apart: +0.00"), (0.02, "Of the ")):
+        v2, v3 = (base + 0.02 + 0.05 * (one - one.mean()) for one in noise)
+        systems = {"v1": base, "v2": v2, "v3": v3 + 0.0013 + gap}
+        headline = compare({name: pd.DataFrame({"AP": one}) for name, one in systems.items()}, baseline="v1").headline
+        assert headline.startswith(f"v3 beats v1 by +{0.0213 + gap:.4f} AP [95% interval ")
+        assert f" v2 is shown better than v1. {told}" in headline
+    assert " Of the first two by their means, v3 beats v2: +0.0213 AP, p " in headline
+
+
+def test_of_many_systems_a_few_are_named_and_the_rest_is_counted():
+    generator = np.random.default_rng(4)
+    base = generator.uniform(0.2, 0.7, 50)
+    systems = {"base": base} | {f"s{k}": base + generator.normal(0, 0.1, 50) for k in range(20)}
+    systems |= {f"good{k}": base + 0.1 + 0.01 * k + generator.normal(0, 0.01, 50) for k in range(6)}
+    headline = compare({name: pd.DataFrame({"AP": one}) for name, one in systems.items()}, baseline="base").headline
+    assert " good4, good3, good2, good1 and good0 are shown better than base." in headline
+    assert " and 16 others are undecided. Of the first two by their means, good5 beats good4: " in headline
 
 
 def test_the_interval_is_the_simultaneous_one():
@@ -434,7 +505,10 @@ def test_collections_and_slices_are_spoken_of_together():
     ):
         row = compared.table[compared.table["system"] == "steady"].iloc[0]
         assert compared.headline.startswith(f"steady beats base by {row['difference']:+.4f} AP [")
-        assert compared.headline.endswith(f"The other system is undecided. This {scope}")
+        assert " noisy is undecided. The first two by their means, noisy and steady, cannot be told apart: +0.00" in (
+            compared.headline
+        )
+        assert compared.headline.endswith(f". This {scope}")
         assert Comparison.from_json(compared.to_json()).findings == compared.findings
 
 

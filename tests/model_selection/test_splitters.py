@@ -38,7 +38,7 @@ SPLITTERS = [
     QueryKFold(3, shuffle=True, random_state=0),
     RepeatedQueryKFold(3, n_repeats=2, random_state=0),
     QueryShuffleSplit(4, test_size=0.3, random_state=0),
-    QueryTimeSplit(3, gap=1),
+    QueryTimeSplit(3, gap=1, times={f"q{number}": number for number in range(30)}),
     QuerySplit(KFold(4)),
     QuerySplit(LeaveOneOut()),
     QuerySplit(GroupKFold(3)),

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker, LGBMRegressor
-from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -227,18 +226,6 @@ def test_a_validation_part_that_cannot_be_used_is_an_error(ranker, told, error, 
         ranker.fit(train.X, train.y, qid=train.qid, **told)
 
 
-@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, csr_matrix], ids=["array", "frame", "sparse"])
-def test_the_training_rows_are_no_validation_part(form, train):
-    """Training would hardly stop: the measure on rows that are learnt goes up and up."""
-    ranker, X = rk.QueryRanker(LGBM, early_stopping_rounds=3), form(train.X)
-    with pytest.raises(InvalidInput, match="eval_set has the same rows as X"):
-        ranker.fit(X, train.y, qid=train.qid, eval_set=(X.copy(), train.y), eval_qid=train.qid)
-    other = train.y.copy()
-    other[0] = 1 - min(other[0], 1)
-    for again in ((X[:-5], train.y[:-5]), (X, other)):
-        ranker.fit(X, train.y, qid=train.qid, eval_set=again, eval_qid=train.qid[: len(again[1])])
-
-
 def test_two_sources_of_its_ids_must_agree(train, vali):
     frame = pd.DataFrame(vali.X).set_axis(pd.Index(vali.qid, name="qid"))
     with pytest.raises(QueryIdError, match=r"eval_set: .* different queries"):
@@ -288,7 +275,7 @@ def test_scikit_learn_passes_one_validation_part_to_every_fold(n_queries, train)
 
 def test_a_search_inside_a_ranker_gets_a_validation_part_as_long_as_x_whole(train):
     """scikit-learn would cut ids that are as long as X, if they stood in no list."""
-    vali = rk.RankingData(train.X[::-1], train.y[::-1], np.char.add("v", train.qid[::-1]))
+    vali = made(40, seed=5, first=1000)
     search = GridSearchCV(rk.QueryRanker(LGBM, early_stopping_rounds=3), {"estimator__num_leaves": [7]}, cv=2)
     ranker = rk.QueryRanker(search).fit(train.X, train.y, qid=train.qid, eval_set=vali)
     assert ranker.estimator_.best_estimator_.n_iterations_ is not None

@@ -231,3 +231,30 @@ def test_the_head_in_a_run_shows_that_the_ledger_lost_its_end(opened, systems, t
         verify(run_id, "--ledger", str(tmp_path / "nowhere"))
     unguarded = rkm.log_comparison(rk.compare(systems, measures="AP")).run_id
     assert "names no head" in str(verify(unguarded).exception)
+
+
+def test_runs_and_their_page_say_what_unjudged_documents_could_change(client, tmp_path):
+    """Evaluations keep it, so that runs are compared as the evaluations were."""
+    qrels = {f"q{q}": {f"d{d}": int((q + d) % 3 == 0) for d in range(10)} for q in range(30)}
+    pooled = {q: {d: float(-place) for place, d in enumerate(grades)} for q, grades in qrels.items()}
+    new = {q: {**scores, **{f"n{k}": 5.0 + k for k in range(1 + int(q[1:]) % 4)}} for q, scores in pooled.items()}
+    evs = {
+        name: rk.evaluate(qrels, run, measures=["P@5", "nDCG@5"], name=name)
+        for name, run in (("a", pooled), ("b", new))
+    }
+    expected = rk.compare(evs, baseline="a", unjudged="skip")
+    assert expected.bounds["shares_differ"].all()
+    runs = [rkm.log_evaluation(ev, role="dev").run_id for ev in evs.values()]
+    found = rkm.compare_runs(runs, baseline=runs[0], unjudged="skip")
+    assert_frame_equal(found.bounds, expected.bounds)
+    assert_frame_equal(found.condensed, expected.condensed)
+    run = client.get_run(rkm.log_comparison(found).run_id)
+    page = artifact(client, run.info.run_id, "rankeval/comparison/report.html", tmp_path).decode()
+    assert "What unjudged documents could change" in page
+    assert "Without unjudged documents: Paired t test" in page
+    assert f"{expected.bounds['upper'].iloc[0]:.4f}" in page
+    note = run.data.tags["mlflow.note.content"]
+    assert "What unjudged documents could change" in note
+    assert "Without unjudged documents" in note
+    evaluated = artifact(client, runs[1], "rankeval/dev/report.html", tmp_path).decode()
+    assert "judged within the cut-off" in evaluated

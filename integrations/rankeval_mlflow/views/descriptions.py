@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rankeval._checks import count
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.views.tables import laid_out, unjudged_tables
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.names import MAX_TAG, short_name
@@ -91,7 +91,8 @@ def comparison_section(comparison: Comparison, *notes: str) -> str:
     baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
     kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]
     shown = shown.only([*kept, "difference", interval, "p adjusted"])
-    return replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}").to_markdown()
+    shown = replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}")
+    return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
 
 
 def rankers_section(rankers: pd.DataFrame, best: str) -> str:

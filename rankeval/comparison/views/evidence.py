@@ -57,11 +57,16 @@ def evidence(record: ComparisonRecord, row: Row) -> str:
     said = f"{difference} {row.measure}{lower} [{interval}], {over}"
     if math.isnan(row.p):
         return said
-    p = p_value(row.p)
     uncorrected = record.correction == "none" and record.n_comparisons > 1
     many = f", not corrected for the {record.n_comparisons} comparisons" if uncorrected else ""
     pooled = " (approximate: queries of several folds)" if POOLED_FOLDS in record.notes else ""
-    return f"{said}, p {p if p.startswith('<') else f'= {p}'}{pooled}{many}"
+    return f"{said}, {p_words(row.p)}{pooled}{many}"
+
+
+def p_words(value: float) -> str:
+    """Write a p-value as sentences do."""
+    p = p_value(value)
+    return f"p {p if p.startswith('<') else f'= {p}'}"
 
 
 def parting(record: ComparisonRecord, row: Row) -> list[str]:

@@ -2,12 +2,15 @@
 
 The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain; if none is shown,
 the largest gain of all. It gives the adjusted interval, which holds for all comparisons of the family at once. So it
-may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`.
+may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`. Then every
+other system is named with what was shown of it, and, since this is the choice that is left, whether the two systems
+with the best means can be told apart.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +18,11 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison.design import COLLECTION, TOGETHER
-from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.views.evidence import Row, detectable, evidence, parting
+from rankeval.comparison.record import MOST_LISTED, ComparisonRecord
+from rankeval.comparison.views.evidence import Row, detectable, evidence, p_words, parting
 from rankeval.comparison.views.means import sentence
 from rankeval.evaluation.slicing import UNNAMED
+from rankeval.render.tables import telling
 from rankeval.significance.claims import CLAIMS, unseen_share
 
 
@@ -43,7 +47,7 @@ def headline(record: ComparisonRecord) -> str:
     else:
         said = _pairs_shown(record, rows) if _of_pairs(record, rows) else _shown(record, rows)
     # Names of systems may have line breaks, and a headline has none.
-    return " ".join(" ".join([*said, *_scope(record)]).split())
+    return " ".join(" ".join([*said, *_first_two(record, rows), *_unjudged(record, rows), *_scope(record)]).split())
 
 
 def named_system(record: ComparisonRecord) -> str:
@@ -74,7 +78,7 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> Row:
 
 def _nearest_beaten(record: ComparisonRecord, won: pd.DataFrame) -> Any:
     """Of the system that beats most others, return the place of the win over the best of them."""
-    wins, means = Counter(won["system"]), _means(record)
+    wins, means = Counter(won["system"]), record.best_first
     best = max(wins, key=lambda name: (wins[name], means[name]))
     return won["gain"][won["system"] == best].idxmin()
 
@@ -144,7 +148,7 @@ def _nothing_shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
-    """Name one row, then count the others."""
+    """Name one row, then the others."""
     row, claim = _named(record, rows), CLAIMS[record.claim]
     # Equal means are shown to differ only by a test that is not of the mean.
     lost = "is worse than" if row.gain < 0 else "differs from"
@@ -169,52 +173,88 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
 def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
     """Name the system that beats most others, and the nearest of those it beats."""
     shown, row = rows[rows["shown"]], _named(record, rows)
-    pairs = f"{len(shown)} of {len(rows)} pairs {'was' if len(shown) == 1 else 'were'} shown to differ."
     if row.gain == 0:
-        return [*_shown(record, rows[_is_row(rows, row)]), pairs]
+        return _shown(record, rows)
     n_beaten = int(((shown["system"] == row.system) & (shown["gain"] > 0)).sum())
-    others = len(_means(record)) - 1
+    others = len(record.best_first) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
     verb = CLAIMS[record.claim].verb
     lead = f"{row.system} {verb} {of_others} other systems: {which} by {evidence(record, row)}."
-    return [lead, *parting(record, row), pairs]
+    return [lead, *parting(record, row), _counted(record, rows)]
 
 
-def _means(record: ComparisonRecord) -> dict[str, float]:
-    """Return the mean of every system by the main measure, larger for better."""
-    rows = record.table[_spoken_of(record)]
-    direction = float(record.directions[_spoken_of(record)][0])
-    means = dict(zip(rows["baseline"], direction * rows["mean_baseline"], strict=True))
-    return means | dict(zip(rows["system"], direction * rows["mean_system"], strict=True))
-
-
-def _is_row(rows: pd.DataFrame, row: Row) -> pd.Series[bool]:
-    return (rows["system"] == row.system) & (rows["baseline"] == row.baseline)
+def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
+    n = int(rows["shown"].sum())
+    words = CLAIMS[record.claim].adjective if CLAIMS[record.claim].hypotheses else "to differ"
+    return f"{n} of {len(rows)} pairs {'was' if n == 1 else 'were'} shown {words}."
 
 
 def _others(record: ComparisonRecord, rows: pd.DataFrame, named: Row) -> list[str]:
-    """Count the rows besides the one named: shown, shown worse, undecided."""
-    rows = rows[~_is_row(rows, named)]
-    if not len(rows):
+    """Say what was shown of the systems besides the one named, the best first; pairs are counted."""
+    if record.baseline is None:
+        return [_counted(record, rows)] if len(rows) > 1 else []
+    claim, base = CLAIMS[record.claim], record.baseline
+    words = {
+        "good": f"shown {claim.adjective} {'to' if claim.sides == 2 else 'than'} {base}",
+        "worse": f"shown worse than {base}",
+        "equal": f"shown to differ from {base}, with equal means",
+        "open": "undecided",
+    }
+    said: dict[str, list[str]] = {state: [] for state in words}
+    others = rows[rows["system"] != named.system].sort_values("gain", ascending=False, kind="stable")
+    for name, gain, is_shown in zip(others["system"], others["gain"], others["shown"], strict=True):
+        state = "good" if gain > 0 or claim.hypotheses else "worse" if gain < 0 else "equal"
+        said[state if is_shown else "open"].append(name)
+    states = {words[state]: names for state, names in said.items() if names}
+    return [f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {state}." for state, names in states.items()]
+
+
+def _listed(names: list[str]) -> str:
+    """List names, and count those beyond the first few."""
+    rest = len(names) - MOST_LISTED + 1
+    shown = [*names[:-rest], f"{rest} others"] if rest > 1 else names
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _first_two(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
+    """Say whether the two systems with the best means can be told apart, if something was shown of others."""
+    if not rows["shown"].any():
         return []
-    claim, shown = CLAIMS[record.claim], rows[rows["shown"]]
-    loses, equal = (0 if claim.hypotheses else int(one.sum()) for one in (shown["gain"] < 0, shown["gain"] == 0))
-    n_good = len(shown) - loses - equal
-    counts = [
-        (n_good, f"shown {claim.adjective}"),
-        (loses, "shown worse"),
-        (equal, "shown to differ, with equal means"),
-        (len(rows) - len(shown), "undecided"),
-    ]
-    thing = "system" if record.baseline is not None else "pair"
-    said = [(n, words) for n, words in counts if n]
-    if len(rows) == 1:
-        return [f"The other {thing} is {said[0][1]}."]
-    if len(said) == 1:
-        return [f"The other {len(rows)} {thing}s are {said[0][1]}."]
-    listed = [f"{n} {'is' if n == 1 else 'are'} {words}" for n, words in said]
-    return [f"Of the other {len(rows)} {thing}s {', '.join(listed[:-1])} and {listed[-1]}."]
+    if record.baseline is not None:
+        table = record.first_two
+        found = rows[:0] if table is None else table[table["measure"] == record.main_measure]
+    elif _of_pairs(record, rows):
+        named, both = _named(record, rows), {*list(record.best_first)[:2]}
+        pairs = [{*pair} for pair in zip(rows["system"], rows["baseline"], strict=True)]
+        rows = rows.assign(p_value=rows["p_adjusted"])
+        found = rows[[pair == both != {named.system, named.baseline} for pair in pairs]]
+    else:
+        found = rows[:0]
+    alone = " for this pair alone" if record.baseline is not None else ""
+    return [_told_apart(row, record.alpha, alone) for row in found.to_dict("records")]
+
+
+def _told_apart(row: Mapping[Any, Any], alpha: float, alone: str) -> str:
+    one, other = row["system"], row["baseline"]
+    said = f"{telling(row['difference'], sign=True)} {row['measure']}, {p_words(row['p_value'])}{alone}"
+    if row["p_value"] > alpha:
+        return f"The first two by their means, {one} and {other}, cannot be told apart: {said}."
+    return f"Of the first two by their means, {one} beats {other}: {said}."
+
+
+def _unjudged(record: ComparisonRecord, rows: pd.DataFrame) -> list[str]:
+    """Say what share is judged of each of the systems named, if the shares differ, and what the rest could change."""
+    named = _named(record, rows)
+    for row in [] if record.bounds is None else record.bounds[record.bounds["shares_differ"]].to_dict("records"):
+        if row["measure"] == named.measure and {row["system"], row["baseline"]} == {named.system, named.baseline}:
+            turn = 1 if row["system"] == named.system else -1
+            sides = ("system", "baseline")[::turn]
+            shares = " and ".join(f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides)
+            ends = " to ".join(telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn])
+            judged = f"Of the documents within the cut-off, {shares} are judged"
+            return [f"{judged}: the others could make the difference {ends}."]
+    return []
 
 
 def _scope(record: ComparisonRecord) -> list[str]:

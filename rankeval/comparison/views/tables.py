@@ -78,6 +78,26 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
     return replace(shown, caption=record.caption, notes=notes)
 
 
+def unjudged_tables(record: ComparisonRecord) -> list[Table]:
+    """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    found = []
+    if record.condensed is not None:
+        second = _comparisons(replace(record, table=record.condensed, notes=()), gain=False, digits=4)
+        found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
+    unequal = None if record.bounds is None else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
+    if unequal is not None and len(unequal):
+        caption = "What unjudged documents could change, where the shares judged within the cut-off differ"
+        shown = unequal.drop(columns="shares_differ").rename(columns=lambda name: name.replace("_", " "))
+        found.append(Table(shown, caption=caption))
+    return found
+
+
 def _systems(
     record: ComparisonRecord,
     against: str | Sequence[str] | None,

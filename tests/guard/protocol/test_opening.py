@@ -198,3 +198,28 @@ class TestOpen:
         ]
         assert runs[0] == runs[1]
         assert runs[0].split() == [guard.open(plan).table["difference"].iloc[0].hex(), "1"]
+
+
+def test_unequal_shares_of_judged_documents_are_noted_for_the_systems_of_the_plan_alone(guard):
+    """By the primary and by the secondary measures; another plan of the batch keeps its names."""
+    rng = np.random.default_rng(2)
+    qrels, run = {}, {}
+    for query in range(40):
+        documents = [f"d{query}-{place}" for place in rng.permutation(20)]
+        qrels[f"q{query}"] = dict(zip(documents, rng.integers(0, 2, 20).tolist(), strict=True))
+        run[f"q{query}"] = {d: float(score) for d, score in zip(documents, rng.random(20), strict=True)}
+    runs = {
+        name: {q: {**scores, **{f"{name}{k}": 2.0 + k for k in range(number)}} for q, scores in run.items()}
+        for name, number in (("old", 0), ("new", 8), ("another", 5))
+    }
+    test = guard.register("judged", qrels=qrels)
+    measures, options = ["P@10", "AP"], {"baseline": "old", "measure": "P@10", "secondary": "AP"}
+    plan = guard.freeze(test, systems={name: runs[name] for name in ("old", "new")}, **options)
+    guard.freeze(test, systems={name: runs[name] for name in ("old", "another")}, **options)
+    result = guard.open(plan)
+    assert result.bounds["measure"].tolist() == measures
+    assert result.bounds["judged_system"].tolist() == pytest.approx([0.2, 20 / 28])
+    notes = [note for note in result.notes if "is judged for" in note]
+    assert [measure in note for measure, note in zip(measures, notes, strict=True)] == [True, True]
+    assert not any("another" in note for note in result.notes)
+    assert "0.20 of those of new and 1.00 of those of old are judged" in result.headline

@@ -63,9 +63,9 @@ def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
     kinds = pd.DataFrame({"qid": np.arange(200), "kind": np.where(np.arange(200) % 2, "head", "tail")})
     kinds.to_csv(path, index=False) if suffix == ".csv" else kinds.to_parquet(path)
     asked = ("ranker", "--version", better, "-m", "nDCG@10", "--slices", path)
-    assert run(*asked, "--floor", "0.001", "--dry-run").exit_code == 0
+    assert run(*asked, "--floor", "0.05", "--dry-run").exit_code == 0
     assert run(*asked, "--floor", "tail=0.001", "--floor", "head=0.2", "--margin", "0.2", "--dry-run").exit_code == 1
-    result = run(*asked, "--floor", "tail=0.01")
+    result = run(*asked, "--floor", "tail=0.05")
     assert result.exit_code == 0
     assert "tail" in result.stdout
 

@@ -1,0 +1,145 @@
+"""What a fitted ranker knows of its queries, so that a scorer can tell if a fold is fair.
+
+scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a
+QueryRanker keeps two things, and no features::
+
+    fitted     label and id of each row           other labels under one of these ids: the fold cuts the query (warned)
+    watched    a hash of id, and one of rows and  the same query again: training stopped on it, so a score on it is no
+               labels, of each query of eval_set  estimate (refused)
+
+Both are for the folds of a search. Elsewhere, new rows of a fitted query may be a later day of it, and a score on the
+validation part is what its owner asks for. A pickle of the ranker has neither. What was fitted is hashed when a fold
+asks: `cross_validate` groups rows once, and not in every fit (tests/test_walks.py).
+
+The trap is "once": estimators and scorers are cloned, pickled and used again, so none of them stands for one search.
+Its outermost frame does: a note there ends with the search. A worker of joblib does not have this frame, so it warns
+once in its life.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count, few
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint
+from rankeval.contamination.hashing import join
+from rankeval.contamination.pools import hangs_on_refusals
+from rankeval.contamination.signature import Signature
+from rankeval.errors import QueryCutWarning, SharedQueries, SharedQueriesError
+from rankeval.join.matching import Hashes
+from rankeval.model_selection.callers import FOLDS, callers, in_search, is_of
+from rankeval.model_selection.nesting import last_of
+
+NOTE = "rankeval warned of a cut query"
+"""The note in the outermost frame of a search; no variable can have this name."""
+
+_OF_WORKER: dict[str, Any] = {}
+"""The note of a worker of joblib."""
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """The queries of a validation part as hashes, without the rows.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_queries,)
+        Their ids.
+    ids, content : ndarray of uint64 of shape (n_queries,)
+        A hash of each id, and of the rows and labels of each query.
+    """
+
+    names: NDArray[Any]
+    ids: Hashes
+    content: Hashes
+
+    @classmethod
+    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> Watched:
+        """Return the queries of these rows."""
+        data = fingerprint(X, y, ids)
+        return cls(data.names, data.ids, data.content)
+
+    def refuse_in(self, data: Fingerprint, where: str, *, by_id: bool = True) -> None:
+        """Refuse them if other data has one of them too, under its id or with the same rows and labels.
+
+        Parameters
+        ----------
+        data : Fingerprint
+            The other data.
+        where : str
+            Its name, for the message.
+        by_id : bool, default=True
+            Whether ids count; rows that are one query without an id have none.
+
+        Raises
+        ------
+        SharedQueries
+            In a search, which would go on after any other error.
+        SharedQueriesError
+            Outside of one, and in a worker whose caller would hang.
+        """
+        same_id, same = np.isin(self.ids, data.ids) & by_id, np.isin(self.content, data.content)
+        if same.any():  # equal rows are no evidence where many queries have such rows
+            known = Signature.of(data)
+            same &= np.isin(self.content, known.content[known.identifiable])
+        shared, renamed = (tuple(self.names[found].tolist()) for found in (same_id | same, same & ~same_id))
+        if shared:
+            other = f", {len(renamed):,} of them under other ids with the same rows and labels" if renamed else ""
+            kind = SharedQueries if in_search() and not hangs_on_refusals() else SharedQueriesError
+            raise kind(
+                f"eval_set and {where} have {count(len(shared), 'query')} in common: {few(shared)}{other}. Early "
+                "stopping must watch other queries than those that are trained on or scored: leave them out of "
+                "eval_set (the error has them as .queries), or leave eval_set out, and a share of the training queries "
+                "is held out. If other queries have these ids by accident, give them other ids",
+                queries=shared,
+                renamed=renamed,
+            )
+
+
+def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> None:
+    """Refuse a fold of a search on whose queries training stopped, and warn if it cuts queries that were fitted.
+
+    Parameters
+    ----------
+    estimator : object
+        What a scorer scores: a QueryRanker, a Pipeline that ends in one, or a search over these.
+    X, y, ids
+        The rows that it scores, without ids, their labels, and the query of each.
+    """
+    while (inner := last_of(getattr(estimator, "best_estimator_", estimator))) is not estimator:
+        estimator = inner
+    rows, watched = getattr(estimator, "_known", (None, None))
+    if rows is None or not in_search(FOLDS):
+        return
+    if watched is not None:
+        watched.refuse_in(fingerprint(X, y, ids), "the rows that are scored")
+    here, fitted = fingerprint(None, y, ids), fingerprint(None, *rows)
+    whole = np.isin(join(here.ids, here.content), join(fitted.ids, fitted.content))
+    if (np.isin(here.ids, fitted.ids) & ~whole).any():
+        _warn_once(
+            "a fold scores some rows of queries, and other rows of them were fitted, so its values are not those of "
+            "whole queries: use cv=rankeval.QueryKFold(...), or rankeval.QuerySplit(splitter) for any other splitter"
+        )
+
+
+def _warn_once(message: str) -> None:
+    """Warn at the line that called the search around this call, once per search."""
+    outermost = next(frame for frame in reversed(list(callers())) if is_of(frame, "sklearn.", "rankeval."))
+    frame = outermost.f_back or outermost
+    notes = _OF_WORKER if is_of(frame, "joblib.") else outermost.f_locals
+    if NOTE in notes:
+        return
+    notes[NOTE] = True
+    warnings.warn_explicit(
+        message,
+        QueryCutWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__", "<string>"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
