@@ -9,6 +9,7 @@ from guard.conftest import Team, standing
 import rankeval as rk
 from rankeval.errors import InvalidInput, LedgerError, UnknownName
 from rankeval.guard import Guard
+from rankeval.measures.family import FAMILIES, family
 
 
 def entries(team, kind):
@@ -112,6 +113,19 @@ class TestTriedBefore:
         test = team.guard.register("test", rk.datasets.make_ranking(60, 10, 4, rng=0))
         with pytest.raises(InvalidInput):
             team.frozen(test, 1, measure="alpha_nDCG@10")
+        assert not entries(team, "freeze")
+
+    def test_a_measure_that_is_infinite_for_a_query_is_not_frozen(self, team, test):
+        @family("Endless", title="", formula="", source="", linear=True)
+        def endless(judged):
+            """Infinite for the first query."""
+            return np.where(np.arange(judged.n_queries) == 0, np.inf, 1.0)
+
+        try:
+            with pytest.raises(InvalidInput):
+                team.frozen(test, 1, measure="Endless")
+        finally:
+            del FAMILIES["Endless"]
         assert not entries(team, "freeze")
 
     @pytest.mark.filterwarnings("ignore:RG001")
