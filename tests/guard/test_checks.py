@@ -143,6 +143,20 @@ class TestSharedRows:
         assert "of 'by query' (project 'checks') stand in other queries here" in found(collection)["RG006"]
         assert "RG003" not in found(collection)
 
+    @pytest.mark.filterwarnings("ignore:RG003")
+    @pytest.mark.parametrize("larger_first", [False, True])
+    def test_queries_that_are_the_same_are_no_rows_that_moved(self, guard, larger_first):
+        """All queries of one are in the other, which has some of their rows in further queries: RG003 says it."""
+        rng = np.random.default_rng(1)
+        again = rng.permutation(96)  # the rows of eight queries, in eight others
+        larger = np.append(DATA.X, DATA.X[again], 0), np.append(DATA.y, rng.integers(0, 3, 96))
+        qid = np.append(DATA.qid, 1000 + DATA.qid[:96])
+        both = [(*larger, qid), part(slice(None))]
+        for name, (X, y, own) in zip(("first", "second"), both if larger_first else both[::-1], strict=True):
+            told = found(guard.register(name, X, y, qid=own))
+        assert "RG003" in told
+        assert "RG006" not in told
+
     def test_rows_that_every_collection_has_are_no_evidence(self, guard):
         """Documents without any matching term have the same features everywhere."""
         one, other = make_ranking(60, 12, 5, rng=3), make_ranking(60, 12, 5, rng=4)

@@ -43,6 +43,20 @@ def test_only_fresh_queries_are_scored_and_the_result_is_confirmatory(team, larg
     assert team.guard.looks(larger)["n_queries"].tolist() == [100, 40]
 
 
+@pytest.mark.parametrize("n_fresh", [1, 2])
+@pytest.mark.filterwarnings("ignore:RG003")
+def test_two_fresh_queries_are_the_fewest(team, test, data, n_fresh):
+    team.opened(test, 1)
+    few = MORE.qid <= np.unique(MORE.qid)[n_fresh - 1]
+    X, y = np.vstack([data.X, MORE.X[few]]), np.append(data.y, MORE.y[few])
+    larger = team.guard.register("test", X, y, qid=np.append(data.qid, MORE.qid[few] + 1000), supersedes=test)
+    if n_fresh == 2:
+        assert team.frozen(larger, 1, queries="fresh").queries is not None
+    else:
+        with pytest.raises(InvalidInput):
+            team.frozen(larger, 1, queries="fresh")
+
+
 def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, data):
     plan = team.frozen(larger, 2, 3, queries="fresh")
     opened = {

@@ -88,6 +88,15 @@ class TestSupersedes:
         successor = team.guard.register("new labels", *new, qid=data.qid, supersedes="test")
         assert standing(team.opened(successor, 1)) == "exploratory"
 
+    def test_ids_link_the_others_where_some_are_recognised(self, team, test, data):
+        """Ten queries keep their rows; of the others only the ids are left. All were looked at."""
+        rng = np.random.default_rng(0)
+        team.opened(test, 1)
+        kept = data.qid <= 10
+        X = np.where(kept[:, None], data.X, rng.random(data.X.shape))
+        new = team.guard.register("most new", X, np.where(kept, data.y, 2 - data.y), qid=data.qid, supersedes="test")
+        assert any("100 of 100 queries were exposed" in note for note in team.frozen(new, 1).notes)
+
     def test_ids_given_anew_link_nothing(self, team, test, data):
         """The first 40 ids now belong to new queries; the old ones are recognised by their content."""
         team.opened(test, 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from guard.conftest import Team, standing
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, LedgerError, UnknownName
 from rankeval.guard import Guard
+from rankeval.measures.family import FAMILIES, family
 
 
 def entries(team, kind):
@@ -113,6 +115,30 @@ class TestTriedBefore:
         with pytest.raises(InvalidInput):
             team.frozen(test, 1, measure="alpha_nDCG@10")
         assert not entries(team, "freeze")
+
+    def test_a_measure_that_is_infinite_for_a_query_is_not_frozen(self, team, test):
+        @family("Endless", title="", formula="", source="", linear=True)
+        def endless(judged):
+            """Infinite for the first query."""
+            return np.where(np.arange(judged.n_queries) == 0, np.inf, 1.0)
+
+        try:
+            with pytest.raises(InvalidInput):
+                team.frozen(test, 1, measure="Endless")
+        finally:
+            del FAMILIES["Endless"]
+        assert not entries(team, "freeze")
+
+    @pytest.mark.parametrize("name", ["s1", "y"])
+    def test_scores_with_the_index_of_other_rows_are_not_frozen(self, team, data, name):
+        """Whatever the system is called: the labels are called y in messages."""
+        index = np.arange(len(data)) + 7
+        test = team.guard.register("test", data.X, pd.Series(data.y, index=index), qid=data.qid)
+        ours, others = ({"s0": data.X[:, 0], name: pd.Series(data.X[:, 1], own)} for own in (index, index[::-1]))
+        team.guard.freeze(test, systems=ours, baseline="s0", n_resamples=99)
+        with pytest.raises(InvalidInput, match="the system y" if name == "y" else name):
+            team.guard.freeze(test, systems=others, baseline="s0", n_resamples=99)
+        assert len(entries(team, "freeze")) == 1
 
     @pytest.mark.filterwarnings("ignore:RG001")
     def test_a_run_that_lacks_queries_is_refused_by_a_strict_convention(self, team):

@@ -137,6 +137,7 @@ def test_files_come_back_and_are_named_by_their_content(ledger):
     back["scores"][0] = 1  # a copy, which may be changed
     other = ledger.keep("rankings", {"x": np.ones(2)})
     assert ledger._files() == {name, other}
+    assert [ledger.has(one) for one in (name, other, name.replace("signatures", "rankings"))] == [True, True, False]
 
 
 @pytest.mark.parametrize("key", ARRAYS)

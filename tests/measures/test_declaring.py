@@ -10,6 +10,7 @@ import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.measures import family
 from rankeval.measures.family import FAMILIES
+from rankeval.measures.grammar import checked, kinds
 
 
 def share_above(judged, *, rel=1, cutoff=2):
@@ -89,3 +90,14 @@ def test_two_measures_of_one_name_are_refused_and_the_same_one_again_is_not():
             assert family("ShareAbove", **words)(share_above) is share_above
     finally:
         del FAMILIES["ShareAbove"]
+
+
+def test_no_cutoff_is_one_only_where_it_is_the_default():
+    """All rows count in a measure that says so: cutoff=None. Elsewhere None would be given to arithmetic."""
+
+    def to_any_rank(judged, *, cutoff=None):
+        """Have no annotation, as in a notebook."""
+
+    assert checked("ToAnyRank", "cutoff", kinds(to_any_rank)["cutoff"], None) is None
+    with pytest.raises(InvalidInput):
+        checked("ShareAbove", "cutoff", kinds(share_above)["cutoff"], None)

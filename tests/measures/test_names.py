@@ -308,3 +308,20 @@ def test_a_name_that_is_near_to_none_does_not_list_all():
     )
     with pytest.raises(UnknownName, match=r"did you mean 'nDCG'"):
         measure("nDCGG")
+
+
+FIXED = [
+    (one.with_parameters(**spelling.fixed), tool)
+    for one in FAMILIES.values()
+    for tool, spellings in one.spellings.items()
+    for spelling in spellings
+    if isinstance(spelling, aliases.Spelling) and "{" not in spelling.text and one.needs != "aspects"
+]
+
+
+@pytest.mark.parametrize(("named", "tool"), dict.fromkeys(FIXED), ids=str)
+def test_what_a_tool_fixes_without_saying_so_can_be_computed(named, tool):  # noqa: ARG001 - names the case
+    """A name of another tool stands for a measure that exists, whose value is within its bounds."""
+    (value,) = rk.evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=[1] * 4, measures=named).scores[0]
+    low, high = named.family.bounds
+    assert low <= value <= high

@@ -52,6 +52,16 @@ def test_the_interval_holds_delta_exactly_if_its_p_value_is_above_alpha(kind):
     assert checks * len(DRAW) > 4000 or (kind == "constant") == (checks == 0)
 
 
+@pytest.mark.parametrize("shift", [1, -100])
+@pytest.mark.parametrize("n", [10, 30])
+def test_the_interval_moves_with_the_differences(n, shift):
+    """By as much as they do, up to the rounding of the sums: its width is that of their spread, far from zero too."""
+    d = np.random.default_rng(0).normal(0, 1e-3, n)
+    here, there = (paired_test("randomization", each, n_resamples=999, rng=0) for each in (d, d + shift))
+    moved = np.subtract([there.ci_low, there.ci_high], shift)
+    np.testing.assert_allclose(moved, [here.ci_low, here.ci_high], rtol=0, atol=1e-14 * abs(shift))
+
+
 def test_few_queries_leave_an_infinite_interval():
     """Two patterns of sixteen reach any mean, which is more than 5 %; of six queries, 2 of 64 is less."""
     found = paired_test("randomization", [0.1, 0.11, 0.09, 0.12])

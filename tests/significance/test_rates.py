@@ -58,6 +58,15 @@ def test_the_warning_of_a_liberal_test_has_its_measured_rates(name):
     assert TESTS[name].liberal == f"up to {few} at 10 queries, {more} at 25"
 
 
+@pytest.mark.parametrize("name", TESTS)
+def test_the_rates_of_a_test_are_rows_of_the_table(name):
+    """Its columns and no other, numbered from 0: `rankeval tests` prints them as they are."""
+    table, own = rates.all_rates(), TESTS[name].rates
+    wanted = table[(table["kind"] == "test") & (table["name"] == name)].to_dict("records")
+    assert own.to_dict("records") == wanted
+    assert own.index.tolist() == list(range(len(wanted)))
+
+
 def test_rates_read_as_sentences():
     said = rates.of_one_pair(TESTS["t"].rates)
     assert re.search(r"exponential differences \d+\.\d % at 10 queries, \d+\.\d % at 25, .*% at 100$", said)

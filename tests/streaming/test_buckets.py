@@ -11,7 +11,8 @@ import pytest
 from streaming.logs import NAMES
 
 from rankeval.evaluation.streaming import buckets, queries
-from rankeval.evaluation.streaming.source import Source
+from rankeval.evaluation.streaming.rows import Share
+from rankeval.evaluation.streaming.source import Columns, Source
 
 IDS = {
     "whole": lambda numbers: pa.array(numbers - 50),
@@ -52,3 +53,21 @@ def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
     assert sum(found) == sum(sizes)
     assert max(found) <= 100
     assert all(one + other > 100 for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize("n_bytes", [1000, 5000, 20_000])
+def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
+    pq.write_table(
+        pa.table({"query": np.arange(500), "label": np.zeros(500), "value": np.zeros(500)}), tmp_path / "log"
+    )
+    source = Source.of(tmp_path / "log", NAMES)
+    (part,) = queries.row_parts(source)
+    row_bytes = 3 * 8
+    run = buckets._run_of(part, source.columns, Share(n_bytes))
+    assert 0 <= n_bytes - run * row_bytes * buckets._COPIES < row_bytes * buckets._COPIES
+
+
+@pytest.mark.parametrize("kind", [pa.null(), pa.int8(), pa.int64(), pa.float16(), pa.float64()], ids=str)
+def test_a_row_is_thought_as_wide_as_arrow_keeps_it(kind):
+    kept = pa.array([None if pa.types.is_null(kind) else 0] * 8, kind)
+    assert Columns({}, {"qid": kind}).row_bytes == kept.nbytes / 8

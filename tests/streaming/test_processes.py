@@ -11,7 +11,7 @@ import threading
 import pytest
 from streaming.logs import Log
 
-from rankeval.evaluation.streaming.running import end_with
+from rankeval.evaluation.streaming.running import each_done, end_with
 
 CALL = """
 import json, sys, time
@@ -74,3 +74,10 @@ def test_a_process_ends_with_its_caller(start):
 def test_a_process_of_another_caller_does_not_end():
     end_with(os.getpid())
     assert not [one for one in threading.enumerate() if one.name.endswith("(_wait_for_end)")]
+
+
+@pytest.mark.parametrize(("n_tasks", "workers", "is_here"), [(1, 2, True), (2, 1, True), (2, 2, False), (3, 2, False)])
+def test_tasks_leave_this_process_if_there_are_two_and_two_processes(n_tasks, workers, is_here):
+    done = dict(each_done([os.getpid] * n_tasks, workers, goes_on=""))
+    assert sorted(done) == list(range(n_tasks))
+    assert {one == os.getpid() for one in done.values()} == {is_here}

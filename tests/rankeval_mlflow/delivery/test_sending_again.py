@@ -118,6 +118,22 @@ def test_a_store_that_moved_gets_the_rest_in_the_same_run(small, cut_off, store,
     assert_same(small(), rkm.load_evaluation(run_id))
 
 
+@pytest.mark.parametrize("other", [None, "sqlite:////models.db"])
+def test_a_registry_in_the_store_moves_with_it_and_another_one_stays(other, store, tmp_path, monkeypatch):
+    seen = []
+
+    def asked(*addresses):
+        seen.append(addresses)
+        raise MlflowException("down")
+
+    upload = put(Payload(Target(store, registry_uri=other or store), Node("run", "record"), 0))
+    monkeypatch.setattr("rankeval_mlflow.delivery.sending.connected", asked)
+    moved = f"sqlite:///{tmp_path}/moved.db"
+    with pytest.raises(TrackingError):
+        send(upload, uri=moved)
+    assert seen == [(moved, other or moved)]
+
+
 def test_no_secret_is_kept_and_files_are_for_their_owner(spool):
     root = Node("run", "record", files={"a.txt": b"a"})
     for uri in ("http://me:s3cret@127.0.0.1:9", "http://127.0.0.1:9/?token=s3cret"):
@@ -151,6 +167,14 @@ def test_what_killed_processes_left_behind_is_removed(spool):
     os.utime(spool / ".a.draft", (0, 0))
     tidy()
     assert {path.name for path in spool.iterdir()} == {upload.id, ".b.gone"}, "a young one may be at work"
+
+
+def test_a_draft_that_was_never_named_does_not_wait(spool):
+    """Its process was killed at the last moment: nobody knows whether the caller went on without it."""
+    upload = put(Payload(Target("http://127.0.0.1:9"), Node("run", "record"), 0))
+    assert waiting() == [upload]
+    upload.folder.rename(spool / f".{upload.id}.draft")
+    assert waiting() == []
 
 
 def test_an_upload_is_locked_before_it_gets_its_name(monkeypatch, store):

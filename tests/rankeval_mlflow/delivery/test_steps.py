@@ -141,6 +141,23 @@ def test_wherever_a_model_breaks_off_it_is_there_once(client, store, monkeypatch
     assert [one.model_id for one in client.get_run(tracked.run_id).outputs.model_outputs] == [model.model_id]
 
 
+def test_a_model_that_could_not_be_asked_for_is_not_made_again(client, store, monkeypatch):
+    """The store is down twice: before the model is finished, and when the resend looks for it."""
+
+    def down(*_):
+        raise MlflowException("connection reset")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow.MlflowClient, "finalize_logged_model", down)
+        with pytest.raises(TrackingError):
+            deliver(Payload(Target(store, experiment_id="0"), Node("run", "record", models=(MODEL,)), 1))
+        (upload,) = waiting()
+        patched.setattr(mlflow.MlflowClient, "get_logged_model", down)
+        with pytest.raises(TrackingError):
+            send(upload)
+    assert send(upload).models == tuple(one.model_id for one in client.search_logged_models(["0"]))
+
+
 def test_a_parameter_of_the_user_keeps_its_value(client, store):
     run_id = client.create_run("0").info.run_id
     client.log_param(run_id, "alpha", "1")

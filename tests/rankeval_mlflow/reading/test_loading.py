@@ -142,6 +142,15 @@ def test_a_comparison_that_was_altered_is_refused(systems, client):
         rkm.load_comparison(run)
 
 
+def test_a_manifest_of_which_a_byte_was_altered_is_refused(small, client):
+    """Even if it reads the same: facts that stand in it alone would change unseen."""
+    run = client.get_run(rkm.log_evaluation(small(), report=False).run_id)
+    path = Path(urlsplit(run.info.artifact_uri).path, "rankeval", "dev", "manifest.json")
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(TrackingError):
+        rkm.load_evaluation(run)
+
+
 def test_the_baseline_of_runs_may_have_any_spelling_and_may_stand_apart(systems, client):
     client.create_registered_model("ranker")
     client.create_model_version("ranker", "s3://models/ranker")
