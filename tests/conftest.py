@@ -165,6 +165,9 @@ def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in a directory of its own, so that no store or ledger is found by accident."""
     monkeypatch.chdir(tmp_path)
+    # `mlflow.set_experiment` leaves the id in the environment, where the next test's programs would find it.
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
 
 
 @pytest.fixture
