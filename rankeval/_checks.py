@@ -58,6 +58,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def said(error: BaseException) -> str:
+    """Return the message of another library's error in one line."""
+    return " ".join(str(error).split())
+
+
 def few(values: Sequence[Any]) -> str:
     """Show the first five values."""
     return ", ".join(map(shown, values[:5])) + (", ..." if len(values) > 5 else "")

@@ -1,5 +1,8 @@
 """The errors of rankeval, in one place.
 
+An error has fields, and its message is made of them: ``where: argument is found; expected this; remedy``, or
+``where: argument: problem; remedy``. Programs read the fields, people read the message, and no code reads a message.
+
 There are two families. Errors that a caller may catch derive from `RankevalError` and from `ValueError`, `TypeError`
 or `RuntimeError`. Errors that nobody must swallow derive from `Refusal`, which is a `BaseException`: scikit-learn turns
 every `Exception` inside a scorer into nan (`error_score`), and Optuna into a failed trial, so that a search would go on
@@ -8,13 +11,74 @@ over data that it must not see.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import warnings
-from typing import Any
+from typing import Any, Self
 
 
-class RankevalError(Exception):
-    """Base of all errors of rankeval but refusals."""
+class _Composed(BaseException):
+    """The fields of an error, and the message that they make.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
+    argument : str, optional
+        The argument, column or key that is wrong.
+    found, expected : str, optional
+        The value as `rankeval._checks.shown` writes it, and what would be right.
+    where : str, optional
+        The file, line, row or part.
+    remedy : str, optional
+        What to do.
+    """
+
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        argument: str | None = None,
+        found: str | None = None,
+        expected: str | None = None,
+        where: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.problem, self.argument, self.found, self.expected = problem, argument, found, expected
+        self.where, self.remedy = where, remedy
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        if self.problem:
+            told = f"{self.argument}: {self.problem}" if self.argument else self.problem
+        else:
+            told = f"{self.argument} is {self.found}" if self.argument else ""
+            told += f"; expected {self.expected}" if self.expected else ""
+        told = f"{self.where}: {told}" if self.where else told
+        return f"{told}; {self.remedy}" if self.remedy else told
+
+    def having(self, **fields: str | None) -> Self:
+        """Return the same error with other fields, such as the argument's name in a caller that has another."""
+        other = copy.copy(self)
+        vars(other).update(fields)
+        other.args = (other._message(),)
+        return other
+
+
+class RankevalError(_Composed, Exception):
+    """Base of all errors of rankeval but refusals.
+
+    Attributes
+    ----------
+    argument : str or None
+        The argument, column or key that is wrong.
+    found, expected : str or None
+        The value, and what would be right.
+    where : str or None
+        The file, line, row or part.
+    remedy : str or None
+        What to do. The message is made of these fields.
+    """
 
 
 class InvalidInput(RankevalError, ValueError):
@@ -69,7 +133,7 @@ class QueryCutWarning(RankevalWarning):
     """A search scores some rows of a query without the others; the message says how to keep queries whole."""
 
 
-class Refusal(BaseException):
+class Refusal(_Composed):
     """Base of the errors that nobody must swallow: BaseExceptions, which ``except Exception`` does not catch.
 
     scikit-learn turns every Exception inside a scorer into nan (``error_score``), and Optuna with
@@ -88,7 +152,7 @@ class Refusal(BaseException):
     """
 
 
-class _OfCollection(BaseException):
+class _OfCollection(_Composed):
     """The parts of a refusal, for programs that say it in their own words."""
 
     def __init__(
@@ -101,8 +165,7 @@ class _OfCollection(BaseException):
         queries: tuple[Any, ...] = (),
         ledger: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.found: str = message if found is None else found
+        super().__init__(message, found=message if found is None else found)
         self.collection: str | None = collection
         self.project: str | None = project
         self.queries: tuple[Any, ...] = queries
@@ -143,7 +206,7 @@ class MissingQueryIds(Refusal):
     """
 
 
-class _OfQueries(BaseException):
+class _OfQueries(_Composed):
     """The queries of a refusal, for programs that go on without them."""
 
     def __init__(self, message: str = "", *, queries: tuple[Any, ...] = (), renamed: tuple[Any, ...] = ()) -> None:
