@@ -13,9 +13,9 @@ from rankeval.errors import InvalidInput
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InvalidInput(f"{name} is {shown(value)}; expected a whole number, {least} or greater")
+        raise InvalidInput(argument=name, found=shown(value), expected=f"a whole number, {least} or greater")
     if int(value) > 2**63 - 1:
-        raise InvalidInput(f"{name} is {shown(value)}; expected a whole number within 64 bits")
+        raise InvalidInput(argument=name, found=shown(value), expected="a whole number within 64 bits")
 
 
 def whole_number(value: Any) -> int | None:
@@ -26,14 +26,14 @@ def whole_number(value: Any) -> int | None:
 def check_number(name: str, value: Any) -> None:
     """Refuse anything but a finite number; ``name`` is the argument's."""
     if not _is_real(value) or not -float_info.max <= value <= float_info.max:
-        raise InvalidInput(f"{name} is {shown(value)}; expected a number")
+        raise InvalidInput(argument=name, found=shown(value), expected="a number")
 
 
 def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
     """Refuse anything but a number between 0 and 1, both excluded, or from ``least`` to below 1."""
     if not _is_real(value) or not least <= value < 1 or value == 0:
         ends = "between 0 and 1" if least == 0 else f"from {least:g} to below 1"
-        raise InvalidInput(f"{name} is {shown(value)}; expected a number {ends}")
+        raise InvalidInput(argument=name, found=shown(value), expected=f"a number {ends}")
 
 
 def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -46,23 +46,24 @@ class _Composed(BaseException):
     ) -> None:
         self.problem, self.argument, self.found, self.expected = problem, argument, found, expected
         self.where, self.remedy = where, remedy
-        super().__init__(self._message())
-
-    def _message(self) -> str:
-        if self.problem:
-            told = f"{self.argument}: {self.problem}" if self.argument else self.problem
-        else:
-            told = f"{self.argument} is {self.found}" if self.argument else ""
-            told += f"; expected {self.expected}" if self.expected else ""
-        told = f"{self.where}: {told}" if self.where else told
-        return f"{told}; {self.remedy}" if self.remedy else told
+        super().__init__(_message(self))
 
     def having(self, **fields: str | None) -> Self:
         """Return the same error with other fields, such as the argument's name in a caller that has another."""
         other = copy.copy(self)
         vars(other).update(fields)
-        other.args = (other._message(),)
+        other.args = (_message(other),)
         return other
+
+
+def _message(error: _Composed) -> str:
+    if error.problem:
+        told = f"{error.argument}: {error.problem}" if error.argument else error.problem
+    else:
+        told = f"{error.argument} is {error.found}" if error.argument else ""
+        told += f"; expected {error.expected}" if error.expected else ""
+    told = f"{error.where}: {told}" if error.where else told
+    return f"{told}; {error.remedy}" if error.remedy else told
 
 
 class RankevalError(_Composed, Exception):

@@ -123,7 +123,7 @@ class SparkEvaluation:
     @property
     def _kept(self) -> DataFrame:
         if self._parts is None:
-            raise InvalidInput("this result was released; ask for .scores and .evaluation before release()")
+            raise InvalidInput("this result was released", remedy="ask for .scores and .evaluation before release()")
         return self._parts
 
     def release(self) -> None:
@@ -357,8 +357,8 @@ def evaluate(
 def _refuse_order_of_rows(rules: Convention) -> None:
     if rules.ties == "stable":
         raise InvalidInput(
-            f"ties='stable' ({rules.name!r}): the rows of a DataFrame have no order that tied rows could keep; choose "
-            "ties='docid' with docid=, or another rule"
+            f"ties='stable' ({rules.name!r}): the rows of a DataFrame have no order that tied rows could keep",
+            remedy="choose ties='docid' with docid=, or another rule",
         )
 
 

@@ -79,7 +79,7 @@ def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
 def _checked(df: DataFrame, role: str, name: str | None) -> str:
     name = chosen(f"column {role}=", name, df.columns)
     if df.columns.count(name) > 1:
-        raise InvalidInput(f"{role}: the DataFrame has the column {name!r} twice; rename one of them")
+        raise InvalidInput(f"the DataFrame has the column {name!r} twice", argument=role, remedy="rename one of them")
     alike = [column for column in df.columns if column.lower() == name.lower() and column != name]
     if alike and df.sparkSession.conf.get("spark.sql.caseSensitive").lower() != "true":
         raise InvalidInput(

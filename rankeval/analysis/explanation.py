@@ -226,7 +226,7 @@ def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
     except (TypeError, ValueError):
         found = ()
     if len(found) != 2 or not np.isfinite(found).all():
-        raise InvalidInput(f"values: expected the two numbers to explain, found {values!r}")
+        raise InvalidInput(f"expected the two numbers to explain, found {values!r}", argument="values")
     texts = [value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values]
     places = [0 if "e" in text.lower() else len(text.partition(".")[2]) for text in texts]
     return (found[0], found[1]), (places[0], places[1])

@@ -92,8 +92,8 @@ def _refuse_unlike(one: Run, two: Run) -> None:
         kinds = ["integer" if pa.types.is_integer(getattr(run, name).type) else "string" for run in (one, two)]
         if len(one) and len(two) and kinds[0] != kinds[1]:
             raise InvalidInput(
-                f"{name}: the first run has {kinds[0]} ids, the other {kinds[1]} ids, and 1 is not '1'; "
-                "give both as one type"
+                f"the first run has {kinds[0]} ids, the other {kinds[1]} ids, and 1 is not '1'; give both as one type",
+                argument=name,
             )
 
 
@@ -109,7 +109,7 @@ def _lists(run: Run) -> dict[Any, list[Any]]:
         pairs.sort(key=lambda pair: pair[0])
         ordered[query] = [document for _, document in pairs]
         if len(set(ordered[query])) < len(pairs):
-            raise InvalidInput(f"run: a document stands twice in query {query!r}; keep one row each")
+            raise InvalidInput(f"a document stands twice in query {query!r}; keep one row each", argument="run")
     return ordered
 
 

@@ -225,7 +225,7 @@ def _numbers(path: Path, limits: Limits) -> list[float]:
 def _checked(value: Any, where: str) -> float:
     found = _number(value)
     if found is None:
-        raise FileFormatError(f"{where}: expected a score, found {str(value)[:80]!r}")
+        raise FileFormatError(f"expected a score, found {str(value)[:80]!r}", where=where)
     return found
 
 

@@ -121,7 +121,7 @@ class Convention:
             name = "rankeval+" if self._changed(PRESETS["rankeval"]) else "rankeval"
             object.__setattr__(self, "name", name)
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"name is {name!r}; expected a text that names the convention")
+            raise InvalidInput(argument="name", found=f"{name!r}", expected="a text that names the convention")
         preset = name.strip().lower()
         if preset in PRESETS and name != preset:
             raise InvalidInput(

@@ -150,8 +150,8 @@ def by_collection(systems: Mapping[str, Any], baseline: str | None, missing: str
     if len(found) < len(parted):
         plain = next(name for name in parted if name not in found)
         raise InvalidInput(
-            f"system {next(iter(found))!r} has scores by collection, and system {plain!r} has not; give all systems by "
-            "collection"
+            f"system {next(iter(found))!r} has scores by collection, and system {plain!r} has not",
+            remedy="give all systems by collection",
         )
     _refuse_turned(found, baseline)
     return _common_collections(found, missing)
@@ -236,8 +236,8 @@ def refuse_unlike_collections(given: ByCollection) -> None:
         digest = next(iter(evaluations.values())).judgments_digest
         if (other := judged.setdefault(digest, collection)) != collection:
             raise InvalidInput(
-                f"collections {other!r} and {collection!r} have the same queries and judgments; give each collection "
-                "once"
+                f"collections {other!r} and {collection!r} have the same queries and judgments",
+                remedy="give each collection once",
             )
 
 

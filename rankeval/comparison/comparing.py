@@ -254,5 +254,5 @@ def _check_correction(correction: str, baseline: str | None, settings: Settings)
         raise InvalidInput(f'{correction} is a two-sided test for a difference, found {found}; use correction="max_t"')
     if baseline is not None:
         raise InvalidInput(
-            f'{correction} compares all pairs; leave out baseline=, or use correction="max_t" for one baseline'
+            f"{correction} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
         )

@@ -263,7 +263,7 @@ def _means_on_collections(
         notes += [f"{collection}: {note}" for note in shared.notes]
     everywhere = [label for label in orders[collections[0]] if all(label in order for order in orders.values())]
     if not everywhere:
-        raise InvalidInput(f"no measure is shared by the systems on all of {', '.join(collections)}; name one")
+        raise InvalidInput(f"no measure is shared by the systems on all of {', '.join(collections)}", remedy="name one")
     means = pd.concat(
         {label: pd.concat({name: order[label] for name, order in orders.items()}, axis=1) for label in everywhere},
         axis=1,

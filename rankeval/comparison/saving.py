@@ -84,7 +84,7 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
         return make(**{**fields, **parts})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InvalidInput(f"this is no whole comparison ({why}); pass the output of to_json") from error
+        raise InvalidInput(f"this is no whole comparison ({why})", remedy="pass the output of to_json") from error
 
 
 def _other_format(found: Any) -> str:

@@ -77,7 +77,7 @@ def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.I
     """Return the counts of the queries, if they are the same for all systems."""
     if not evaluations:
         raise InvalidInput(
-            f"by={by!r} names a count of an evaluation, and the systems are frames; give a Series by qid"
+            f"by={by!r} names a count of an evaluation, and the systems are frames", remedy="give a Series by qid"
         )
     counts: dict[str, Ints] = {}
     for name, each in evaluations.items():

@@ -434,7 +434,7 @@ def _by_query(
     lengths = {**lengths, "qid": int(grouping.offsets[-1])}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{kind} has {length}" for kind, length in lengths.items())
-        raise InvalidInput(f"the rows do not fit together: {found}; give one value per row")
+        raise InvalidInput(f"the rows do not fit together: {found}", remedy="give one value per row")
     n_queries = len(grouping.queries)
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])

@@ -101,7 +101,7 @@ class KeptTraces:
             If the scores are not one number a row.
         """
         if data.label_counts is None:
-            raise InvalidInput("y: found none; give the label of each row")
+            raise InvalidInput("found none", argument="y", remedy="give the label of each row")
         kept, documents = _chosen(data, registered)
         opened = score is not None and any(one.opened for one in registered)
         ranked = data.outputs(score, kept) if opened else {}

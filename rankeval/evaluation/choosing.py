@@ -70,7 +70,7 @@ def _listed(asked: Iterable[Any]) -> list[Any]:
 def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any]) -> NDArray[np.bool_]:
     if bools < len(values):
         other = next(value for value in values if not isinstance(value, (bool, np.bool_)))
-        raise QueryIdError(f"queries: expected ids or a mask, found True or False beside {shown(other)}")
+        raise QueryIdError(f"expected ids or a mask, found True or False beside {shown(other)}", argument="queries")
     if has_index(asked):
         found = by_query(asked, queries, "queries")
         lacking = queries[found.isna().to_numpy()].tolist()
@@ -93,7 +93,7 @@ def _by_id(values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tupl
     known, asked = id_index(queries), id_index(values)
     if asked.has_duplicates:
         again = list(dict.fromkeys(asked[asked.duplicated()].tolist()))
-        raise QueryIdError(f"queries: {few(again)} asked for more than once; name each once")
+        raise QueryIdError(f"{few(again)} asked for more than once", argument="queries", remedy="name each once")
     places = np.asarray(known.get_indexer(asked), dtype=np.int64)
     if (places < 0).any():
         lacking = asked[places < 0].tolist()
@@ -142,7 +142,7 @@ def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     known = id_index(queries)
     index = values.index
     if index.hasnans:
-        raise QueryIdError(f"{what}: the index has a row without a query id; index it by query")
+        raise QueryIdError("the index has a row without a query id; index it by query", argument=what)
     if index.has_duplicates:
         again = index[index.duplicated()][0]
         raise QueryIdError(

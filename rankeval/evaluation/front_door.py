@@ -159,11 +159,11 @@ def _refuse_mixed(ranking: Any, group: Any, weights: Any, **columns: Any) -> Non
     for role, column in columns.items():
         if not isinstance(column, str) and not (role == "docid" and column is None):
             found = "nothing" if column is None else f"a {type(column).__name__}"
-            raise InvalidInput(f"{role}: expected the name of a column of the data set, found {found}")
+            raise InvalidInput(f"expected the name of a column of the data set, found {found}", argument=role)
     if not (weights is None or isinstance(weights, str) or hasattr(weights, "items")):
         raise InvalidInput(
-            f"weights: expected the name of a column of the data set, or weights by query, found a "
-            f"{type(weights).__name__}"
+            f"expected the name of a column of the data set, or weights by query, found a {type(weights).__name__}",
+            argument="weights",
         )
 
 

@@ -54,7 +54,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     """
     several = list(parts)
     if not several:
-        raise InvalidInput("parts: found none; give at least one evaluation")
+        raise InvalidInput("found none", argument="parts", remedy="give at least one evaluation")
     _refuse_unlike(several)
     queries, order = _ascending([part.queries for part in several], "twice")
     facts = _facts(several, order)
@@ -91,7 +91,7 @@ def _refuse_unlike(parts: Sequence[Evaluation]) -> None:
                 )
         if (part.weights is None) != (first.weights is None):
             raise InvalidInput(
-                f"parts: part {number} and part 0 differ in whether queries have weights; give all or none"
+                f"part {number} and part 0 differ in whether queries have weights; give all or none", argument="parts"
             )
 
 
@@ -107,8 +107,8 @@ def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], I
     again = np.flatnonzero(codes[1:] == codes[:-1])
     if len(again):
         raise InvalidInput(
-            f"parts: {len(again)} queries stand {fault} ({few(queries[again].tolist())}); "
-            "a query must be whole in one part"
+            f"{len(again)} queries stand {fault} ({few(queries[again].tolist())}); a query must be whole in one part",
+            argument="parts",
         )
     return queries, order
 

@@ -213,7 +213,7 @@ class Evaluation(QueryScores):
         check_count("n", n)
         labels = self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
         if len(labels) > 1:
-            raise InvalidInput(f"measure stands for {', '.join(labels)}; name one of them")
+            raise InvalidInput(f"measure stands for {', '.join(labels)}", remedy="name one of them")
         places = self.worst_first(labels[0])
         frame = self.per_query.assign(**self.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)

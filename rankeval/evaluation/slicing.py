@@ -67,7 +67,7 @@ def _attributes(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> p
     if isinstance(by, pd.DataFrame):
         by = by.set_index("qid") if "qid" in by.columns else by
         if not by.columns.is_unique or not len(by.columns):
-            raise InvalidInput("by: expected a DataFrame with one or more columns of different names")
+            raise InvalidInput("expected a DataFrame with one or more columns of different names", argument="by")
     elif has_index(by):
         by = by.to_frame(UNNAMED if by.name is None else by.name)
     if isinstance(by, pd.DataFrame):

@@ -86,7 +86,7 @@ def _ids(queries: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(queries.tolist(), pa.uint64() if queries.dtype.kind == "u" else None)
     except (OverflowError, pa.ArrowException) as error:
-        raise InvalidInput(f"qid: these ids cannot be stored ({error}); give them as text") from None
+        raise InvalidInput(f"these ids cannot be stored ({error}); give them as text", argument="qid") from None
 
 
 def _plain(value: Any) -> Any:

@@ -101,7 +101,7 @@ def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
         If a weight is negative or not finite, or all are 0.
     """
     if not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0):
-        raise InvalidInput("weights: expected finite numbers, none below 0 and not all 0")
+        raise InvalidInput("expected finite numbers, none below 0 and not all 0", argument="weights")
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
@@ -126,11 +126,11 @@ def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
     for query, weight in weights.items():
         first = known.setdefault(query, weight)
         if first is not weight and first != weight:
-            raise InvalidInput(f"weights: query {query!r} has several; a query has one weight")
+            raise InvalidInput(f"query {query!r} has several; a query has one weight", argument="weights")
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
     if lacking:
-        raise InvalidInput(f"weights: query {lacking[0]!r} has none ({len(lacking)} such in all)")
+        raise InvalidInput(f"query {lacking[0]!r} has none ({len(lacking)} such in all)", argument="weights")
     return columns.labels([known[query] for query in queries], "weights").astype(np.float64)
 
 
@@ -139,7 +139,7 @@ def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
     rows = columns.labels(weights, "weights").astype(np.float64)
     if len(rows) != len(joined.score):
         raise InvalidInput(
-            f"weights: expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+            f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}", argument="weights"
         )
     rows = rows if joined.order is None else rows[joined.order]
     filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]

@@ -148,7 +148,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     try:
         check_measures(config.all_measures, config.convention)
     except InvalidInput as error:
-        raise ConfigError(f"measures: {error}") from error
+        raise ConfigError(f"{error}", argument="measures") from error
     _check_comparison(config)
     checked = Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
     _check_folder(config)
@@ -167,7 +167,7 @@ def _check_comparison(config: ExperimentConfig) -> None:
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
         check_claim(asked.claim, asked.margin)
     except InvalidInput as error:
-        raise ConfigError(f"comparison: {error}") from error
+        raise ConfigError(f"{error}", argument="comparison") from error
     if correction.all_pairs_only:
         raise ConfigError(
             f"comparison.correction: {asked.correction} compares all pairs, and an experiment compares with its "
@@ -203,7 +203,7 @@ def _check_tracker(config: ExperimentConfig) -> None:
     try:
         said = None if check is None else check(config.tracking.experiment or config.name, uri)
     except RankevalError as error:
-        raise ConfigError(f"tracking: {error}") from error
+        raise ConfigError(f"{error}", argument="tracking") from error
     except Exception as error:
         raise ConfigError(f"tracking: the host {name!r} fails at its check: {type(error).__name__}: {error}") from error
     if said:

@@ -44,7 +44,7 @@ def import_object(path: str, *, key: str) -> Any:
     """
     module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not module_path:
-        raise ConfigError(f"{key}: {path!r} is no import path; expected package.module.Name or module:name")
+        raise ConfigError(f"{path!r} is no import path; expected package.module.Name or module:name", argument=key)
     if "" not in sys.path and "." not in sys.path:
         sys.path.append("")  # a loader of the user's own stands in the current directory, as with python -m
     try:
@@ -52,9 +52,9 @@ def import_object(path: str, *, key: str) -> Any:
     except ImportError as error:
         missing = (error.name or module_path).partition(".")[0]
         hint = f'; install it: pip install "rankeval-mlflow[{missing}]"' if missing in EXTRAS else ""
-        raise ConfigError(f"{key}: cannot import {path!r}: {error}{hint}") from error
+        raise ConfigError(f"cannot import {path!r}: {error}{hint}", argument=key) from error
     if not hasattr(module, name):
-        raise ConfigError(f"{key}: the module {module_path!r} has no {name!r}")
+        raise ConfigError(f"the module {module_path!r} has no {name!r}", argument=key)
     return getattr(module, name)
 
 
@@ -77,9 +77,9 @@ def check_class(found: Any, path: str, key: str, methods: tuple[str, ...]) -> No
     """
     wanted = f"expected a class with {' and '.join(methods)}"
     if not isclass(found):
-        raise ConfigError(f"{key}: {wanted}, found {path!r}, a {type(found).__name__}")
+        raise ConfigError(f"{wanted}, found {path!r}, a {type(found).__name__}", argument=key)
     if lacking := [method for method in methods if not callable(getattr(found, method, None))]:
-        raise ConfigError(f"{key}: {wanted}; {path!r} has no {' and no '.join(lacking)}")
+        raise ConfigError(f"{wanted}; {path!r} has no {' and no '.join(lacking)}", argument=key)
 
 
 def check_loader(found: Any, path: str) -> None:
@@ -168,7 +168,7 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
         if "random_state" in known and "random_state" not in step.params:
             estimator.set_params(random_state=seed)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{key}: {step.estimator} cannot be made: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{step.estimator} cannot be made: {' '.join(str(error).split())}", argument=key) from error
     return estimator
 
 
@@ -198,7 +198,7 @@ def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:
         return cloned(cloned(estimator).set_params(**params))
     except (TypeError, ValueError, AttributeError) as error:
         said = " ".join(str(error).split())
-        raise ConfigError(f"{key}: {type(estimator).__name__} cannot be made: {said}") from error
+        raise ConfigError(f"{type(estimator).__name__} cannot be made: {said}", argument=key) from error
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
@@ -241,7 +241,7 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         check_measures(watched, config.convention)
         stops = stops_early(ranker)
     except InvalidInput as error:
-        raise ConfigError(f"{key}: {error}") from error
+        raise ConfigError(f"{error}", argument=key) from error
     for option in () if stops else ("validation_fraction", "eval_measure"):
         if getattr(own, option) is not None:
             raise ConfigError(f"{key}.{option} belongs to early stopping: give early_stopping_rounds too")

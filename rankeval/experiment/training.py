@@ -158,8 +158,8 @@ def read_cached(folder: Path, *, name: str) -> TunedCandidate | None:
     except _DAMAGE as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InvalidInput(
-            f"the cached result in {folder} is damaged (facts.json or a .parquet beside it: {why}); "
-            "remove the folder to tune the candidate again"
+            f"the cached result in {folder} is damaged (facts.json or a .parquet beside it: {why})",
+            remedy="remove the folder to tune the candidate again",
         ) from error
 
 

@@ -37,9 +37,9 @@ class Book:
     def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None, who: str | None = None) -> None:
         # The ledger's column holds 255 letters.
         if not isinstance(project, str) or not 1 <= len(project.strip()) <= 255:
-            raise InvalidInput(f"project is {project!r}; expected a name of 1 to 255 letters")
+            raise InvalidInput(argument="project", found=f"{project!r}", expected="a name of 1 to 255 letters")
         if who is not None and (not isinstance(who, str) or not who.strip()):
-            raise InvalidInput(f"who is {shown(who)}; expected the name of a person or machine")
+            raise InvalidInput(argument="who", found=shown(who), expected="the name of a person or machine")
         url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
         if url is None:
             raise LedgerError(

@@ -128,7 +128,7 @@ def load_collection(
     index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")
     if not np.isfinite(labels).all():
-        raise InvalidInput(f"y: row {int(np.argmin(np.isfinite(labels)))} has no finite label")
+        raise InvalidInput(f"row {int(np.argmin(np.isfinite(labels)))} has no finite label", argument="y")
     if group is not None:
         qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.

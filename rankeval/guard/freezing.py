@@ -74,9 +74,9 @@ def freeze(
     if not isinstance(systems, Mapping) or not systems:
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
     if not isinstance(test, RegisteredCollection):
-        raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
+        raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
     if queries not in (None, FRESH):
-        raise InvalidInput(f"queries is {shown(queries)}; expected 'fresh', or nothing for all queries")
+        raise InvalidInput(argument="queries", found=shown(queries), expected="'fresh', or nothing for all queries")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     check_alpha(fields["alpha"])

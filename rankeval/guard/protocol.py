@@ -117,7 +117,7 @@ class Guard(Gates):
             If the name stands for other content and ``supersedes`` does not say so, or the queries were retired.
         """
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"name is {name!r}; expected a name for the collection")
+            raise InvalidInput(argument="name", found=f"{name!r}", expected="a name for the collection")
         content = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid)
         collection = registering.register(self._journal, name, content, supersedes, Aim(effect, sd))
         self._collections[collection.digest] = collection
@@ -274,6 +274,6 @@ class Guard(Gates):
             As in `open`.
         """
         if test is not None and not isinstance(test, RegisteredCollection):
-            raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
+            raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return opening.open_plan(self._journal, plan_id, [test] if test else self._collections.values())

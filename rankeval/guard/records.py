@@ -110,7 +110,7 @@ class Records:
             If it is not registered.
         """
         if not isinstance(test, (str, RegisteredCollection)):
-            raise InvalidInput(f"test is {shown(test)}; expected a registered collection or its name")
+            raise InvalidInput(argument="test", found=shown(test), expected="a registered collection or its name")
         name = test if isinstance(test, str) else test.name
         found = [one for one in self.named(name) if isinstance(test, str) or one.body["digest"] == test.digest]
         if not found:
@@ -138,7 +138,7 @@ class Records:
         if isinstance(test, RegisteredCollection):
             return Records(test.project, self.ledger, self.snapshot).registered(test)
         if not isinstance(test, str):
-            raise InvalidInput(f"test is {shown(test)}; expected a registered collection or its name")
+            raise InvalidInput(argument="test", found=shown(test), expected="a registered collection or its name")
         if self.named(test):
             return self.registered(test)
         entries = self.exposure.registrations.values()
@@ -175,7 +175,7 @@ class Records:
             If no plan or more than one begins so.
         """
         if not isinstance(plan_id, str):
-            raise InvalidInput(f"plan is {shown(plan_id)}; expected a frozen plan or its id")
+            raise InvalidInput(argument="plan", found=shown(plan_id), expected="a frozen plan or its id")
         frozen = self.standings.frozen
         found = [one for one in frozen if one.startswith(plan_id)]
         if len(found) != 1 or not plan_id:

@@ -83,7 +83,7 @@ def id_column(values: Any, name: str) -> pa.Array:
         except pa.ArrowInvalid as error:
             raise InvalidInput(f"column {name} holds integers beyond 64 bits: give them as text") from error
     if pa.types.is_floating(array.type) or pa.types.is_boolean(array.type):
-        raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers; cast it first")
+        raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers", remedy="cast it first")
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         try:
             array = combined(array.cast(pa.string()))
@@ -234,7 +234,7 @@ def refuse_unbounded(column: NDArray[Any], name: str) -> None:
         total = column.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(column).all():
         row = int(np.argmin(np.isfinite(column)))
-        raise InvalidInput(f"{name}: row {row} is {column[row]}; expected finite numbers, mend or drop the row")
+        raise InvalidInput(f"row {row} is {column[row]}; expected finite numbers, mend or drop the row", argument=name)
 
 
 def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
@@ -250,14 +250,14 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Return one number a row as an array of bool, whole numbers or floats of at most 64 bits."""
     column = _as_array(values, name)
     if column.ndim != 1:
-        raise InvalidInput(f"{name}: expected one number a row, found an array of shape {column.shape}")
+        raise InvalidInput(f"expected one number a row, found an array of shape {column.shape}", argument=name)
     is_wide = column.dtype.kind == "f" and column.dtype.itemsize > 8
     if column.dtype.kind in "OUS" or is_wide or _may_be_rounded(values, column):
         column = _from_objects(values if isinstance(values, (list, tuple)) else column.tolist(), name)
     if column.dtype.kind not in "biuf":
         # scikit-learn's checks of estimators look for these words.
         said = ". Complex data not supported" if column.dtype.kind == "c" else ""
-        raise InvalidInput(f"{name}: expected numbers, found {column.dtype}{said}")
+        raise InvalidInput(f"expected numbers, found {column.dtype}{said}", argument=name)
     return column
 
 
@@ -278,7 +278,7 @@ def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
     """Return an Arrow column of numbers as an array; refuse nulls, which NumPy would turn into NaN."""
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
-        raise InvalidInput(f"{name}: row {row} has no number (found null); drop such rows or fill them")
+        raise InvalidInput(f"row {row} has no number (found null)", argument=name, remedy="drop such rows or fill them")
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
@@ -290,7 +290,7 @@ def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
         return column
     if not len(values):  # libraries give any type to an empty column
         return np.empty(0, dtype=np.int64)
-    raise InvalidInput(f"{name}: expected numbers, found {values[0].as_py()!r} of type {values.type}")
+    raise InvalidInput(f"expected numbers, found {values[0].as_py()!r} of type {values.type}", argument=name)
 
 
 def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
@@ -326,7 +326,7 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     if isinstance(cell, (float, np.floating)) and (type(cell) is not np.longdouble or not np.isfinite(cell)):
         return float(cell)
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
-        raise InvalidInput(f"{name}: row {row} has no number (found {cell!r}); drop such rows or fill them")
+        raise InvalidInput(f"row {row} has no number (found {cell!r}); drop such rows or fill them", argument=name)
     if not isinstance(cell, (Decimal, Fraction, np.longdouble)):
         raise InvalidInput(f"{name}: expected numbers, found {cell!r} in row {row}"[:200])
     try:

@@ -245,7 +245,7 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     if source.delimiter:
         found = _parsed(column, source)
         if isinstance(found, str):
-            raise FileFormatError(f"{source.path}: the label {name!r} is no column of numbers ({found})")
+            raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=f"{source.path}")
         finite = np.isfinite(found)
         if not finite.all():
             row = int(np.argmin(finite))
@@ -268,7 +268,7 @@ def _named(source: TableSource, read: Callable[[], Any]) -> Any:
     except LimitExceeded:
         raise
     except InvalidInput as error:
-        raise FileFormatError(f"{source.path}: {error}") from error
+        raise FileFormatError(f"{error}", where=f"{source.path}") from error
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:

@@ -178,7 +178,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
         try:
             fields = [word.decode() for word in line.split()]
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"{at}: expected UTF-8 text, found {line[:80]!r}") from error
+            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=f"{at}") from error
         if not fields:
             continue
         labels.append(fields[0])
@@ -190,7 +190,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
             raise FileFormatError(f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any")
         row = dict(_cell(field, at, limits) for field in rest)
         if len(row) < len(rest):
-            raise FileFormatError(f"{at}: a feature index is given twice")
+            raise FileFormatError("a feature index is given twice", where=f"{at}")
         cells.extend(sorted(row.items()))
         starts.append(len(cells))
     if not labels:
@@ -205,7 +205,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
 def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
     index, colon, value = field.partition(":")
     if not (colon and index.isascii() and index.isdigit()):
-        raise FileFormatError(f"{at}: expected 'index:value', found {field[:80]!r}")
+        raise FileFormatError(f"expected 'index:value', found {field[:80]!r}", where=f"{at}")
     check_feature(index, at, limits)
     return int(index), number_of(value, f"{at}, feature {index}")
 
@@ -231,13 +231,13 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
     try:
         found = [match.decode() for match in _DOCID.findall(data)]
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{where}: expected document ids in UTF-8, found {error.object!r}") from error
+        raise FileFormatError(f"expected document ids in UTF-8, found {error.object!r}", where=where) from error
     if found and len(found) != n_rows:
         lines = enumerate(data.split(b"\n"), start=1)
         is_row = (number for number, line in lines if line.partition(b"#")[0].strip() and not _DOCID.search(line))
         raise FileFormatError(
-            f"{where}, line {next(is_row, 1)}: expected a '#docid = D' comment in all rows or in none, "
-            f"found {len(found)} in {count(n_rows, 'row')}"
+            f"expected a '#docid = D' comment in all rows or in none, found {len(found)} in {count(n_rows, 'row')}",
+            where=f"{where}, line {next(is_row, 1)}",
         )
     return np.array(found) if found else None
 
@@ -318,7 +318,7 @@ def _sizes(file: Path, limits: Limits) -> list[int]:
     for number, line in enumerate(io.BytesIO(read_text(file, limits)), start=1):
         word = line.strip()
         if word and not (word.isdigit() and len(word) < _DIGITS):
-            raise FileFormatError(f"{file}, line {number}: expected the size of a query, found {word[:80]!r}")
+            raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
         if word:
             sizes.append(int(word))
     return sizes

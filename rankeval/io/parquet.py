@@ -27,7 +27,7 @@ def whole_parquet(where: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{where}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+        raise FileFormatError(f"not a whole Parquet file ({' '.join(str(error).split())})", where=where) from error
 
 
 def parquet_kinds(source: pa.NativeFile) -> list[tuple[str, pa.DataType]]:

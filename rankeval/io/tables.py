@@ -265,7 +265,7 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         found = data.split(b"\n")[line][:80]
-        raise FileFormatError(f"{where}, line {line + 1}: expected UTF-8 text, found {found!r}") from error
+        raise FileFormatError(f"expected UTF-8 text, found {found!r}", where=f"{where}, line {line + 1}") from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     begin = 1
     try:
@@ -308,11 +308,11 @@ def _read_jsonl(given: OpenFile) -> Columns:
             if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
                 json.loads(text, object_pairs_hook=unique_keys)
         except InvalidInput as error:
-            raise FileFormatError(f"{given.path}, line {line}: {error}") from error
+            raise FileFormatError(f"{error}", where=f"{given.path}, line {line}") from error
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(f"{given.path}, line {line}: expected one JSON object, found {text[:80]!r}")
+            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=f"{given.path}, line {line}")
         rows.append(row)
         lines.append(line)
     if not rows:

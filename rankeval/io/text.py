@@ -38,10 +38,10 @@ def number_of(text: str, where: str) -> float:
     """Return a finite decimal number, or raise the error that says where it is none; nan, 0x10 and 1_0 are none."""
     if not NUMBER.fullmatch(text):
         hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else ""
-        raise FileFormatError(f"{where}: expected a finite number, found {text!r}{hint}")
+        raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
     value = float(text)
     if not math.isfinite(value):
-        raise FileFormatError(f"{where}: expected a finite number, found {text!r}, which is beyond 64-bit floats")
+        raise FileFormatError(f"expected a finite number, found {text!r}, which is beyond 64-bit floats", where=where)
     return value
 
 

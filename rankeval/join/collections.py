@@ -62,7 +62,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         of a query, no query is common, or a query is missing and the convention says "error".
     """
     if not len(qrels):
-        raise InvalidInput("the qrels are empty: no query can be scored; give a row for each judged document")
+        raise InvalidInput("the qrels are empty: no query can be scored", remedy="give a row for each judged document")
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = convention.resolved("qrels")

@@ -77,7 +77,7 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     if (counts < 1).any():
         place = int(np.argmax(counts < 1))
         raise QueryIdError(
-            f"group has the size {counts[place]} at {place}: sizes are positive; leave empty queries out"
+            f"group has the size {counts[place]} at {place}: sizes are positive", remedy="leave empty queries out"
         )
     total = sum(counts.tolist())  # Python's integers do not wrap
     if total != n_rows:
@@ -109,7 +109,7 @@ def ids_of_rows(qid: ArrayLike | None, group: ArrayLike, n_rows: int) -> Any:
     ids = as_typed(qid)
     differ = len(ids) != n_rows or ((ids[1:] != ids[:-1]) != (sizes[1:] != sizes[:-1])).any()
     if differ or len(np.unique(ids)) != len(np.unique(sizes)):
-        raise QueryIdError("qid= and group= cut the rows into different queries; give one of them")
+        raise QueryIdError("qid= and group= cut the rows into different queries", remedy="give one of them")
     return qid
 
 

@@ -232,9 +232,9 @@ class Joined:
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
         if lowest < 0 and self.convention.negative == "error":
             raise InvalidInput(
-                f"relevance: found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest}), which "
-                f"the convention {self.convention.name!r} refuses; set them to 0 or choose a convention with "
-                "negative='zero'"
+                f"found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest}), which the convention "
+                f"{self.convention.name!r} refuses; set them to 0 or choose a convention with negative='zero'",
+                argument="relevance",
             )
         if labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS:
             return np.arange(lowest, highest + 1), labels - lowest

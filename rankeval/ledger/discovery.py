@@ -156,7 +156,7 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
         If nothing can be kept there.
     """
     if not isinstance(spec, (str, os.PathLike)):
-        raise InvalidInput(f"ledger is {shown(spec)}; expected a path or an SQLAlchemy URL")
+        raise InvalidInput(argument="ledger", found=shown(spec), expected="a path or an SQLAlchemy URL")
     text = os.fspath(spec)
     if text == "mlflow":  # a word that reads like a server, and would be the name of a folder
         raise LedgerError("ledger='mlflow' is no ledger: give a path such as mlflow.db, or an SQLAlchemy URL")

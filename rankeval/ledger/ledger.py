@@ -110,7 +110,7 @@ class Ledger:
 
     def __init__(self, url: str, who: str | None = None) -> None:
         if who is not None and (not isinstance(who, str) or not who.strip() or not who.isprintable()):
-            raise InvalidInput(f"who is {shown(who)}; expected a name in one line")
+            raise InvalidInput(argument="who", found=shown(who), expected="a name in one line")
         self.url = url
         self._named = who
         self._store = store_at(url)

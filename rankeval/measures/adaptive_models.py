@@ -63,7 +63,7 @@ def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuati
 def _goal(name: str, T: float) -> float:
     """Return T, or raise if it is not above 0."""
     if T <= 0:
-        raise InvalidInput(f"{name}: T, the gain wanted, must be above 0 (found {T})")
+        raise InvalidInput(f"T, the gain wanted, must be above 0 (found {T})", argument=name)
     return T
 
 

@@ -47,8 +47,8 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
         chosen("gain", gain, GAINS)
         if gain == "exp" and level[-1] > GREATEST_EXPONENT:
             raise InvalidInput(
-                f"gain='exp': a document has grade {level[-1]:g}, and 2^{level[-1]:g} is too large; give "
-                "gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}"
+                f"gain='exp': a document has grade {level[-1]:g}, and 2^{level[-1]:g} is too large",
+                remedy="give gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}",
             )
         return GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
     return mapped_gains(level, gain)

@@ -111,7 +111,7 @@ def measures(
     asked: Sequence[Any] = [specs] if alone else list(specs) if isinstance(specs, Iterable) else []
     if not asked:
         shown = "none" if isinstance(specs, Iterable) else repr(specs)
-        raise InvalidInput(f"measures: expected at least one, such as 'nDCG@10'; found {shown}")
+        raise InvalidInput(f"expected at least one, such as 'nDCG@10'; found {shown}", argument="measures")
     rules = None if convention is None else get_convention(convention)
     seen: dict[Measure, str] = {}
     for spec in asked:
@@ -242,9 +242,9 @@ def _ours(name: str, written: Written | None) -> Measure:
     if not written.at:
         return found.with_parameters(**written.given)
     if "cutoff" not in found.defaults:
-        raise InvalidInput(f"{name!r}: {found.name} has no cut-off; write {found.name!r}")
+        raise InvalidInput(f"{name!r}: {found.name} has no cut-off", remedy=f"write {found.name!r}")
     if "cutoff" in written.given:
-        raise InvalidInput(f"{name!r}: the cut-off is given twice; write '@{written.at}' only")
+        raise InvalidInput(f"{name!r}: the cut-off is given twice", remedy=f"write '@{written.at}' only")
     return found.with_parameters(**written.given, cutoff=int(written.at))
 
 
@@ -271,7 +271,7 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
     suffix = f"@{written.at}" if written.at else ""
     for spelling in (written.head + suffix, written.head):
         for tool, one in aliased(spelling) if written.at or written.given else ():
-            raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool}); add the rest to that")
+            raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool})", remedy="add the rest to that")
     plain = plain_aliases()
     ours = {known.lower() for known in FAMILIES}  # if a family and an alias are spelled alike, suggest the family
     known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]

@@ -99,7 +99,7 @@ def _refuse_cuts(folds: Folds, data: RankingData, name: str) -> None:
 
 def _pair(split: Any, name: str) -> Any:
     if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
-        raise InvalidInput(f"{name}: each split is a pair of training and test rows, found {shown(split)}")
+        raise InvalidInput(f"each split is a pair of training and test rows, found {shown(split)}", argument=name)
     return split
 
 

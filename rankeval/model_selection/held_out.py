@@ -87,7 +87,7 @@ def _watched(measure: Any, convention: str | Convention) -> tuple[Measure, Conve
     """Return the measure to watch and its rules; held-out rows have no documents to break ties by."""
     found = check_measures(measure, convention)
     if len(found) > 1:
-        raise InvalidInput(f"eval_measure is {measure!r}; give one measure to stop by")
+        raise InvalidInput(argument="eval_measure", found=f"{measure!r}", remedy="give one measure to stop by")
     rules = get_convention(convention)
     return found[0][1], rules.with_rules(ties="expected") if rules.ties == "docid" else rules
 

@@ -236,7 +236,7 @@ class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
             train, test = order[earlier], order[later]
             before = train[y[train] < y[test].min()]
             if not len(before):
-                raise InvalidInput(f"times: no query is earlier than {y[test].min()}: ask for fewer splits")
+                raise InvalidInput(f"no query is earlier than {y[test].min()}: ask for fewer splits", argument="times")
             yield before, test
 
 

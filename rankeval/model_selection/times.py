@@ -91,7 +91,7 @@ def moments(values: Any, name: str) -> NDArray[Any]:
         try:
             column = pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{name}: {str(error).partition('. ')[0]}; give {FORMS}") from error
+            raise InvalidInput(f"{str(error).partition('. ')[0]}", argument=name, remedy=f"give {FORMS}") from error
     missing = column.isna().to_numpy()
     if missing.any():
         raise InvalidInput(f"{name} has none (NaT or nan) at place {int(np.argmax(missing))}: give every query a time")

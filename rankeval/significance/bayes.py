@@ -187,4 +187,4 @@ def _mass_above(z: Floats, weights: Floats, rope: float) -> Floats:
 def _check_not_negative(name: str, value: float) -> None:
     check_number(name, value)
     if value < 0:
-        raise InvalidInput(f"{name} is {shown(value)}; expected 0 or more")
+        raise InvalidInput(argument=name, found=shown(value), expected="0 or more")

@@ -347,8 +347,8 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
         raise InvalidInput(f'margin is {margin}; claim="{claim}" takes a margin {least}, in units of the measure')
     if declared.hypotheses and alternative != "two-sided":
         raise InvalidInput(
-            f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself; '
-            "leave alternative out"
+            f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself',
+            remedy="leave alternative out",
         )
     return cast("ClaimName", claim)
 
@@ -356,7 +356,7 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
 def _check_resamples(n_resamples: Any) -> None:
     """Raise `InvalidInput` unless the number of resamples is a whole number from 1 to 100 million."""
     if not isinstance(n_resamples, (int, np.integer)) or isinstance(n_resamples, bool):
-        raise InvalidInput(f"n_resamples is {shown(n_resamples)}; expected a whole number, such as 9999")
+        raise InvalidInput(argument="n_resamples", found=shown(n_resamples), expected="a whole number, such as 9999")
     if n_resamples < 1:
         raise InvalidInput(f"n_resamples is {n_resamples}; ask for at least 1, or 9999 to resolve p = 0.0001")
     if n_resamples > _MOST_RESAMPLES:

@@ -123,9 +123,9 @@ def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Inde
         if len(lacking):
             examples = ", ".join(repr(query) for query in lacking[:3])
             raise QueryIdError(
-                f"system {name!r} lacks {len(lacking)} of {len(union)} queries, such as {examples}; evaluate it on all "
-                '(a query that a run lacks is an empty ranking there), or pass missing="skip" to compare on the '
-                "common ones"
+                f"system {name!r} lacks {len(lacking)} of {len(union)} queries, such as {examples}",
+                remedy="evaluate it on all (a query that a run lacks is an empty ranking there), or pass "
+                'missing="skip" to compare on the common ones',
             )
 
 

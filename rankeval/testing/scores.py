@@ -43,7 +43,7 @@ def scores_of(given: Given) -> Scores:
     except InvalidInput as error:
         if not path.is_file():
             raise
-        raise InvalidInput(f"{error}; score a run first: rk.evaluate(qrels, run)") from error
+        raise InvalidInput(f"{error}", remedy="score a run first: rk.evaluate(qrels, run)") from error
 
 
 def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:

@@ -52,10 +52,10 @@ def read_zscores(
             topic, name, mean, deviation = (cell.decode() for cell in line.split())
         except ValueError as error:  # of the columns or of the encoding
             raise FileFormatError(
-                f"{at}: expected topic, measure, mean and standard deviation, found {line[:80]!r}"
+                f"expected topic, measure, mean and standard deviation, found {line[:80]!r}", where=f"{at}"
             ) from error
         if (topic, name) in scores:
-            raise FileFormatError(f"{at}: {name} of topic {topic!r} stands there twice")
+            raise FileFormatError(f"{name} of topic {topic!r} stands there twice", where=f"{at}")
         scores[topic, name] = number_of(mean, f"{at}, mean"), number_of(deviation, f"{at}, standard deviation")
     return scores
 

@@ -124,8 +124,8 @@ def with_piece(run: Any, node: Node) -> str:
     if taken or node.label in before:
         what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
         raise InvalidInput(
-            f"run {run_id} already holds {what} with other content; "
-            "log this one to a run of its own or under another name"
+            f"run {run_id} already holds {what} with other content",
+            remedy="log this one to a run of its own or under another name",
         )
     tag = f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{_shown_hash(node)}".lstrip()
     if len(tag) > MAX_TAG:

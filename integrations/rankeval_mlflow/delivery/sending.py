@@ -113,7 +113,7 @@ def send(
     """
     with locked(upload, patience) as ours:
         if not ours:
-            raise TrackingError(f"another process is sending the upload {upload.id}; wait for it")
+            raise TrackingError(f"another process is sending the upload {upload.id}", remedy="wait for it")
         if not upload.folder.is_dir():
             return None
         return _sent(upload, _addressed(read(upload), uri), aggregates=aggregates)

@@ -308,8 +308,8 @@ def read(upload: PendingUpload) -> Payload:
     found = _plain(path)
     if found.get("format") != FORMAT:
         raise TrackingError(
-            f"the pending upload {path} has format {found.get('format')!r}, this version of rankeval reads {FORMAT}; "
-            "send it with the version that wrote it"
+            f"the pending upload {path} has format {found.get('format')!r}, this version of rankeval reads {FORMAT}",
+            remedy="send it with the version that wrote it",
         )
     try:
         version = found["model_version"]

@@ -93,8 +93,8 @@ class Steps:
         self._asked("version of a registered model", self.client.get_model_version, *(payload.model_version or (None,)))
         if run is not None and run.info.lifecycle_stage == "deleted":
             raise InvalidInput(
-                f"the run {run.info.run_id} was deleted; restore it (mlflow runs restore --run-id {run.info.run_id}) "
-                "or log to another run"
+                f"the run {run.info.run_id} was deleted",
+                remedy=f"restore it (mlflow runs restore --run-id {run.info.run_id}) or log to another run",
             )
         return run
 
@@ -300,8 +300,8 @@ def refuse_deleted(experiment: Any | None) -> None:
     """Raise InvalidInput if an experiment was deleted; one that does not exist yet will be made."""
     if experiment is not None and experiment.lifecycle_stage == "deleted":
         raise InvalidInput(
-            f"the experiment {experiment.name!r} was deleted; restore it (mlflow experiments restore -x "
-            f"{experiment.experiment_id}) or log under another name"
+            f"the experiment {experiment.name!r} was deleted",
+            remedy=f"restore it (mlflow experiments restore -x {experiment.experiment_id}) or log under another name",
         )
 
 

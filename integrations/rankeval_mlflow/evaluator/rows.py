@@ -108,7 +108,7 @@ def _column(features: Any, key: str, given: Any) -> Any:
         return _named(features, key, given)
     if given is None:
         if key == "qid":
-            raise QueryIdError("evaluator_config: qid is None; name the column with the query of each row")
+            raise QueryIdError("qid is None; name the column with the query of each row", argument="evaluator_config")
         return None
     if hasattr(given, "items") and key == "weights":
         return given  # by query
@@ -139,11 +139,11 @@ def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
     """Raise unless the judgments come from one place, and the rows say which documents they rank."""
     if dataset.has_targets:
         raise InvalidInput(
-            "targets and the key 'qrels' of evaluator_config both give judgments; leave one of them out: the targets "
-            "hold no documents that the ranking lacks, qrels does"
+            "targets and the key 'qrels' of evaluator_config both give judgments",
+            remedy="leave one of them out: the targets hold no documents that the ranking lacks, qrels does",
         )
     if settings.docid is None:
-        raise InvalidInput("evaluator_config: qrels needs docid, the column with the document of each row")
+        raise InvalidInput("qrels needs docid, the column with the document of each row", argument="evaluator_config")
     if settings.weights is not None and not hasattr(settings.weights, "items"):
         raise InvalidInput("evaluator_config: with qrels, weights must be a mapping by query: some have no row")
 
@@ -221,7 +221,7 @@ def _one_column(output: Any, column: str | None) -> Any:
         return columns.as_column(output)
     if column is None and len(names) != 1:
         raise InvalidInput(
-            f"{_HERE}: the model returned {len(names)} columns ({few(names)}); choose one with predictions="
+            f"{_HERE}: the model returned {len(names)} columns ({few(names)})", remedy="choose one with predictions="
         )
     if chosen not in names:
         raise unknown("column of the model's output (predictions=)", chosen, names)

@@ -78,7 +78,7 @@ class Settings(BaseModel):
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
         if not isinstance(given, Mapping):
-            raise InvalidInput(f"evaluator_config is {shown(given)}; expected a mapping of keys")
+            raise InvalidInput(argument="evaluator_config", found=shown(given), expected="a mapping of keys")
         for key in given:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)

@@ -354,7 +354,7 @@ def judgments_of_row(
     grades = value if isinstance(value, Mapping) else _grades(name, value, ids)
     named = {str(one): grade for one, grade in grades.items()}
     if len(named) < len(grades):
-        raise InvalidInput(f"{name}: two documents have the same id as text, such as 1 and '1'")
+        raise InvalidInput("two documents have the same id as text, such as 1 and '1'", argument=name)
     return named or None
 
 
@@ -388,5 +388,5 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
         graded = None if isinstance(document, (str, int)) else field(document, "relevance")
         grade = graded if isinstance(graded, Real) else 1
         if grades.setdefault(one, grade) != grade:
-            raise InvalidInput(f"{name}: the document {shown(one)} has the grades {grades[one]} and {grade}")
+            raise InvalidInput(f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name)
     return grades

@@ -170,7 +170,7 @@ def genai_scorer(
     rows.check_retrieved(retrieved)
     for option, value in (("name", name), ("docid", docid), ("qid", qid)):
         if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidInput(f"{option} is {shown(value)}; expected a text")
+            raise InvalidInput(argument=option, found=shown(value), expected="a text")
     if not (expected is None or callable(expected) or (isinstance(expected, str) and expected)):
         raise InvalidInput(f"expected is {shown(expected)}; expected the name of an expectation, or a function")
     columns = _columns(asked, name)

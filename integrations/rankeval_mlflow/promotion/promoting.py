@@ -171,7 +171,7 @@ def _refuse_conflicts(
     from rankeval.measures import measure as parsed
 
     if not isinstance(gate, Gate):
-        raise InvalidInput(f"gate is {shown(gate)}; expected the result of guard.gate")
+        raise InvalidInput(argument="gate", found=shown(gate), expected="the result of guard.gate")
     if dry_run:
         raise InvalidInput("dry_run=True with a gate: a decision of a gate is counted, so it cannot be tried")
     if floors is not None or slices is not None:

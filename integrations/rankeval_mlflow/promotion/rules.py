@@ -76,7 +76,7 @@ def floors_by_slice(floors: Floors | None, slices: Any) -> dict[str, float]:
         name = f"floors[{value!r}]" if isinstance(floors, Mapping) else "floors"
         check_number(name, floor)
         if floor <= 0:
-            raise InvalidInput(f"{name} is {floor}; expected the smallest loss to rule out, above 0")
+            raise InvalidInput(argument=name, found=f"{floor}", expected="the smallest loss to rule out, above 0")
     return given
 
 

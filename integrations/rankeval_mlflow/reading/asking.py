@@ -149,7 +149,7 @@ def resolve(client: Any, name: Any, role: str | None = None) -> RunOf:
         no text.
     """
     if role is not None and not isinstance(role, str):
-        raise InvalidInput(f"role is {shown(role)}; expected a text such as 'dev' or 'test'")
+        raise InvalidInput(argument="role", found=shown(role), expected="a text such as 'dev' or 'test'")
     parts = _parsed(name)
     if parts.run_id:
         return RunOf(run_with(client, parts.run_id))
@@ -240,7 +240,7 @@ def _parsed(name: Any) -> _Name:
             value = getattr(holder, field, None)
             if isinstance(value, str) and value:
                 return _Name(**{field: value})
-    raise InvalidInput(f"name is {shown(name)}; expected {_FORMS}")
+    raise InvalidInput(argument="name", found=shown(name), expected=f"{_FORMS}")
 
 
 def _parsed_text(name: str) -> _Name:
@@ -258,7 +258,7 @@ def _parsed_text(name: str) -> _Name:
     elif name == rest and "/" not in name and "@" not in name:
         found = _Name(run_id=name)
     if found == _Name():
-        raise InvalidInput(f"name is {shown(name)}; expected {_FORMS}")
+        raise InvalidInput(argument="name", found=shown(name), expected=f"{_FORMS}")
     return found
 
 

@@ -147,7 +147,7 @@ def compare_runs(
     from rankeval.comparison import compare
 
     if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
-        raise InvalidInput(f"runs is {shown(runs)}; expected several runs, each by its id or as a model")
+        raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
     given = list(runs)
     spelt = [text_of(one) for one in given]
     with asking(uri, few(spelt)) as client:
@@ -195,5 +195,5 @@ def _refuse_repeated(spelt: list[str], ids: list[str]) -> None:
     for name, run_id in zip(spelt, ids, strict=True):
         if run_id in first:
             also = "" if name == first[run_id] else f" and {name}"
-            raise InvalidInput(f"runs names one run twice: {first[run_id]}{also}; give each run once")
+            raise InvalidInput(f"runs names one run twice: {first[run_id]}{also}", remedy="give each run once")
         first[run_id] = name

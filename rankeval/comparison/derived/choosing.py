@@ -83,8 +83,8 @@ def _check_scores(record: ComparisonRecord, measure: str) -> None:
     refuse_several_collections(record)
     if record.test in FOLD_TESTS:
         raise InvalidInput(
-            "the value of the best is estimated from queries, and this comparison is one of folds; compare with "
-            'question="models"'
+            "the value of the best is estimated from queries, and this comparison is one of folds",
+            remedy='compare with question="models"',
         )
     if not has_scores(record):
         kept = f", and the value that was kept is by {record.choice.measure!r}" if record.choice else ""

@@ -107,6 +107,6 @@ def _refuse_other_comparisons(record: ComparisonRecord) -> None:
         )
     if record.table["p_adjusted"].isna().all():
         raise InvalidInput(
-            "ranks follow from adjusted p-values, and this comparison has none: a note of it says why; compare on "
-            "queries that were not looked at before"
+            "ranks follow from adjusted p-values, and this comparison has none: a note of it says why",
+            remedy="compare on queries that were not looked at before",
         )

@@ -58,7 +58,7 @@ def drawn(
         return _queries(record, system, baseline, measure)
     if kind in ("matrix", "ranks"):
         if system is not None or baseline is not None:
-            raise InvalidInput(f"kind={kind!r} shows all systems; leave out system= and baseline=")
+            raise InvalidInput(f"kind={kind!r} shows all systems", remedy="leave out system= and baseline=")
         return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
     rows = _chosen_rows(record, system, baseline, measure)
     cut = reading.left_out(rows, MOST_DRAWN)
@@ -158,7 +158,7 @@ def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[Compari
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     if record.baseline is not None:
-        raise InvalidInput('kind="matrix" needs all pairs of systems; compare without baseline=')
+        raise InvalidInput('kind="matrix" needs all pairs of systems', remedy="compare without baseline=")
     whole, measure, title = _one_measure(record, measure)
     means = reading.means(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
     claims, claim = reading.ordered_claims(whole), CLAIMS[record.claim]

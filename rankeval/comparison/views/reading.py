@@ -136,8 +136,8 @@ def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, 
     systems = list(means(record).index)
     if absent := [name for name in systems if name not in record.evaluations]:
         raise InvalidInput(
-            f"spread= needs scores by query, and the comparison has none of {absent[0]!r} (from_json reads none); "
-            "compare again"
+            f"spread= needs scores by query, and the comparison has none of {absent[0]!r} (from_json reads none)",
+            remedy="compare again",
         )
     measures = list(record.table["measure"].unique())
     shared = held_scores(record, measures)

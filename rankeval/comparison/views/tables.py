@@ -145,7 +145,7 @@ def _others(record: ComparisonRecord, systems: list[str], against: str | Sequenc
         return [record.baseline]
     wanted = systems if against is None else [against] if isinstance(against, str) else list(against)
     if not wanted:
-        raise InvalidInput("against names no system; leave it out to mark differences from all of them")
+        raise InvalidInput("against names no system", remedy="leave it out to mark differences from all of them")
     for name in wanted:
         chosen("system of the comparison", name, systems)
     return [name for name in systems if name in wanted]

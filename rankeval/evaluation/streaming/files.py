@@ -149,8 +149,8 @@ def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
 
     if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
         raise InvalidInput(
-            "the data set has a filter, which is not applied row by row here; give the files of these rows alone, or "
-            "write what the filter leaves: pyarrow.dataset.write_dataset"
+            "the data set has a filter, which is not applied row by row here",
+            remedy="give the files of these rows alone, or write what the filter leaves: pyarrow.dataset.write_dataset",
         )
     if isinstance(dataset, ds.UnionDataset):
         return [leaf for child in dataset.children for leaf in _leaves(child)]
@@ -158,8 +158,8 @@ def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
         is_files = isinstance(dataset, ds.FileSystemDataset)
         found = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
         raise InvalidInput(
-            f"expected a data set of Parquet files, found {found}; write it as Parquet first "
-            "(pyarrow.dataset.write_dataset), or give its columns as arrays"
+            f"expected a data set of Parquet files, found {found}",
+            remedy="write it as Parquet first (pyarrow.dataset.write_dataset), or give its columns as arrays",
         )
     return [dataset]
 
@@ -210,7 +210,7 @@ def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
             other = next((name for where, name in others if where == filesystem), None)
             if other is not None:
                 same = "stands twice in the data set" if other == path else f"and {other} are one file"
-                raise InvalidInput(f"{path} {same}; give each file once, or its rows would count twice")
+                raise InvalidInput(f"{path} {same}", remedy="give each file once, or its rows would count twice")
             others.append((filesystem, path))
 
 

@@ -73,8 +73,8 @@ class Folder:
         if free < n_bytes:
             raise InvalidInput(
                 f"the rows are not sorted by query, so they are put together in {str(self.buckets)!r}: that takes "
-                f"{n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free there; name a folder on another disk by "
-                "scores= or by the environment variable TMPDIR"
+                f"{n_bytes / 1000000000.0:.1f} GB, and {free / 1000000000.0:.1f} GB are free there",
+                remedy="name a folder on another disk by scores= or by the environment variable TMPDIR",
             )
 
     @contextmanager
@@ -207,7 +207,7 @@ def _path_of(scores: Any) -> Path:
     """Return the path of the folder of a call."""
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidInput(f"scores is {shown(scores)}; expected the path of a folder")
+        raise InvalidInput(argument="scores", found=shown(scores), expected="the path of a folder")
     try:
         path = _local(text)
     except (pa.ArrowInvalid, RuntimeError) as error:  # the latter of the home of an unknown user
@@ -261,7 +261,7 @@ def _refuse_other(folder: Folder) -> None:
         state = folder.state
     except ValueError as error:
         raise InvalidInput(
-            f"{where}: its {_MANIFEST} is damaged ({error}); remove the folder, or give another"
+            f"{where}: its {_MANIFEST} is damaged ({error})", remedy="remove the folder, or give another"
         ) from error
     if not state:
         others = sorted(path.name for path in folder.path.iterdir() if not path.name.endswith(".part"))

@@ -102,7 +102,7 @@ def batches(files: Sequence[File], columns: Columns, *, coded: bool = True, most
                     place = Place(file, group)
                     yield from _of_group(parquet, place, columns, most or BATCH, kinds)
         except (pa.ArrowException, OSError) as error:
-            raise FileFormatError(f"{place}: cannot be read ({' '.join(str(error).split())})") from error
+            raise FileFormatError(f"cannot be read ({' '.join(str(error).split())})", where=f"{place}") from error
 
 
 def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
@@ -147,7 +147,7 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
     held = column.type
     is_coded = pa.types.is_dictionary(held)
     if is_coded and _lacks_values(column):
-        raise FileFormatError(f"{what}: its dictionary holds a value twice; write the file again")
+        raise FileFormatError("its dictionary holds a value twice", where=f"{what}", remedy="write the file again")
     if held == kind:
         return column
     try:
@@ -246,7 +246,7 @@ def bytes_of(memory: int | str) -> int:
             return int(float(found[1]) * _UNITS[found[2].upper()])
     elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
         return n_bytes
-    raise InvalidInput(f"memory is {shown(memory)}; expected bytes, or a text such as '1GB' or '512MiB'")
+    raise InvalidInput(argument="memory", found=shown(memory), expected="bytes, or a text such as '1GB' or '512MiB'")
 
 
 _Made = TypeVar("_Made")
@@ -367,7 +367,7 @@ def _refuse_bad_weights(weights: NDArray[Any]) -> None:
     io_columns.refuse_unbounded(weights, "weights")
     if len(weights) and weights.min() < 0:
         row = int(np.argmax(weights < 0))
-        raise InvalidInput(f"weights: row {row} is {weights[row]}; expected numbers, none below 0")
+        raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="weights")
 
 
 def _refuse_bad_rows(place: Place, columns: Columns) -> None:

@@ -44,9 +44,9 @@ def declare(
         Standard deviation of differences by query.
     """
     if not isinstance(test, RegisteredCollection):
-        raise InvalidInput(f"test is {shown(test)}; expected the result of guard.register")
+        raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
     if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(f"name is {shown(name)}; expected a name for the gate")
+        raise InvalidInput(argument="name", found=shown(name), expected="a name for the gate")
     spread = ASSUMED_SD if sd is None else sd
     check_number("sd", spread)
     if spread <= 0:

@@ -141,7 +141,7 @@ class Gate:
             ledger cannot keep the decision.
         """
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"name is {shown(name)}; expected a name for the system")
+            raise InvalidInput(argument="name", found=shown(name), expected="a name for the system")
         loaded = self.test.loaded()
         candidate = Candidate.of(loaded, name, system)
         given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
