@@ -44,8 +44,12 @@ class _Composed(BaseException):
         where: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        self.problem, self.argument, self.found, self.expected = problem, argument, found, expected
-        self.where, self.remedy = where, remedy
+        self.problem: str = problem
+        self.argument: str | None = argument
+        self.found: str | None = found
+        self.expected: str | None = expected
+        self.where: str | None = where
+        self.remedy: str | None = remedy
         super().__init__(_message(self))
 
     def having(self, **fields: str | None) -> Self:

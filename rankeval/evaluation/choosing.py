@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few, shown
+from rankeval._checks import few, said, shown
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.join.flat import Ints
 
@@ -170,7 +170,7 @@ def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
         set(ids)  # an index is made of lists too, and fails later
         found: pd.Index[Any] = pd.Index(ids if isinstance(ids, np.ndarray) else list(ids), tupleize_cols=False)
     except (TypeError, ValueError) as error:
-        raise QueryIdError(f"queries: these are no ids of queries: {' '.join(str(error).split())}") from None
+        raise QueryIdError(f"queries: these are no ids of queries: {said(error)}") from None
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import said
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 
@@ -59,8 +60,8 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
     try:
         values = np.asarray(found)
     except (TypeError, ValueError) as error:  # of rows of unlike length
-        said = " ".join(str(error).split())
-        raise InvalidInput(f"{method} of {type(estimator).__name__} gives no array: {said}") from None
+        told = said(error)
+        raise InvalidInput(f"{method} of {type(estimator).__name__} gives no array: {told}") from None
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
     if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":

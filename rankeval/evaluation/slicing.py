@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import said
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.choosing import by_query, has_index, id_index
@@ -50,8 +51,8 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
         number = groups.ngroup().to_numpy()
         values = groups.size().index
     except TypeError as error:
-        said = " ".join(str(error).split())
-        raise InvalidInput(f"by: these values cannot be grouped ({said}); give numbers, texts or categories") from None
+        told = said(error)
+        raise InvalidInput(f"by: these values cannot be grouped ({told}); give numbers, texts or categories") from None
     order = np.argsort(number, kind="stable")
     return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
 

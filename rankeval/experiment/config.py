@@ -23,6 +23,7 @@ from typing import Annotated, Any, get_args
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from rankeval._checks import said
 from rankeval.collection.convention import get_convention
 from rankeval.errors import ConfigError, FileFormatError
 from rankeval.experiment.sections import (
@@ -106,11 +107,11 @@ def parse_yaml(text: str, source: str) -> Any:
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(f"{source}{where}: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{source}: no YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{source}: no YAML: {said(error)}") from None
     except RecursionError:
         raise ConfigError(f"{source}: nested too deep for an experiment file") from None
     except (ValueError, TypeError) as error:  # a date of no calendar, a number of thousands of digits, a list as a key
-        raise ConfigError(f"{source}: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{source}: {said(error)}") from None
     if _n_values(raw, {}) > _MOST_VALUES:
         raise ConfigError(f"{source}: aliases (*) make more than {_MOST_VALUES:,} values of it")
     return raw

@@ -15,6 +15,7 @@ from importlib import import_module
 from inspect import Parameter, isclass, isfunction, ismethod, signature
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import said
 from rankeval.errors import ConfigError, InvalidInput, UnknownName
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.sections import RankerConfig, StepConfig
@@ -168,7 +169,7 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
         if "random_state" in known and "random_state" not in step.params:
             estimator.set_params(random_state=seed)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{step.estimator} cannot be made: {' '.join(str(error).split())}", argument=key) from error
+        raise ConfigError(f"{step.estimator} cannot be made: {said(error)}", argument=key) from error
     return estimator
 
 
@@ -197,8 +198,8 @@ def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:
     try:
         return cloned(cloned(estimator).set_params(**params))
     except (TypeError, ValueError, AttributeError) as error:
-        said = " ".join(str(error).split())
-        raise ConfigError(f"{type(estimator).__name__} cannot be made: {said}", argument=key) from error
+        told = said(error)
+        raise ConfigError(f"{type(estimator).__name__} cannot be made: {told}", argument=key) from error
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:

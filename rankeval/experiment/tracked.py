@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rankeval._checks import said
 from rankeval.errors import ConfigError, Refusal, TrackingError, warn
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.training import Trained
@@ -97,7 +98,7 @@ def _sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | Non
 
 
 def _failed(config: ExperimentConfig, error: BaseException, run: Run) -> RunRecord:
-    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    reason = f"{type(error).__name__}: {said(error)}"
     return RunRecord(
         name=config.name,
         params=_settings(config),

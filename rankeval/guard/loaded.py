@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, said
 from rankeval.collection.data import take_rows
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.rows import check_rows
@@ -126,9 +126,9 @@ class LoadedCollection:
             except RankevalError:
                 raise
             except Exception as error:
-                said = " ".join(str(error).split()).rstrip(".")
+                told = said(error).rstrip(".")
                 raise InvalidInput(
-                    f"{name!r} cannot predict on the rows of the collection: {said}. If it was fitted on other "
+                    f"{name!r} cannot predict on the rows of the collection: {told}. If it was fitted on other "
                     f"features, give its scores of these rows instead: systems={{{name!r}: scores, ...}}"
                 ) from error
         # The scores must have the index of the rows, though these were given at the registration.

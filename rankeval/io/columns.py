@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, said
 from rankeval.errors import InvalidInput
 from rankeval.io.text import WHOLE
 
@@ -256,8 +256,8 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
         column = _from_objects(values if isinstance(values, (list, tuple)) else column.tolist(), name)
     if column.dtype.kind not in "biuf":
         # scikit-learn's checks of estimators look for these words.
-        said = ". Complex data not supported" if column.dtype.kind == "c" else ""
-        raise InvalidInput(f"expected numbers, found {column.dtype}{said}", argument=name)
+        told = ". Complex data not supported" if column.dtype.kind == "c" else ""
+        raise InvalidInput(f"expected numbers, found {column.dtype}{told}", argument=name)
     return column
 
 
@@ -270,8 +270,8 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        said = " ".join(str(error).split())
-        raise InvalidInput(f"{name}: expected one number a row, found a {type(values).__name__} ({said})") from None
+        told = said(error)
+        raise InvalidInput(f"{name}: expected one number a row, found a {type(values).__name__} ({told})") from None
 
 
 def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:

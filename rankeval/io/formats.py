@@ -31,6 +31,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankeval._checks import said
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io.columns import Columns
@@ -221,7 +222,7 @@ def reading_rows(
                 file.seek(0)
                 places = [f"line {line}" for line in how.row_lines(file.read())]
             wrong = wrong_cell(columns, value, places, str(where))
-            raise wrong or FileFormatError(f"{where}: {' '.join(str(error).split())}") from error
+            raise wrong or FileFormatError(f"{where}: {said(error)}") from error
 
 
 def _parsed(numbers: Any) -> Any:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._checks import said
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import numbers_of, refuse_masked
 
@@ -149,8 +150,8 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     try:
         column = np.asarray(ids)
     except (TypeError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())
-        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({said})") from None
+        told = said(error)
+        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({told})") from None
     if not isinstance(ids, (list, tuple)) or column.ndim != 1:
         return column
     # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops NULs at a text's end.

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rankeval._checks import said
 from rankeval.errors import FileFormatError
 from rankeval.io.limits import ALWAYS, Limits
 
@@ -27,7 +28,7 @@ def whole_parquet(where: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"not a whole Parquet file ({' '.join(str(error).split())})", where=where) from error
+        raise FileFormatError(f"not a whole Parquet file ({said(error)})", where=where) from error
 
 
 def parquet_kinds(source: pa.NativeFile) -> list[tuple[str, pa.DataType]]:

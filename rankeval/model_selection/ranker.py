@@ -16,6 +16,7 @@ from sklearn.utils import RegressorTags, assert_all_finite, check_consistent_len
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.allowance import Allowance, granted
@@ -353,8 +354,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         try:
             features = self._features(part.X, reset=False)
         except ValueError as error:
-            said = " ".join(str(error).split())
-            raise InvalidInput(f"the features of eval_set do not fit those of X: {said}") from error
+            told = said(error)
+            raise InvalidInput(f"the features of eval_set do not fit those of X: {told}") from error
         return TrainingRows.of(features, part.y, part.qid)
 
     def _hold_out(

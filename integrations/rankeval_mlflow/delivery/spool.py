@@ -35,6 +35,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from rankeval._checks import said
 from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
@@ -334,7 +335,7 @@ def _plain(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise TrackingError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+        raise TrackingError(f"{path} cannot be read: {said(error)}") from error
     if not isinstance(found, dict):
         raise TrackingError(f"{path} was altered: expected a JSON object")
     return found

@@ -41,6 +41,7 @@ from mlflow.exceptions import MlflowException
 from numpy.typing import NDArray
 
 from rankeval import QueryRanker
+from rankeval._checks import said
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
@@ -117,8 +118,8 @@ def gaps(X: Any) -> str:
         name for name in X.columns if pd.api.types.is_integer_dtype(X[name]) or pd.api.types.is_bool_dtype(X[name])
     ]
     names = [str(name) for name in whole if X[name].isna().any()]
-    said = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f". MLflow has no type for whole numbers with missing values: give {said} as float64" if names else ""
+    told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f". MLflow has no type for whole numbers with missing values: give {told} as float64" if names else ""
 
 
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
@@ -211,7 +212,7 @@ def _write(inner: Any, path: Path, schema: Any) -> str:
             _write_estimator(inner, path, schema)
             return "sklearn"
     except MlflowException as error:
-        raise InvalidInput(f"ranker cannot be saved: {' '.join(str(error).split())}") from error
+        raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error
     return library
 
 
@@ -273,7 +274,7 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
     try:
         found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
     except MlflowException as error:
-        raise InvalidInput(f"X is refused by the saved model: {' '.join(str(error).split())}{gaps(rows)}") from error
+        raise InvalidInput(f"X is refused by the saved model: {said(error)}{gaps(rows)}") from error
     finally:
         sys.path[:] = paths
     odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None

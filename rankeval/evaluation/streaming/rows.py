@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankeval._checks import shown, whole_number
+from rankeval._checks import said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.evaluation.streaming.source import Columns, File, RowGroup, is_text
 from rankeval.io import columns as io_columns
@@ -102,7 +102,7 @@ def batches(files: Sequence[File], columns: Columns, *, coded: bool = True, most
                     place = Place(file, group)
                     yield from _of_group(parquet, place, columns, most or BATCH, kinds)
         except (pa.ArrowException, OSError) as error:
-            raise FileFormatError(f"cannot be read ({' '.join(str(error).split())})", where=f"{place}") from error
+            raise FileFormatError(f"cannot be read ({said(error)})", where=f"{place}") from error
 
 
 def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
@@ -159,7 +159,7 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
         )
     except pa.ArrowInvalid as error:
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        raise InvalidInput(f"{what}: {' '.join(str(error).split())}; the data set has this column as {kind}") from None
+        raise InvalidInput(f"{what}: {said(error)}; the data set has this column as {kind}") from None
 
 
 def _lacks_values(coded: pa.DictionaryArray) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankeval._checks import said
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.evaluation.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
 from rankeval.io.columns import without_view
@@ -270,7 +271,7 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
     try:
         metadata = fragment.metadata
     except (pa.ArrowException, OSError) as error:
-        raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({' '.join(str(error).split())})") from error
+        raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({said(error)})") from error
     keys = ds.get_partition_keys(fragment.partition_expression)
     key = keys.get(names["qid"])
     if names["qid"] in keys and (key is None or (isinstance(key, float) and math.isnan(key))):
