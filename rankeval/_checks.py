@@ -36,6 +36,12 @@ def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
         raise InvalidInput(argument=name, found=shown(value), expected=f"a number {ends}")
 
 
+def check_alpha(value: Any) -> None:
+    """Refuse anything but the level of a test, above 0 and up to one half."""
+    if not _is_real(value) or not 0 < value <= 0.5 or 1 - value == 1:
+        raise InvalidInput(argument="alpha", found=shown(value), expected="a level above 0 and up to 0.5, such as 0.05")
+
+
 def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON, as ``object_pairs_hook``; a key given twice is refused, where JSON keeps the last."""
     found = dict(pairs)

@@ -78,7 +78,7 @@ CALLS = {
     **{
         f"compare, {name}": partial(compare, name)
         for name in (
-            "confidence_level",
+            "alpha",
             "n_resamples",
             "rng",
             "test",

@@ -170,7 +170,7 @@ def test_compare_takes_the_settings_of_rk_compare(rankeval):
     systems = {run: rk.evaluate("qrels", run, measures=["RR", "AP"]) for run in runs}
     given = ("compare", "qrels", *runs, "-m", "RR", "-m", "AP", "--test", "randomization", "--format", "csv")
     asked = {
-        "--confidence-level": ("confidence_level", 0.9),
+        "--alpha": ("alpha", 0.1),
         "--family": ("family", "measure"),
         "--resamples": ("n_resamples", 199),
         "--seed": ("rng", 7),
@@ -221,7 +221,7 @@ def test_compare_prints_csv_with_infinite_ends_and_says_the_rest_on_stderr(ranke
 
 
 def test_the_options_of_compare_have_the_defaults_of_rk_compare():
-    names = {"n_resamples": "resamples", "rng": "seed", "confidence_level": "confidence_level", "family": "family"}
+    names = {"n_resamples": "resamples", "rng": "seed", "alpha": "alpha", "family": "family"}
     ours, theirs = (inspect.signature(each).parameters for each in (cli.compare, rk.compare))
     for keyword, option in names.items():
         assert ours[option].default == theirs[keyword].default
@@ -231,7 +231,7 @@ def test_the_options_of_compare_have_the_defaults_of_rk_compare():
 def test_hints_of_compare_name_its_options(rankeval):
     given = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--test", "bootstrap")
     assert "--resamples is 0; ask for at least 1" in rankeval(*given, "--resamples", "0")[2]
-    assert "--confidence-level" in rankeval(*given, "--confidence-level", "1.5")[2]
+    assert "--alpha" in rankeval(*given, "--alpha", "1.5")[2]
     assert "--seed is -1" in rankeval(*given, "--seed", "-1")[2]
     assert "unknown family 'each'" in rankeval(*given, "--family", "each")[2]
     assert "ask for --resamples 1" in rankeval(*given, "--resamples", "9")[1]

@@ -230,7 +230,7 @@ def compare(
     family: Annotated[
         str, typer.Option(help="The comparisons to correct for together: all, or those within one measure (measure).")
     ] = "all",
-    confidence_level: Annotated[float, typer.Option(help="Level of the intervals; alpha is 1 less this.")] = 0.95,
+    alpha: Annotated[float, typer.Option(help="Level of the tests; the intervals have the level 1 - alpha.")] = 0.05,
     unjudged: Annotated[
         str | None, typer.Option(help="skip: a second table, of the rankings without their unjudged documents.")
     ] = None,
@@ -255,7 +255,7 @@ def compare(
     rules = get_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
     evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
     asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
-    asked |= {"family": family, "confidence_level": confidence_level, "n_resamples": resamples, "rng": seed}
+    asked |= {"family": family, "alpha": alpha, "n_resamples": resamples, "rng": seed}
     asked |= {"unjudged": unjudged}
     result = compare_systems(evaluations, baseline=baseline, **asked)
     print_comparison(result, output)

@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperOption
 _RULES = re.compile(r"\b(ties|missing|no_relevant|score_dtype)='([^']+)'")
 _LIMIT = re.compile(r"limits=Limits\((\w+)=\.\.\.\)")
 _COMMANDS = {"evaluate", "compare", "guard"}
-_SETTINGS = {"n_resamples": "--resamples", "confidence_level": "--confidence-level", "rng is": "--seed is"}
+_SETTINGS = {"n_resamples": "--resamples", "alpha": "--alpha", "rng is": "--seed is"}
 _SETTING = re.compile(rf"\b({'|'.join(_SETTINGS)})(=?)")
 
 

@@ -47,7 +47,7 @@ def compare(
     test: str = "t",
     correction: str = "holm",
     family: str = "all",
-    confidence_level: float = 0.95,
+    alpha: float = 0.05,
     alternative: Alternative = "two-sided",
     claim: ClaimName = "difference",
     margin: float = 0.0,
@@ -84,8 +84,8 @@ def compare(
         An adjusted p is never below its raw one.
     family : {"all", "measure"}, default "all"
         The comparisons to correct for: all that are made here, or those within one measure.
-    confidence_level : float, default 0.95
-        The level of the intervals; alpha is 1 less this.
+    alpha : float, default 0.05
+        The level of the tests; the intervals have the level 1 - alpha.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         The side of a difference to show. "greater": the system has the greater mean, which is better for most measures,
         but not for all.
@@ -154,7 +154,7 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = Settings(alternative, confidence_level, n_resamples, seed_of(rng), claim, margin, unseen)
+    settings = Settings(alternative, alpha, n_resamples, seed_of(rng), claim, margin, unseen)
     chosen("test", test, TESTS)
     chosen("weights", weights, WEIGHTS)
     _check_correction(correction, baseline, settings)
@@ -170,7 +170,7 @@ def compare(
     plain = asked._replace(by=None, correction="none")
     two_sided = replace(settings, claim="difference", margin=0.0, alternative="two-sided")
     compared = with_first_two(compared, lambda **which: _compared(systems, plain._replace(settings=two_sided, **which)))
-    by_t = plain._replace(test="t", settings=Settings("two-sided", confidence_level, 1, 0))
+    by_t = plain._replace(test="t", settings=Settings("two-sided", alpha, 1, 0))
     compared = with_bounds(compared, systems, lambda read, **which: _compared(read, by_t._replace(**which)))
     if unjudged is None:
         return compared

@@ -66,7 +66,7 @@ def compare_algorithms(
     test: str = DEFAULT_TEST,
     correction: str = "holm",
     family: str = "all",
-    confidence_level: float = 0.95,
+    alpha: float = 0.05,
     alternative: Alternative = "two-sided",
     claim: ClaimName = "difference",
     margin: float = 0.0,
@@ -89,7 +89,7 @@ def compare_algorithms(
         A test over folds.
     correction : str, default "holm"
         "holm", "bonferroni", "bh", "by", "none": those that need p-values only.
-    family, confidence_level, alternative, claim, margin
+    family, alpha, alternative, claim, margin
         As in `rankeval.compare`.
 
     Returns
@@ -107,7 +107,7 @@ def compare_algorithms(
     UnknownName
         A baseline, measure or setting that does not exist.
     """
-    settings = Settings(alternative, confidence_level, rng=0, claim=claim, margin=margin)
+    settings = Settings(alternative, alpha, rng=0, claim=claim, margin=margin)
     _check(list(folds), sizes, test, correction)
     refuse_undirected(claim, baseline)
     refuse_other_conventions(evaluations)
@@ -128,7 +128,7 @@ def compare_algorithms(
     )
     compared = replace(compared, folds=FoldScores(tuple(design.systems), tuple(design.measures), scores, ratio))
     again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none")
-    return with_first_two(compared, partial(again, confidence_level=confidence_level))
+    return with_first_two(compared, partial(again, alpha=alpha))
 
 
 def _check(systems: list[str], sizes: Sequence[tuple[int, int]], test: str, correction: str) -> None:

@@ -46,7 +46,7 @@ def rank_intervals(
     measure: str | Measure | None = None,
     test: str = "randomization",
     correction: str = "max_t",
-    confidence_level: float = 0.95,
+    alpha: float = 0.05,
     missing: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
@@ -62,8 +62,8 @@ def rank_intervals(
     test, correction : str, default "randomization" and "max_t"
         As in `rankeval.compare`. The correction must control the chance of any false claim: "max_t", "holm",
         "bonferroni", "tukey".
-    confidence_level : float, default 0.95
-        In about this share of samples of queries, or in more, the ranges hold all true ranks at once. With fewer than
+    alpha : float, default 0.05
+        In about 1 - alpha of the samples of queries, or more, the ranges hold all true ranks at once. With fewer than
         50 queries and strong skew it is less: the guide to significance has the shares, and notes of `compare` too.
     missing : {"error", "skip"}, default "error"
         For queries that some systems lack, as in `rankeval.compare`.
@@ -104,7 +104,7 @@ def rank_intervals(
         measures=measure,
         test=test,
         correction=correction,
-        confidence_level=confidence_level,
+        alpha=alpha,
         missing=missing,
         n_resamples=n_resamples,
         rng=rng,

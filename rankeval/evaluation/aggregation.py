@@ -63,14 +63,14 @@ def aggregated_errors(
     return found
 
 
-def half_widths(scores: Floats, confidence_level: float) -> Floats:
+def half_widths(scores: Floats, level: float) -> Floats:
     """Return half the width of the interval of each column's mean by Student's t; nan if all rows are the same.
 
     Parameters
     ----------
     scores : ndarray of shape (n_queries, n_means)
         The scores.
-    confidence_level : float
+    level : float
         Between 0 and 1.
     """
     from scipy import stats
@@ -79,7 +79,7 @@ def half_widths(scores: Floats, confidence_level: float) -> Floats:
     if n_queries < 2:
         return np.full(scores.shape[1], np.nan)
     spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
-    return np.asarray(spread * stats.t.ppf((1 + confidence_level) / 2, n_queries - 1) / np.sqrt(n_queries))
+    return np.asarray(spread * stats.t.ppf((1 + level) / 2, n_queries - 1) / np.sqrt(n_queries))
 
 
 def draws_note(measures: Mapping[str, Measure], drawn: NDArray[np.bool_], errors: Mapping[str, float]) -> str:

@@ -219,7 +219,7 @@ class Evaluation(QueryScores):
         frame.attrs["left_out"] = self.n_queries - len(places)
         return frame
 
-    def slices(self, by: Any, *, confidence_level: float | None = None) -> pd.DataFrame:
+    def slices(self, by: Any, *, level: float | None = None) -> pd.DataFrame:
         """Return the aggregates for each value of an attribute of the queries.
 
         Parameters
@@ -229,7 +229,7 @@ class Evaluation(QueryScores):
             or as a column ``qid``, and gives a row for each combination of its columns. An array goes by position, in
             the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
             first (``pandas.cut``, ``pandas.qcut``).
-        confidence_level : float, optional
+        level : float, optional
             Between 0 and 1: adds the limits of ``ci`` for each mean of each slice. If there are many slices, one is
             likely to look unusual by chance.
 
@@ -261,7 +261,7 @@ class Evaluation(QueryScores):
 
         values, places = slices_of(by, self.queries, self.query_counts)
         parts = [self._part(each) for each in places]
-        return pd.DataFrame([_row(part, confidence_level) for part in parts], index=values)
+        return pd.DataFrame([_row(part, level) for part in parts], index=values)
 
     def to_bytes(self) -> bytes:
         """Return the evaluation as the bytes of a Parquet file.
@@ -363,9 +363,9 @@ class Evaluation(QueryScores):
         return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"
 
 
-def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
+def _row(part: Evaluation, level: float | None) -> dict[str, float]:
     """Return the row of a slice: its number of queries, aggregates, and the limits of means if they are asked for."""
-    limits = {} if confidence_level is None else part.ci(confidence_level).to_dict("index")
+    limits = {} if level is None else part.ci(level).to_dict("index")
     row: dict[str, float] = {"n_queries": part.n_queries}
     for label, value in part.aggregates().items():
         row[label] = value

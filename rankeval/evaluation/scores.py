@@ -135,12 +135,12 @@ class QueryScores:
 
         return pd.Series(values, name=self.name, dtype=np.float64)
 
-    def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
+    def ci(self, level: float = 0.95) -> pd.DataFrame:
         """Return a confidence interval for each measure that is a mean, by Student's t over queries.
 
         Parameters
         ----------
-        confidence_level : float
+        level : float
             Between 0 and 1.
 
         Returns
@@ -163,12 +163,12 @@ class QueryScores:
         """
         import pandas as pd
 
-        check_share("confidence_level", confidence_level)
+        check_share("level", level)
         if self.weights is not None:
             raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
-        half = half_widths(self.scores[:, columns], confidence_level)
+        half = half_widths(self.scores[:, columns], level)
         return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
 
     @property

@@ -225,8 +225,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
         if config.baseline is None:
             (name,) = evaluations
-            level = config.comparison.confidence_level
-            alone = comparison_of_one(name, evaluations[name], confidence_level=level)
+            alone = comparison_of_one(name, evaluations[name], confidence_level=1 - config.comparison.alpha)
             return Opened(alone, evaluations, GuardFacts(active=False, reason=part.unguarded))
         comparison = compare(
             evaluations,
@@ -236,7 +235,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
             correction=config.comparison.correction,
             claim=check_claim(config.comparison.claim, config.comparison.margin),
             margin=config.comparison.margin,
-            confidence_level=config.comparison.confidence_level,
+            alpha=config.comparison.alpha,
             rng=config.seed,
         )
         return Opened(comparison, evaluations, GuardFacts(active=False, reason=part.unguarded))
@@ -248,7 +247,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         measure=config.all_measures[0],
         secondary=config.all_measures[1:] if config.baseline is None else (),
         convention=config.convention,
-        alpha=round(1 - config.comparison.confidence_level, 12),
+        alpha=config.comparison.alpha,
         claim=check_claim(config.comparison.claim, config.comparison.margin),
         margin=config.comparison.margin,
         rng=config.seed,

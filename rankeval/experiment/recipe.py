@@ -268,7 +268,7 @@ def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) 
         baseline=config.baseline,
         measures=others,
         correction="none",
-        confidence_level=config.comparison.confidence_level,
+        alpha=config.comparison.alpha,
     ).table
     of_tests = ["p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
     return table.drop(columns=of_tests)

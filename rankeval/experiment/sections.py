@@ -173,7 +173,7 @@ class ComparisonConfig(Section):
 
     test: str = Field(default="randomization", description="a test, such as t; `rankeval compare --help` lists them")
     correction: str = Field(default="max_t", description="a correction for many comparisons, such as holm")
-    confidence_level: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.95, description="level of the intervals")
+    alpha: Annotated[float, Field(gt=0, le=0.5)] = Field(default=0.05, description="level of the test")
     claim: str = Field(default="difference", description="what to show: difference, better, not_worse or equivalent")
     margin: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of the claim, in units of the measure")
 

@@ -103,11 +103,11 @@ class Batch:
     def _adjusted(self) -> Comparison:
         """Return the comparison by max-T over the batch, times the number of batches."""
         plan, n = self.scored.plan, self.n_batches
-        result = self._compared(1 - plan.alpha)
+        result = self._compared(plan.alpha)
         if n == 1:
             return result
         # Bonferroni over the batches: p times their number, and what belongs to it at the level that each has.
-        narrow = self._compared(1 - plan.alpha / n)
+        narrow = self._compared(plan.alpha / n)
         table = result.table
         table["p_adjusted"] = (table["p_adjusted"] * n).clip(upper=1.0)
         of_level = ["ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
@@ -118,15 +118,15 @@ class Batch:
         """Return the comparison without any adjusted p, so without the note that p is not corrected."""
         from rankeval.comparison.design import without_adjusted
 
-        result = self._compared(1 - self.scored.plan.alpha, correction="none")
+        result = self._compared(self.scored.plan.alpha, correction="none")
         notes = tuple(note for note in result.notes if "not corrected" not in note)
         return replace(result, table=without_adjusted(result.table), notes=notes)
 
-    def _compared(self, confidence_level: float, correction: str = "max_t") -> Comparison:
+    def _compared(self, alpha: float, correction: str = "max_t") -> Comparison:
         from rankeval.comparison import compare
 
         primary = self.scored.labels[0]
-        options = self._options | {"confidence_level": confidence_level}
+        options = self._options | {"alpha": alpha}
         return compare(self.evaluations, measures=[primary], correction=correction, **options)
 
     def _with_own(self, result: Comparison) -> Comparison:
@@ -141,7 +141,7 @@ class Batch:
         if not self.n_others and len(labels) == 1:
             return result
         plain = {"claim": "difference", "margin": 0.0, "unseen": 0}
-        options = self._options | {"confidence_level": 1 - plan.alpha, **plain}
+        options = self._options | {"alpha": plan.alpha, **plain}
         own = compare(self.scored.evaluations, measures=labels, correction="none", **options)
         secondary = own.table[own.table["measure"] != labels[0]]
         table = (

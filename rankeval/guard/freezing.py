@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval._checks import count, shown
+from rankeval._checks import check_alpha, count, shown
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput, warn
@@ -20,7 +20,7 @@ from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.folds import out_of_fold
 from rankeval.guard.fresh import fresh_places, note_on_fresh
 from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
-from rankeval.guard.plan import Plan, check_alpha
+from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.standing.exposure import is_few, keep_places
 from rankeval.measures import Measure, measure
@@ -84,7 +84,7 @@ def freeze(
     from rankeval.significance.declarations import Settings
 
     # Refuses settings that the comparison would refuse.
-    Settings("two-sided", 1 - fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
+    Settings("two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
     fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()
     records.in_use(test)

@@ -177,12 +177,6 @@ _HASHED = tuple(field.name for field in fields(Plan) if field.name not in _UNHAS
 """The fields that decide a result."""
 
 
-def check_alpha(alpha: float) -> None:
-    """Raise `InvalidInput` unless alpha is the level of a test."""
-    if not 0 < alpha <= 0.5:
-        raise InvalidInput(argument="alpha", found=f"{alpha}", expected="a level above 0 and up to 0.5, such as 0.05")
-
-
 def short(head: str) -> str:
     """Return a head as texts name it: 12 digits of each of its parts.
 

@@ -46,7 +46,7 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
     100; exponential differences 10.8 % at 10 queries, 9.0 % at 25, 8.1 % at 50, 7.2 % at 100.
 
     A one-sided p-value is half the two-sided one, or 1 less that half. The interval is ``mean +- q * standard error``,
-    q from the resampled ``|t|``: it excludes 0 exactly if p is at most ``1 - confidence_level``. A resample without
+    q from the resampled ``|t|``: it excludes 0 exactly if p is at most alpha. A resample without
     variance counts as extreme, so with very few queries the interval can be infinite.
     """
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_count, check_number, check_share, shown
+from rankeval._checks import check_alpha, check_count, check_number, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.claims import CLAIMS
@@ -43,8 +43,8 @@ class Settings:
     ----------
     alternative : {"two-sided", "greater", "less"}
         "greater": the system has the greater mean.
-    confidence_level : float
-        Of the intervals.
+    alpha : float
+        Level of the tests; the intervals have the level 1 - alpha.
     n_resamples : int
         For tests that draw resamples.
     rng : int, Generator or None
@@ -56,45 +56,45 @@ class Settings:
         Of the claim, in units of the measure.
     unseen : int
         Number of queries that claims of no harm add to those seen; they lost all that a query can lose.
-    family_confidence : float, optional
-        Level of a second interval of each column, which belongs to adjusted p-values.
+    family_alpha : float, optional
+        1 less the level of a second interval of each column, which belongs to adjusted p-values.
 
     Raises
     ------
     InvalidInput
-        A confidence level outside (.5, 1), a number of resamples that is not a whole number of 1 or more, a margin
+        An alpha outside (0, .5], a number of resamples that is not a whole number of 1 or more, a margin
         that does not go with the claim, or a one-sided alternative besides a claim.
     UnknownName
         There is no such alternative or claim.
     """
 
     alternative: Alternative = "two-sided"
-    confidence_level: float = 0.95
+    alpha: float = 0.05
     n_resamples: int = 9999
     rng: Rng = None
     claim: ClaimName = "difference"
     margin: float = 0.0
     unseen: int = 0
-    family_confidence: float | None = None
+    family_alpha: float | None = None
 
     def __post_init__(self) -> None:
         check_count("unseen", self.unseen, least=0)
         check_alternative(self.alternative)
         check_claim(self.claim, self.margin, self.alternative)
-        check_share("confidence_level", self.confidence_level, least=0.5)
+        check_alpha(self.alpha)
         _check_resamples(self.n_resamples)
 
     @property
-    def alpha(self) -> float:
-        """Level of the test; rounded, since 1 - .95 is a little more than .05."""
-        return round(1 - self.confidence_level, 12)
+    def confidence_level(self) -> float:
+        """Level of the interval, 1 less alpha."""
+        return 1 - self.alpha
 
     @property
     def of_family(self) -> Settings | None:
         """The settings of the second interval, if one is asked for."""
-        if self.family_confidence is None:
+        if self.family_alpha is None:
             return None
-        return replace(self, confidence_level=self.family_confidence, family_confidence=None)
+        return replace(self, alpha=self.family_alpha, family_alpha=None)
 
     @property
     def sides(self) -> int:

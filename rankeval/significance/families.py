@@ -85,7 +85,7 @@ def with_family_level(settings: Settings, correction: Correction, size: int) -> 
         Number of comparisons in a family.
     """
     level = correction.interval_level and correction.interval_level(settings.alpha, size)
-    return replace(settings, family_confidence=1 - level if level and level != settings.alpha else None)
+    return replace(settings, family_alpha=level if level and level != settings.alpha else None)
 
 
 def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: Settings) -> tuple[Floats, Floats]:

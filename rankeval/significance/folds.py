@@ -21,7 +21,7 @@ measured), and is too timid besides: .015 false positives where .05 are asked.""
 
 
 def corrected_resampled_t(
-    d: ArrayLike, ratio: float, *, alternative: Alternative = "two-sided", confidence_level: float = 0.95
+    d: ArrayLike, ratio: float, *, alternative: Alternative = "two-sided", alpha: float = 0.05
 ) -> PairedResult:
     """Test whether two algorithms differ, by their differences on folds that overlap.
 
@@ -37,8 +37,8 @@ def corrected_resampled_t(
         Queries in the test part by queries in the training part: 1 / (k - 1) for k folds.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the system is better than the baseline.
-    confidence_level : float, default 0.95
-        Of the interval.
+    alpha : float, default 0.05
+        Level of the test; the interval has the level 1 - alpha.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def corrected_resampled_t(
     >>> round(float(corrected_resampled_t([0.1, 0.3, 0.2], ratio=0.5).p_value), 4)
     0.1598
     """
-    return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(alternative, confidence_level))
+    return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(alternative, alpha))
 
 
 def widened(d: ArrayLike, ratio: float) -> Floats:

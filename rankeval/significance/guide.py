@@ -87,7 +87,7 @@ What to do there:
   skewed differences: they test another hypothesis.)
 * Compare fewer systems on few queries of skewed scores: choose on development data, then test a few.
 * Take `correction="holm"` with the default t test where many systems meet one baseline, if its rate above is lower.
-* Stay two-sided on skewed scores. If the claim is one-sided by nature, ask for `confidence_level=0.975`: the rate is
+* Stay two-sided on skewed scores. If the claim is one-sided by nature, ask for `alpha=0.025`: the rate is
   then at most the two-sided one above.
 """
 

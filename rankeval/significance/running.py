@@ -35,7 +35,7 @@ def paired_test(
     d: ArrayLike,
     *,
     alternative: Alternative = "two-sided",
-    confidence_level: float = 0.95,
+    alpha: float = 0.05,
     n_resamples: int = 9999,
     rng: Rng = None,
     claim: ClaimName = "difference",
@@ -53,8 +53,8 @@ def paired_test(
         Per-query differences, system minus baseline.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the system is better than the baseline.
-    confidence_level : float, default 0.95
-        Of the interval.
+    alpha : float, default 0.05
+        Level of the test; the interval has the level 1 - alpha.
     n_resamples : int, default 9999
         For tests that resample.
     rng : int, Generator or None
@@ -89,7 +89,7 @@ def paired_test(
     >>> float(paired_test("randomization", [1, 2, 3]).p_value)  # 2 of the 8 patterns of signs reach |6|
     0.25
     """
-    settings = Settings(alternative, confidence_level, n_resamples, rng, claim, margin, unseen)
+    settings = Settings(alternative, alpha, n_resamples, rng, claim, margin, unseen)
     pairs = with_unseen(as_pairs(d), greatest_loss, settings)
     return _reshaped(run(TESTS[chosen("test", name, TESTS)], pairs, settings), np.shape(d)[1:])
 

@@ -161,7 +161,7 @@ def largest_quantile(columns: Floats, settings: Settings) -> float:
     """
     n, k = columns.shape
     centred = np.where(without_variance(columns), 0.0, columns - columns.mean(axis=0))
-    above = replace(settings, alternative="greater", confidence_level=1 - settings.tail)
+    above = replace(settings, alternative="greater", alpha=settings.tail)
     q = critical_t(centred, np.full(k, n), above)
     # Infinite for too few patterns, and for values of equal size and the same sign, which leave no variance.
     return q if np.isfinite(q) else float(stats.t.isf(settings.tail / k, n - 1))

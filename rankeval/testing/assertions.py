@@ -202,8 +202,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     def compared(with_: str, claim: ClaimName = "better", margin: float = 0.0) -> Comparison:
         # One false alarm by any measure stops a release; but each must be shown not worse, so none needs a correction.
         family = "all" if settings.claim == "no regression" else "measure"
-        level = 1 - settings.alpha
-        made = {"measures": labels, "family": family, "confidence_level": level, "unseen": settings.unseen, **options}
+        made = {"measures": labels, "family": family, "alpha": settings.alpha, "unseen": settings.unseen, **options}
         return compare(systems, baseline=with_, claim=claim, margin=margin, **made)
 
     n, deviations = len(shared.scores), deviation(differences(shared.scores[:, 0], shared.scores[:, 1]))

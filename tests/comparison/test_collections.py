@@ -81,7 +81,7 @@ def test_bonferroni_intervals_are_those_at_the_level_of_their_family():
     given = systems([30, 12])
     found = rk.compare(given, baseline="bm25", correction="bonferroni")
     for part, size in (("c1", 8), ("c2", 8)):
-        narrow = rk.compare(on(given, part), baseline="bm25", confidence_level=1 - 0.05 / size).table
+        narrow = rk.compare(on(given, part), baseline="bm25", alpha=0.05 / size).table
         for end in ("ci_low", "ci_high"):
             np.testing.assert_allclose(rows(found, part)[f"{end}_adjusted"], narrow[end], rtol=1e-9)
 

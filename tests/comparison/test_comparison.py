@@ -52,7 +52,7 @@ def evaluations(measures=("nDCG@10", "AP"), **options):
 def test_table_has_the_columns_promised_and_scipys_numbers():
     """Difference, interval and p of each row are ttest_rel's; Holm runs over all six comparisons."""
     systems = frames()
-    found = compare(systems, baseline="bm25", confidence_level=0.9)
+    found = compare(systems, baseline="bm25", alpha=0.1)
     assert tuple(found.table.columns) == COLUMNS
     assert found.n_comparisons == len(found.table) == 4
     for row in found.table.itertuples():
@@ -208,8 +208,8 @@ def test_settings_that_contradict_each_other_are_refused():
         compare(frames(), baseline="bm25", correction="tukey")
     with pytest.raises(InvalidInput, match="two-sided"):
         compare(frames(), correction="tukey", alternative="greater")
-    with pytest.raises(InvalidInput, match="confidence_level is 95"):
-        compare(frames(), confidence_level=95)
+    with pytest.raises(InvalidInput, match="alpha is 95"):
+        compare(frames(), alpha=95)
 
 
 def test_families_that_can_show_nothing_are_noted():

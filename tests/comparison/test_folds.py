@@ -41,11 +41,11 @@ def folds(evaluations, n=6):
 
 def test_the_numbers_are_those_of_the_corrected_t(evaluations):
     columns = folds(evaluations)
-    found = compare_algorithms(columns, evaluations, sizes=SIZES, baseline="weak", confidence_level=0.9)
+    found = compare_algorithms(columns, evaluations, sizes=SIZES, baseline="weak", alpha=0.1)
     assert found.table["measure"].tolist() == ["nDCG@10", "nDCG@10", "AP", "AP"]
     for row in found.table.itertuples():
         d = (columns[row.system][row.measure] - columns["weak"][row.measure]).to_numpy()
-        expected = corrected_resampled_t(d, 10 / 20, confidence_level=0.9)
+        expected = corrected_resampled_t(d, 10 / 20, alpha=0.1)
         assert (row.p_value, row.ci_low, row.ci_high) == pytest.approx(
             (expected.p_value, expected.ci_low, expected.ci_high), rel=1e-12
         )

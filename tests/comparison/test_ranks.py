@@ -62,7 +62,7 @@ def test_rank_intervals_equal_brute_force(seed, n, k):
     pairs = list(itertools.combinations(systems, 2))
     means = {name: frame["AP"].mean() for name, frame in systems.items()}
     p = step_down(np.column_stack([systems[j]["AP"] - systems[i]["AP"] for i, j in pairs]))
-    found = rk.rank_intervals(systems, confidence_level=0.9, n_resamples=9).set_index("system")
+    found = rk.rank_intervals(systems, alpha=0.1, n_resamples=9).set_index("system")
     for name in systems:
         better = worse = 0
         for (i, j), adjusted in zip(pairs, p, strict=True):

@@ -68,7 +68,7 @@ def test_a_decision_is_that_of_the_one_sided_randomisation_test_at_alpha_over_th
         pair = {"base": evaluations["base"], name: evaluations[name]}
         compared = rk.compare(
             pair, baseline="base", test="randomization", correction="none", claim="better", rng=0,
-            confidence_level=1 - 0.05 / 20,
+            alpha=0.05 / 20,
         )  # fmt: skip
         verdicts.append(bool(compared.table["p_value"][0] <= 0.05 / 20))
         assert gate.decide(name, score, baseline=BASE).accepted == verdicts[-1], name

@@ -167,7 +167,7 @@ def test_what_differs_is_not_compared(rivals, ltr):
         ({"measures": "NumRel"}, "mean over queries"),
         ({"correction": "max_t"}, "holm"),
         ({"family": "none"}, "measure"),
-        ({"confidence_level": 5}, "confidence_level"),
+        ({"alpha": 5}, "alpha"),
         ({"claim": "better"}, "baseline="),
     ):
         with pytest.raises(InvalidInput, match=words):

@@ -133,7 +133,7 @@ def test_intervals_of_the_inverted_bootstraps_are_their_order_statistics(level, 
     ]
     two_sided = level if alternative == "two-sided" else 1 - 2 * (1 - Fraction(str(level)))
     studentised = critical(roots, float(two_sided)) * error
-    ours = paired_test("bootstrap", d, alternative=alternative, confidence_level=level, n_resamples=B, rng=5)
+    ours = paired_test("bootstrap", d, alternative=alternative, alpha=1 - level, n_resamples=B, rng=5)
     low = -inf if alternative == "less" else mean - studentised
     high = inf if alternative == "greater" else mean + studentised
     assert (ours.ci_low, ours.ci_high) == pytest.approx((low, high), rel=1e-9)
@@ -145,7 +145,7 @@ def test_intervals_of_the_inverted_bootstraps_are_their_order_statistics(level, 
         "greater": (mean - np.quantile(moved, level), inf),
         "less": (-inf, mean - np.quantile(moved, 1 - level)),
     }[alternative]
-    ours = paired_test("bootstrap_shift", d, alternative=alternative, confidence_level=level, n_resamples=B, rng=5)
+    ours = paired_test("bootstrap_shift", d, alternative=alternative, alpha=1 - level, n_resamples=B, rng=5)
     assert (ours.ci_low, ours.ci_high) == pytest.approx((low, high), rel=1e-9)
 
 
@@ -160,7 +160,7 @@ def test_percentile_and_bca_are_their_formulas(level, alternative):
     d = np.random.default_rng(4).exponential(size=12) - 0.7
     draws = np.array(means_of(d.tolist(), drawn_counts(12, 499, 5)))
     tail = (1 - level) / (2 if alternative == "two-sided" else 1)
-    options = {"alternative": alternative, "confidence_level": level, "n_resamples": 499, "rng": 5}
+    options = {"alternative": alternative, "alpha": 1 - level, "n_resamples": 499, "rng": 5}
 
     def sided(low, high):
         return (-inf if alternative == "less" else low, inf if alternative == "greater" else high)
@@ -208,7 +208,7 @@ def test_bca_of_draws_on_one_side_is_bounded_by_their_number(sign):
 def test_zero_is_outside_exactly_where_p_is_at_most_alpha(level, n_resamples):
     """(1 - .9) * 1000 is 99.99999999999997 in floating point, and means 100."""
     d = np.random.default_rng(8).normal(0.4, 1, size=(15, 300))
-    result = paired_test("bootstrap", d, confidence_level=level, n_resamples=n_resamples, rng=1)
+    result = paired_test("bootstrap", d, alpha=1 - level, n_resamples=n_resamples, rng=1)
     rejected = np.rint(result.p_value * (n_resamples + 1)) <= float((1 - Fraction(str(level))) * (n_resamples + 1))
     assert (((result.ci_low > 0) | (result.ci_high < 0)) == rejected).all()
     assert rejected.any()
@@ -257,6 +257,6 @@ def test_one_draw_of_one_query_has_no_variance():
 def test_resamples_of_one_value_have_no_variance_whatever_rounding_leaves():
     """Of seven queries six agree: a third of the resamples hold that one value, so no interval at 70 % is finite."""
     d = np.random.default_rng(0).normal(size=(2, 400))[[0] * 6 + [1]]
-    result = paired_test("bootstrap", d, confidence_level=0.7, n_resamples=999, rng=0)
+    result = paired_test("bootstrap", d, alpha=0.3, n_resamples=999, rng=0)
     assert np.isneginf(result.ci_low).all()
     assert np.isposinf(result.ci_high).all()

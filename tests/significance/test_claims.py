@@ -40,7 +40,7 @@ def test_tost_equals_statsmodels():
 def test_p_is_at_most_alpha_exactly_if_the_interval_lies_within_the_margin(name, claim, n):
     """By 200 columns at once; of equivalence the interval is that of 1 - 2 alpha."""
     margin = {"better": 0.02, "not_worse": 0.05, "equivalent": 0.6 / np.sqrt(n)}[claim]
-    d, settings = columns(n, n_columns=200), Settings("two-sided", 0.9, 499, 3, claim, margin)
+    d, settings = columns(n, n_columns=200), Settings("two-sided", 0.1, 499, 3, claim, margin)
     found = run(TESTS[name], d, settings)
     shown = CLAIMS[claim].is_within(found.ci_low, found.ci_high, margin)
     assert (shown == (found.p_value <= settings.alpha)).all()
@@ -50,7 +50,7 @@ def test_p_is_at_most_alpha_exactly_if_the_interval_lies_within_the_margin(name,
 def test_the_interval_of_equivalence_leaves_out_alpha_on_either_side():
     d = columns(30)[:, 0]
     both = paired_test("t", d, claim="equivalent", margin=0.1)
-    plain = paired_test("t", d, confidence_level=0.9)
+    plain = paired_test("t", d, alpha=0.1)
     assert (both.ci_low, both.ci_high) == pytest.approx((plain.ci_low, plain.ci_high), rel=1e-12)
     for claim, margin in (("better", 0.0), ("better", 0.02), ("not_worse", 0.02)):
         found = paired_test("t", d, claim=claim, margin=margin)
@@ -84,7 +84,7 @@ def test_a_gain_that_is_the_margin_but_for_rounding_is_no_gain_beyond_it():
 @pytest.mark.parametrize("correction", [name for name, one in CORRECTIONS.items() if not one.all_pairs_only])
 @pytest.mark.parametrize("claim", ONE_SIDED)
 def test_every_correction_takes_every_claim(correction, claim):
-    d, settings = columns(40, n_columns=5), Settings("two-sided", 0.9, 499, 3, claim, 0.06)
+    d, settings = columns(40, n_columns=5), Settings("two-sided", 0.1, 499, 3, claim, 0.06)
     pairs = [(0, j) for j in range(1, 6)]
     tested = run(TESTS["t"], d, with_family_level(settings, CORRECTIONS[correction], len(pairs)))
     adjusted = adjust_by_family(CORRECTIONS[correction], tested, d, np.zeros((40, 6, 1)), pairs, len(pairs), settings)
@@ -103,9 +103,9 @@ def test_every_correction_takes_every_claim(correction, claim):
 def test_max_t_takes_both_sides_of_all_pairs_for_one_family():
     """Equivalence of several: the hypotheses below and above stand beside each other; the larger p is the pair's."""
     d, margin = columns(40, n_columns=3), 0.1
-    settings = Settings("two-sided", 0.95, 999, 3, "equivalent", margin)
+    settings = Settings("two-sided", 0.05, 999, 3, "equivalent", margin)
     function = CORRECTIONS["max_t"].function
-    stacked = function(np.hstack([d + margin, margin - d]), Settings("greater", 0.95, 999, 3))
+    stacked = function(np.hstack([d + margin, margin - d]), Settings("greater", 0.05, 999, 3))
     tested = run(TESTS["randomization"], d, settings)
     pairs = [(0, 1), (0, 2), (1, 2)]
     found = adjust_by_family(CORRECTIONS["max_t"], tested, d, np.zeros((40, 3, 1)), pairs, 3, settings)
@@ -177,7 +177,7 @@ def test_whole_queries_show_no_more_than_their_number_allows(name, alpha, n):
     edge = unseen_share(n, alpha)
     d = np.zeros(n)
     d[: n // 2] = 1e-9  # noise that is nothing
-    options = {"claim": "not_worse", "confidence_level": 1 - alpha, "unseen": 1, "n_resamples": 1999, "rng": 0}
+    options = {"claim": "not_worse", "alpha": alpha, "unseen": 1, "n_resamples": 1999, "rng": 0}
     found = paired_test(name, d, margin=0.999 * edge, **options)
     assert found.p_value > alpha
     assert not found.ci_low > -0.999 * edge

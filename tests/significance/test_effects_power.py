@@ -263,7 +263,7 @@ def frames():
 
 def test_the_table_of_effects_is_oriented_by_the_measure(frames):
     """A greater ARP is worse, so its effects have the other sign; the table of differences keeps the sign it has."""
-    compared = rk.compare(frames, confidence_level=0.9)
+    compared = rk.compare(frames, alpha=0.1)
     found = compared.effects
     assert found.columns.tolist() == [
         "measure", "baseline", "system", "cohens_d", "d_low", "d_high", "hedges_g", "cliffs_delta", "superiority",

@@ -37,7 +37,7 @@ def test_the_interval_holds_delta_exactly_if_its_p_value_is_above_alpha(kind):
         level = float(rng.choice([0.8, 0.9, 0.95, 0.99]))
         options = {
             "alternative": str(rng.choice(["two-sided", "greater", "less"])),
-            "confidence_level": level,
+            "alpha": 1 - level,
             "n_resamples": int(rng.choice([19, 39, 99, 200, 499])),
             "rng": seed,
         }

@@ -23,7 +23,7 @@ SIDES = ["two-sided", "greater", "less"]
 def test_t_equals_scipy(n, alternative):
     """P-value and interval of the paired t are SciPy's to 1e-12, all columns at once."""
     a, b = RNG.random((2, n, 4))
-    ours = paired_test("t", a - b, alternative=alternative, confidence_level=0.9)
+    ours = paired_test("t", a - b, alternative=alternative, alpha=0.1)
     theirs = stats.ttest_rel(a, b, alternative=alternative)
     np.testing.assert_allclose(ours.p_value, theirs.pvalue, rtol=0, atol=1e-12)
     interval = theirs.confidence_interval(0.9)

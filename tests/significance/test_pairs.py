@@ -51,7 +51,7 @@ def columns_of(scores):
 def test_differences_of_sums_lead_to_the_counts_of_sums_of_differences(n, alternative):
     """On rounded scores, whose sums tie: the same p-values to the last bit, and the same intervals up to rounding."""
     scores = rounded_scores(n)
-    settings = Settings(alternative, 0.9, 999, 3, family_confidence=0.98)
+    settings = Settings(alternative, 0.1, 999, 3, family_alpha=0.02)
     pairs, d = Pairs.of_systems(scores, all_pairs(scores)), columns_of(scores)
     np.testing.assert_array_equal(pairs, d)
     for weights in (None, np.random.default_rng(1).choice([0.5, 1.0, 3.0], n)):
@@ -82,7 +82,7 @@ def test_every_test_and_claim_reads_pairs_as_it_reads_columns(name, claim):
     scores = rounded_scores(30, n_systems=4)
     pairs, d = Pairs.of_systems(scores, all_pairs(scores)), columns_of(scores)
     signs = np.where(np.arange(d.shape[1]) % 2, 1.0, -1.0)
-    settings = Settings("two-sided", 0.9, 199, 5, claim, 0.02, family_confidence=0.99)
+    settings = Settings("two-sided", 0.1, 199, 5, claim, 0.02, family_alpha=0.01)
     found, expected = run(TESTS[name], pairs.turned(signs), settings), run(TESTS[name], d * signs, settings)
     if name != "bootstrap_bca":  # its p-values hang on how sums that tie were rounded
         np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-9)
@@ -94,8 +94,8 @@ def test_every_test_and_claim_reads_pairs_as_it_reads_columns(name, claim):
 @pytest.mark.parametrize("name", TESTS)
 def test_the_interval_of_the_family_is_that_of_a_test_at_its_level(name):
     d = np.random.default_rng(2).normal(0.1, 1, (40, 3))
-    both = run(TESTS[name], d, Settings(n_resamples=499, rng=1, family_confidence=0.99))
-    alone = run(TESTS[name], d, Settings(confidence_level=0.99, n_resamples=499, rng=1))
+    both = run(TESTS[name], d, Settings(n_resamples=499, rng=1, family_alpha=0.01))
+    alone = run(TESTS[name], d, Settings(alpha=0.01, n_resamples=499, rng=1))
     assert np.array_equal(both.family, [alone.ci_low, alone.ci_high])
     assert both.p_value.tolist() == alone.p_value.tolist()
 
@@ -105,7 +105,7 @@ def test_the_interval_of_the_family_is_that_of_a_test_at_its_level(name):
 def test_groups_of_systems_and_spans_of_patterns_change_nothing(n, of_sums, monkeypatch):
     """With room for few sums at once, systems are read in tiles, or the largest ends kept from span to span."""
     scores = rounded_scores(n)
-    settings = Settings("two-sided", 0.9, 999, 3, family_confidence=0.98)
+    settings = Settings("two-sided", 0.1, 999, 3, family_alpha=0.02)
     pairs = Pairs.of_systems(scores, all_pairs(scores))
     whole, joint = flip_test(pairs, settings), max_t(pairs, settings)
     monkeypatch.setattr(resampling, "SUMS_AT_ONCE", of_sums)
@@ -121,7 +121,7 @@ def test_groups_of_systems_and_spans_of_patterns_change_nothing(n, of_sums, monk
 @pytest.mark.parametrize("n", [12, 70])
 def test_a_test_and_its_joint_correction_draw_the_same_signs_once(n, monkeypatch):
     """Of a million queries drawing takes nearly all of the time. What is read of the sums is that of drawing anew."""
-    scores, settings = rounded_scores(n), Settings("two-sided", 0.9, 999, 3)
+    scores, settings = rounded_scores(n), Settings("two-sided", 0.1, 999, 3)
     calls = [flip_test, max_t, max_t_limits]
     anew = [call(Pairs.of_systems(scores, all_pairs(scores)), settings) for call in calls]
     pairs, drawn, sums_by_pattern = Pairs.of_systems(scores, all_pairs(scores)), [], signs.sums_by_pattern

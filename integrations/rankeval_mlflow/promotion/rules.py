@@ -205,7 +205,7 @@ class Rule:
             "measures": self.measure,
             "test": self.test,
             "correction": "none",
-            "confidence_level": 1 - self.alpha,
+            "alpha": self.alpha,
         }
 
 

@@ -46,7 +46,7 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     if record.baseline is not None:
         values = differences(values, columns[record.baseline][:, None])
     sign = direction(measure)
-    settings = Settings(confidence_level=record.confidence_level, n_resamples=record.n_resamples, rng=record.rng)
+    settings = Settings(alpha=record.alpha, n_resamples=record.n_resamples, rng=record.rng)
     value = value_of_choice(sign * values, settings)
     low, high = sorted((sign * value.ci_low, sign * value.ci_high))
     return Choice(

@@ -102,7 +102,7 @@ def _lacking(record: ComparisonRecord, row: Row) -> str:
     if test is None or correction is None:
         return "queries or resamples"
     alternative = cast("Alternative", record.alternative)
-    settings = Settings(alternative, record.confidence_level, record.n_resamples, record.rng)
+    settings = Settings(alternative, record.alpha, record.n_resamples, record.rng)
     if limited_by_resamples(test, correction, row.n_queries, settings):
         return f"resamples ({record.n_resamples:,})"
     return "folds" if record.folds else "queries"

@@ -141,7 +141,7 @@ def mean_spreads(record: ComparisonRecord) -> tuple[pd.DataFrame, pd.DataFrame, 
         )
     measures = list(record.table["measure"].unique())
     shared = held_scores(record, measures)
-    settings = Settings("two-sided", record.confidence_level, 1, 0)
+    settings = Settings("two-sided", record.alpha, 1, 0)
     error, low, high = (
         pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]
         for part in (standard_error(shared.scores), *t_interval(shared.scores, settings))

@@ -104,7 +104,7 @@ class Terms:
         found = paired_test(
             "randomization",
             gains,
-            confidence_level=1 - self.level,
+            alpha=self.level,
             n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
             rng=self.rng,
             claim=self.claim,

@@ -76,7 +76,7 @@ class TestOpen:
         row = result.table.iloc[0]
         assert row["p_adjusted"] == pytest.approx(min(1, 2 * row["p_value"]))
         assert any("times 2" in note for note in result.notes)
-        narrow = compared(data, 0, 0.1, confidence_level=0.975).table.iloc[0]
+        narrow = compared(data, 0, 0.1, alpha=0.025).table.iloc[0]
         ends = ["ci_low_adjusted", "ci_high_adjusted"]
         assert row[ends].tolist() == narrow[ends].tolist(), "of the level that p times 2 is held against"
 

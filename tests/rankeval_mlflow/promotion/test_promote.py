@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_compare(ranker):
     old, new = (rkm.load_evaluation(f"models:/ranker/{version}", "test") for version in "12")
     systems = {"ranker v1": old, "ranker v2": new}
     same = rk.compare(systems, baseline="ranker v1", test="randomization", claim="better", margin=0.01,
-                      confidence_level=0.99, correction="none")  # fmt: skip
+                      alpha=0.01, correction="none")  # fmt: skip
     pd.testing.assert_frame_equal(done.comparison.table, same.table)
 
 
