@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import check_alpha
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 
