@@ -85,12 +85,12 @@ CALLS = {
             "correction",
             "family",
             "alternative",
-            "missing",
+            "unpaired",
             "baseline",
             "measures",
         )
     },
-    **{f"anova, {name}": partial(anova, name) for name in ("systems", "measure", "queries", "replicates", "missing")},
+    **{f"anova, {name}": partial(anova, name) for name in ("systems", "measure", "queries", "replicates", "unpaired")},
     "anova, scores of a replicate": lambda value: rk.anova({"a": {"one": value}, "b": {"one": SYSTEMS["b"]}}),
     **{f"bayes, {name}": partial(bayes, name) for name in ("rope", "method", "n_samples", "rng")},
     **{

@@ -40,7 +40,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
 from rankeval.significance.declarations import Floats
-from rankeval.significance.pairing import MISSING, pair_scores
+from rankeval.significance.pairing import UNPAIRED, pair_scores
 
 ByCollection = Mapping[str, Mapping[str, Scores]]
 """System -> collection -> scores."""
@@ -68,7 +68,7 @@ def pooled_scores(
     measures: str | Measure | Sequence[str | Measure] | None,
     *,
     baseline: str | None,
-    missing: str,
+    unpaired: str,
 ) -> PooledScores | None:
     """Check scores by collection, pair them on each, and stack the collections; None for systems with plain scores.
 
@@ -80,7 +80,7 @@ def pooled_scores(
         None: all means and geometric means that the systems share on all collections.
     baseline : str or None
         The baseline asked for; a mapping that has it within its values is the wrong way round.
-    missing : {"error", "skip"}
+    unpaired : {"error", "skip"}
         For collections and queries that some systems lack.
 
     Raises
@@ -93,7 +93,7 @@ def pooled_scores(
         Only some systems are by collection, one lacks a collection, or systems stand within collections.
     """
     check_number_of_systems(systems)
-    given, notes = by_collection(systems, baseline, missing)
+    given, notes = by_collection(systems, baseline, unpaired)
     if not given:
         return None
     flat = {f"{name} on {collection}": each for name, parts in given.items() for collection, each in parts.items()}
@@ -104,7 +104,7 @@ def pooled_scores(
     paired = {}
     for collection in next(iter(given.values())):
         names = [f"{name} on {collection}" for name in given]
-        paired[collection] = pair_scores({name: frames[name] for name in names}, labels, missing=missing)
+        paired[collection] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired)
         if len(paired[collection].queries) < 2:
             raise InvalidInput(
                 f"collection {collection!r} has 1 query; a paired test needs at least 2, so leave it out"
@@ -125,7 +125,7 @@ def pooled_scores(
     )
 
 
-def by_collection(systems: Mapping[str, Any], baseline: str | None, missing: str) -> tuple[ByCollection, list[str]]:
+def by_collection(systems: Mapping[str, Any], baseline: str | None, unpaired: str) -> tuple[ByCollection, list[str]]:
     """Return the systems arranged by collection, and notes; nothing if they are not by collection.
 
     Parameters
@@ -134,7 +134,7 @@ def by_collection(systems: Mapping[str, Any], baseline: str | None, missing: str
         As `rankeval.compare` takes them.
     baseline : str or None
         The baseline asked for; a mapping that has it within its values is the wrong way round.
-    missing : {"error", "skip"}
+    unpaired : {"error", "skip"}
         What to do if a system lacks a collection.
 
     Raises
@@ -154,7 +154,7 @@ def by_collection(systems: Mapping[str, Any], baseline: str | None, missing: str
             remedy="give all systems by collection",
         )
     _refuse_turned(found, baseline)
-    return _common_collections(found, missing)
+    return _common_collections(found, unpaired)
 
 
 def parts_of(scores: Any) -> Mapping[str, Scores] | None:
@@ -201,7 +201,7 @@ def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -
     ]
     said = ", ".join(f"{name} {share:.2f} ({queries})" for name, queries, share in parts)
     notes.append(f"shares of the collections in rows over all: {said}")
-    remedy = "" if weights == "queries" else '; weights="queries" gives each query the same weight'
+    remedy = "" if weights == "queries" else '; collection_weights="queries" gives each query the same weight'
     return notes + [
         f"{name} has only {queries}, and carries {share:.2f} of the rows over all{remedy}"
         for name, queries, share in parts
@@ -289,16 +289,16 @@ def _alike_across(given: ByCollection) -> bool:
     return all(len(found) == 1 for found in digests) and len(set.union(*digests)) == len(digests)
 
 
-def _common_collections(given: dict[str, dict[str, Scores]], missing: str) -> tuple[ByCollection, list[str]]:
-    chosen("value of missing", missing, MISSING)
+def _common_collections(given: dict[str, dict[str, Scores]], unpaired: str) -> tuple[ByCollection, list[str]]:
+    chosen("value of unpaired", unpaired, UNPAIRED)
     union = list(dict.fromkeys(collection for parts in given.values() for collection in parts))
     common = [collection for collection in union if all(collection in parts for parts in given.values())]
     lacking = {name: [each for each in union if each not in parts] for name, parts in given.items()}
     lacking = {name: lacked for name, lacked in lacking.items() if lacked}
-    if lacking and (missing == "error" or not common):
+    if lacking and (unpaired == "error" or not common):
         name, lacked = next(iter(lacking.items()))
         remedy = (
-            'evaluate it there, or pass missing="skip" to compare on the collections common to all'
+            'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
             if common
             else "the systems have no collection in common"
         )

@@ -22,7 +22,7 @@ from rankeval.significance.families import few_query_notes
 from rankeval.significance.rates import FEWEST_QUERIES
 from rankeval.significance.registry import CORRECTIONS, TESTS
 from rankeval.significance.running import liberal_notes
-from rankeval.significance.strata import WEIGHTS, Strata, collection_weights
+from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
 
 
 class _Asked(NamedTuple):
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
     family: str
     by: Any
     weights: str
-    missing: str
+    unpaired: str
     test: str
     correction: str
     settings: Settings
@@ -53,8 +53,8 @@ def compare(
     margin: float = 0.0,
     unseen: int = 1,
     by: Any = None,
-    weights: str = "collections",
-    missing: str = "error",
+    collection_weights: str = "collections",
+    unpaired: str = "error",
     unjudged: str | None = None,
     n_resamples: int = 9999,
     rng: Rng = 0,
@@ -105,10 +105,10 @@ def compare(
     by : Series or mapping by query id, DataFrame, array or str, optional
         An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared on each of its values
         with 5 queries or more, and ``interaction`` tests whether the differences depend on it. One collection only.
-    weights : {"collections", "queries", "inverse_variance"}, default "collections"
+    collection_weights : {"collections", "queries", "inverse_variance"}, default "collections"
         The weights of several collections in the rows over all: equal, by number of queries, or by number of queries
         over the mean variance of the systems' scores within a query.
-    missing : {"error", "skip"}, default "error"
+    unpaired : {"error", "skip"}, default "error"
         If some systems lack a query or a collection, "error" refuses and "skip" compares on those common to all. To
         score a missing query as an empty ranking, use `rankeval.evaluate`.
     unjudged : {"skip"}, optional
@@ -156,10 +156,10 @@ def compare(
     """
     settings = Settings(alternative, alpha, n_resamples, seed_of(rng), claim, margin, unseen)
     chosen("test", test, TESTS)
-    chosen("weights", weights, WEIGHTS)
+    chosen("value of collection_weights", collection_weights, WEIGHTS)
     _check_correction(correction, baseline, settings)
     refuse_undirected(claim, baseline)
-    asked = _Asked(measures, baseline, family, by, weights, missing, test, correction, settings)
+    asked = _Asked(measures, baseline, family, by, collection_weights, unpaired, test, correction, settings)
     compared = _compared(systems, asked)
     # Of collections each is tested, so the smallest counts; the note stays with the result.
     rows = compared.table if compared.weights else compared.overall.table
@@ -199,7 +199,7 @@ def with_first_two(compared: Comparison, again: Callable[..., Comparison]) -> Co
 
 
 def _compared(systems: Systems, asked: _Asked) -> Comparison:
-    if pooled := pooled_scores(systems, asked.measures, baseline=asked.baseline, missing=asked.missing):
+    if pooled := pooled_scores(systems, asked.measures, baseline=asked.baseline, unpaired=asked.unpaired):
         if asked.by is not None:
             raise InvalidInput(
                 "by: slices within several collections are not compared, since an attribute may mean another thing in "
@@ -207,7 +207,7 @@ def _compared(systems: Systems, asked: _Asked) -> Comparison:
             )
         return _over_collections(pooled, asked)
     plain = cast("Mapping[str, Scores]", systems)
-    shared = shared_scores(plain, asked.measures, missing=asked.missing)
+    shared = shared_scores(plain, asked.measures, unpaired=asked.unpaired)
     design = Design(shared.systems, shared.measures, asked.baseline, asked.family)
     compared = conclude(
         design,
@@ -229,7 +229,7 @@ def _compared(systems: Systems, asked: _Asked) -> Comparison:
 def _over_collections(pooled: PooledScores, asked: _Asked) -> Comparison:
     """Compare on each collection and over all."""
     parts, design = list(pooled.places.values()), Design(pooled.systems, pooled.measures, asked.baseline, asked.family)
-    shares = collection_weights(asked.weights, pooled.scores, parts)
+    shares = weights_of_collections(asked.weights, pooled.scores, parts)
     compared = conclude(
         design,
         pooled.scores,

@@ -31,7 +31,7 @@ from rankeval.measures import Measure
 from rankeval.measures.names import meanings
 from rankeval.significance.declarations import Rng
 from rankeval.significance.families import NOTHING_POSSIBLE
-from rankeval.significance.pairing import MISSING
+from rankeval.significance.pairing import UNPAIRED
 from rankeval.significance.registry import CORRECTIONS, TESTS
 
 UNSTEADY = 0.2
@@ -47,7 +47,7 @@ def rank_intervals(
     test: str = "randomization",
     correction: str = "max_t",
     alpha: float = 0.05,
-    missing: str = "error",
+    unpaired: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
 ) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def rank_intervals(
     alpha : float, default 0.05
         In about 1 - alpha of the samples of queries, or more, the ranges hold all true ranks at once. With fewer than
         50 queries and strong skew it is less: the guide to significance has the shares, and notes of `compare` too.
-    missing : {"error", "skip"}, default "error"
+    unpaired : {"error", "skip"}, default "error"
         For queries that some systems lack, as in `rankeval.compare`.
     n_resamples : int, default 9999
         Number of resamples, of the test and for ``share_first``. If they are so few that the seed decides, there is a
@@ -105,7 +105,7 @@ def rank_intervals(
         test=test,
         correction=correction,
         alpha=alpha,
-        missing=missing,
+        unpaired=unpaired,
         n_resamples=n_resamples,
         rng=rng,
     )
@@ -136,7 +136,7 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
 
 
 def order_agreement(
-    systems: Any, *, measures: Measures | None = None, truth: str | None = None, missing: str = "error"
+    systems: Any, *, measures: Measures | None = None, truth: str | None = None, unpaired: str = "error"
 ) -> OrderAgreement:
     """Say how far the orders of systems by several measures, or on several collections, agree.
 
@@ -152,7 +152,7 @@ def order_agreement(
     truth : str, optional
         The measure, collection or column whose order is taken as true. The others are compared with it alone, and
         ``tau_ap`` is then directed. By default all orders are compared with one another.
-    missing : {"error", "skip"}, default "error"
+    unpaired : {"error", "skip"}, default "error"
         If a system lacks a query, a collection or a mean: refuse; or keep the queries common to all systems and, for
         each two orders, the systems that both have.
 
@@ -186,18 +186,18 @@ def order_agreement(
         a   b  n_systems  tau_b  tau_ap  swaps  ties
     0  AP  RR          3   0.33     0.0      1     0
     """
-    chosen("value of missing", missing, MISSING)
-    means, notes = _means(systems, measures, missing)
-    if missing == "error" and means.isna().to_numpy().any():
+    chosen("value of unpaired", unpaired, UNPAIRED)
+    means, notes = _means(systems, measures, unpaired)
+    if unpaired == "error" and means.isna().to_numpy().any():
         row, place = np.argwhere(means.isna().to_numpy())[0]
         raise InvalidInput(
             f"the order by {means.columns[place]!r} lacks system {means.index[row]!r}; give all orders the same "
-            'systems, or pass missing="skip" to compare each two orders on the systems that both have'
+            'systems, or pass unpaired="skip" to compare each two orders on the systems that both have'
         )
     return compared_orders(means, truth=truth, notes=notes)
 
 
-def _means(systems: Any, measures: Measures | None, missing: str) -> tuple[pd.DataFrame, list[str]]:
+def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.DataFrame, list[str]]:
     """Return a column per order, and notes on what was left out."""
     to_pandas = getattr(systems, "to_pandas", None)  # polars, Arrow
     frame = to_pandas() if callable(to_pandas) else systems
@@ -206,8 +206,8 @@ def _means(systems: Any, measures: Measures | None, missing: str) -> tuple[pd.Da
     check_number_of_systems(systems)
     by_collection = {str(name): parts_of(scores) for name, scores in systems.items()}
     if any(parts is not None for parts in by_collection.values()):
-        return _means_on_collections(by_collection, measures, missing)
-    shared = shared_scores(systems, measures, missing=missing)
+        return _means_on_collections(by_collection, measures, unpaired)
+    shared = shared_scores(systems, measures, unpaired=unpaired)
     return pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures), shared.notes
 
 
@@ -244,7 +244,7 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
 
 
 def _means_on_collections(
-    systems: Mapping[str, Mapping[str, Scores] | None], measures: Measures | None, missing: str
+    systems: Mapping[str, Mapping[str, Scores] | None], measures: Measures | None, unpaired: str
 ) -> tuple[pd.DataFrame, list[str]]:
     given = {name: parts for name, parts in systems.items() if parts is not None}
     if plain := [name for name in systems if name not in given]:
@@ -258,7 +258,7 @@ def _means_on_collections(
         part = {name: each[collection] for name, each in given.items() if collection in each}
         if len(part) < 2:
             raise InvalidInput(f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out")
-        shared = shared_scores(part, measures, missing=missing)
+        shared = shared_scores(part, measures, unpaired=unpaired)
         orders[collection] = pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures)
         notes += [f"{collection}: {note}" for note in shared.notes]
     everywhere = [label for label in orders[collections[0]] if all(label in order for order in orders.values())]

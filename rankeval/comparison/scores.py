@@ -60,7 +60,7 @@ class SharedScores:
 
 
 def shared_scores(
-    systems: Mapping[str, Scores], measures: str | Measure | Sequence[str | Measure] | None, *, missing: str
+    systems: Mapping[str, Scores], measures: str | Measure | Sequence[str | Measure] | None, *, unpaired: str
 ) -> SharedScores:
     """Check the scores of systems and pair them by query id.
 
@@ -70,7 +70,7 @@ def shared_scores(
         As in `rankeval.compare`.
     measures : str, Measure or sequence of them, or None
         None: all means and geometric means that the systems share.
-    missing : {"error", "skip"}
+    unpaired : {"error", "skip"}
         For queries that some systems lack.
 
     Raises
@@ -82,14 +82,14 @@ def shared_scores(
     InvalidInput
         Fewer than two systems, weighted evaluations, a score that is not finite, or no measure in common.
     UnknownName
-        A measure or a value of missing does not exist.
+        A measure or a value of unpaired does not exist.
     """
     check_number_of_systems(systems)
     refuse_weighted(systems)
     refuse_other_conventions(systems)
     frames = {str(name): per_query_frame(scores) for name, scores in systems.items()}
     labels, notes = chosen_measures(systems, frames, measures)
-    paired = pair_scores(frames, labels, missing=missing)
+    paired = pair_scores(frames, labels, unpaired=unpaired)
     notes += [*pairing_notes(paired), *constant_notes(systems), *part_notes(systems), *fold_notes(systems)]
     return SharedScores(list(frames), labels, paired.queries, paired.scores, notes)
 

@@ -134,7 +134,7 @@ def anova(
     measure: str | Measure | None = None,
     queries: str = "random",
     replicates: str = "crossed",
-    missing: str = "error",
+    unpaired: str = "error",
 ) -> Anova:
     """Analyse the variance of scores by query and system, and by replicate if scores are replicated.
 
@@ -158,7 +158,7 @@ def anova(
         and system x replicate are sources of their own, and error is what is left. "nested": replicates are
         interchangeable, as seeds are that systems do not share, and whatever differs between them is error. F of system
         is the same in both, unless queries are fixed.
-    missing : {"error", "skip"}, default "error"
+    unpaired : {"error", "skip"}, default "error"
         If some scores lack a query, "error" refuses and "skip" analyses the queries common to all.
 
     Returns
@@ -211,7 +211,7 @@ def anova(
     refuse_other_conventions(cells, judgments=False)  # each shard has judgments of its own
     frames = {name: per_query_frame(scores) for name, scores in cells.items()}
     label = _label(measure, frames)
-    paired = pair_scores(frames, [label], missing=missing)
+    paired = pair_scores(frames, [label], unpaired=unpaired)
     block = paired.scores.reshape(len(paired.queries), len(names), len(keys))
     found = two_way(block, queries=queries, replicates=replicates)
     epsilon = sphericity(block)

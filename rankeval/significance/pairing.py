@@ -13,7 +13,7 @@ from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.significance.declarations import Floats
 
-MISSING = ("error", "skip")
+UNPAIRED = ("error", "skip")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PairedScores:
     n_left_out: int
 
 
-def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, missing: str) -> PairedScores:
+def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, unpaired: str) -> PairedScores:
     """Join the scores of systems by query id.
 
     Parameters
@@ -47,7 +47,7 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
         System -> scores, a row per query (the index) and a column per measure, in any order.
     labels : sequence of str
         The columns to take.
-    missing : {"error", "skip"}
+    unpaired : {"error", "skip"}
         If systems have different queries: refuse, or keep the common ones. Nothing is filled in, because the scores
         do not say how much an empty ranking is worth.
 
@@ -63,12 +63,12 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, mi
     InvalidInput
         Scores that are not finite numbers, or an index of several levels.
     """
-    chosen("value of missing", missing, MISSING)
+    chosen("value of unpaired", unpaired, UNPAIRED)
     for name, frame in frames.items():
         _check_frame(name, frame, labels)
     union, common = _union_and_common(frames)
     absent = {name: len(union) - len(frame) for name, frame in frames.items()}
-    if missing == "error" or len(common) == 0:
+    if unpaired == "error" or len(common) == 0:
         _refuse_different_queries(frames, union, common)
     queries = _ascending(common)
     scores = np.empty((len(queries), len(frames), len(labels)))
@@ -125,7 +125,7 @@ def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Inde
             raise QueryIdError(
                 f"system {name!r} lacks {len(lacking)} of {len(union)} queries, such as {examples}",
                 remedy="evaluate it on all (a query that a run lacks is an empty ranking there), or pass "
-                'missing="skip" to compare on the common ones',
+                'unpaired="skip" to compare on the common ones',
             )
 
 

@@ -36,7 +36,7 @@ STRATIFIED = "stratified randomisation test (sign flips within collections)"
 WEIGHTS = ("collections", "queries", "inverse_variance")
 
 
-def collection_weights(how: str, scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
+def weights_of_collections(how: str, scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     """Return the share of each collection in the mean over collections.
 
     Parameters
@@ -66,7 +66,7 @@ def collection_weights(how: str, scores: Floats, parts: Sequence[NDArray[np.int6
     --------
     >>> scores = np.array([[[0.1], [0.3]], [[0.2], [0.4]], [[0.0], [0.4]], [[0.4], [0.0]]])
     >>> parts = [np.arange(2), np.arange(2, 4)]  # variances within queries: .01 and .04
-    >>> [collection_weights(how, scores, parts).round(2).tolist() for how in ("collections", "inverse_variance")]
+    >>> [weights_of_collections(how, scores, parts).round(2).tolist() for how in ("collections", "inverse_variance")]
     [[0.5, 0.5], [0.8, 0.2]]
     """
     chosen("weights", how, WEIGHTS)
@@ -88,7 +88,7 @@ def query_weights(shares: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     Parameters
     ----------
     shares : ndarray of shape (n_collections,)
-        As `collection_weights` returns them.
+        As `weights_of_collections` returns them.
     parts : sequence of ndarray of int
         The places of the queries of each collection; together, all places.
 

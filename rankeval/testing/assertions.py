@@ -44,7 +44,7 @@ def assert_no_regression(
     margin: float = 0.0,
     alpha: float = 0.05,
     test: str = "t",
-    missing: str = "error",
+    unpaired: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
 ) -> Check:
@@ -66,7 +66,7 @@ def assert_no_regression(
         queries a very small one too.
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
-    test, missing, n_resamples, rng
+    test, unpaired, n_resamples, rng
         As in `rankeval.compare`.
 
     Returns
@@ -96,7 +96,7 @@ def assert_no_regression(
     """
     __tracebackhide__ = True
     settings = _Settings("no regression", measure, margin, alpha)
-    options = {"test": test, "missing": missing, "n_resamples": n_resamples, "rng": rng}
+    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
     return _passed(_checked(scores_of(candidate), scores_of(baseline), settings, options))
 
 
@@ -109,7 +109,7 @@ def assert_not_worse(
     alpha: float = 0.05,
     test: str = "t",
     unseen: int = 1,
-    missing: str = "error",
+    unpaired: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
 ) -> Check:
@@ -131,7 +131,7 @@ def assert_not_worse(
         (Berger, 1982, doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
-    test, unseen, missing, n_resamples, rng
+    test, unseen, unpaired, n_resamples, rng
         As in `rankeval.compare`.
 
     Returns
@@ -161,7 +161,7 @@ def assert_not_worse(
     """
     __tracebackhide__ = True
     settings = _Settings("not worse", measure, margin, alpha, unseen)
-    options = {"test": test, "missing": missing, "n_resamples": n_resamples, "rng": rng}
+    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
     return _passed(_checked(scores_of(candidate), scores_of(baseline), settings, options))
 
 
@@ -197,7 +197,7 @@ class _Settings:
 def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]) -> Check:
     """Compare in both directions: one answers the claim, and each has one of the two limits of the gain."""
     systems, labels = {"candidate": candidate, "baseline": baseline}, measures_of(candidate, baseline, settings.measure)
-    shared = shared_scores(systems, labels, missing=options["missing"])
+    shared = shared_scores(systems, labels, unpaired=options["unpaired"])
 
     def compared(with_: str, claim: ClaimName = "better", margin: float = 0.0) -> Comparison:
         # One false alarm by any measure stops a release; but each must be shown not worse, so none needs a correction.

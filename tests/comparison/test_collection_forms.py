@@ -40,8 +40,8 @@ FORMS = {
 }
 
 
-def pooled(systems, measures=None, baseline=None, missing="error"):
-    return pooled_scores(systems, measures, baseline=baseline, missing=missing)
+def pooled(systems, measures=None, baseline=None, unpaired="error"):
+    return pooled_scores(systems, measures, baseline=baseline, unpaired=unpaired)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -103,18 +103,18 @@ def test_missing_collections_and_queries():
     del systems["b"]["web"]
     with pytest.raises(InvalidInput, match=r"system 'b' lacks 1 of 2 collections: 'web'; evaluate it there, or pass"):
         pooled(systems)
-    skipped = pooled(systems, missing="skip")
+    skipped = pooled(systems, unpaired="skip")
     assert list(skipped.places) == ["news"]
     assert skipped.notes == ["collections that a system lacked were left out for all systems: web"]
     with pytest.raises(InvalidInput, match="no collection in common"):
-        pooled({"a": {"web": frame("web", 0)}, "b": {"news": frame("news", 0)}}, missing="skip")
+        pooled({"a": {"web": frame("web", 0)}, "b": {"news": frame("news", 0)}}, unpaired="skip")
     with pytest.raises(UnknownName, match="skip"):
-        pooled(systems, missing="skp")
+        pooled(systems, unpaired="skp")
     systems = nested()
     systems["b"]["web"] = systems["b"]["web"].drop("q3")
     with pytest.raises(QueryIdError, match="'b on web' lacks 1 of 8 queries, such as 'q3'"):
         pooled(systems)
-    assert pooled(systems, missing="skip").notes == [
+    assert pooled(systems, unpaired="skip").notes == [
         "queries that a system lacked were left out for all systems: b on web 1"
     ]
     with pytest.raises(InvalidInput, match="collection 'news' has 1 query"):

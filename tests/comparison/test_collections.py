@@ -112,7 +112,7 @@ def test_the_stratified_test_counts_all_patterns(seed, sizes, decimals):
         ("collections", np.full(len(sizes), 1 / len(sizes))),
         ("queries", np.array(sizes) / sum(sizes)),
     ):
-        row = rk.compare(given, weights=weights).table.iloc[0]
+        row = rk.compare(given, collection_weights=weights).table.iloc[0]
         assert row.difference == pytest.approx(sum(w * d.mean() for w, d in zip(shares, parts, strict=True)), abs=1e-12)
         assert row.p_value == pytest.approx(exact_p(parts, shares), abs=1e-12)
         for delta in generator.normal(row.difference, 0.3, 5):
@@ -123,7 +123,7 @@ def test_weights_by_queries_pool_the_queries():
     """Queries weighted alike: the plain test of all differences. So do equal weights of equal sizes."""
     for sizes, weights in (((20, 10, 30), "queries"), ((20, 20), "queries"), ((20, 20), "collections")):
         given = systems(sizes)
-        found = rows(rk.compare(given, test="randomization", correction="max_t", weights=weights), "all")
+        found = rows(rk.compare(given, test="randomization", correction="max_t", collection_weights=weights), "all")
         pooled = {
             name: pd.concat(
                 [part.add_prefix("", axis=0).set_axis([f"{k}{q}" for q in part.index]) for k, part in parts.items()]
@@ -141,7 +141,7 @@ def test_weights_by_queries_pool_the_queries():
 @pytest.mark.parametrize("weights", ["collections", "queries", "inverse_variance"])
 def test_names_and_order_of_collections_change_nothing(weights):
     given = systems([30, 12, 18])
-    options = {"baseline": "bm25", "correction": "max_t", "n_resamples": 199, "weights": weights}
+    options = {"baseline": "bm25", "correction": "max_t", "n_resamples": 199, "collection_weights": weights}
     expected = rk.compare(given, **options)
     other = {name: {f"x{each}": parts[each] for each in ("c3", "c1", "c2")} for name, parts in given.items()}
     found = rk.compare(other, **options)
@@ -174,7 +174,7 @@ def test_max_t_over_all_flips_within_collections():
 
 def test_tukey_over_all_shuffles_weighted_scores():
     given = systems([20, 10], labels=("AP",))
-    found = rows(rk.compare(given, correction="tukey", n_resamples=199, weights="queries"), "all")
+    found = rows(rk.compare(given, correction="tukey", n_resamples=199, collection_weights="queries"), "all")
     block = np.concatenate([np.stack([given[name][k].to_numpy() for name in GAINS], axis=1) for k in ("c1", "c2")])
     expected = tukey(block, [(0, 1), (0, 2), (1, 2)], Settings(n_resamples=9999, rng=0))[:, 0]
     np.testing.assert_allclose(found["p_adjusted"], np.maximum(expected, found["p_value"]), atol=0.1)
@@ -219,7 +219,7 @@ def test_sparse_measures_and_equal_systems():
     assert found.table["effect_size"].tolist() == [0, 0, 0]
     assert found.interaction["p_value"].tolist() == [1]
     with pytest.raises(InvalidInput, match="same scores"):
-        rk.compare(given, weights="inverse_variance")
+        rk.compare(given, collection_weights="inverse_variance")
 
 
 def test_small_collections_count_but_are_not_tested_alone():
@@ -234,7 +234,7 @@ def test_small_collections_count_but_are_not_tested_alone():
 
 
 def test_what_is_said():
-    found = rk.compare(systems([30, 12]), weights="queries", test="wilcoxon", correction="max_t")
+    found = rk.compare(systems([30, 12]), collection_weights="queries", test="wilcoxon", correction="max_t")
     assert found.caption.startswith(
         "Stratified randomisation test (sign flips within collections) over 42 queries, collections weighted by "
         "queries; max-T over 6 comparisons; by collection: Wilcoxon signed-rank test over 30 queries (c1), 12 queries "
@@ -255,7 +255,7 @@ def test_what_is_refused():
     with pytest.raises(InvalidInput, match="one collection at a time"):
         rk.compare(given, by={"q1": 1})
     with pytest.raises(UnknownName, match="weights 'query'"):
-        rk.compare(given, weights="query")
+        rk.compare(given, collection_weights="query")
     found = rk.compare(given)
     for ask in (
         lambda: found.best,
@@ -297,7 +297,7 @@ def test_null_collections_of_unlike_size_and_difficulty():
         for name, part in (("a", slice(0, 300)), ("b", slice(300, 600)))
     }
     for weights in ("collections", "inverse_variance"):
-        found = rows(rk.compare(given, correction="none", n_resamples=299, weights=weights), "all")
+        found = rows(rk.compare(given, correction="none", n_resamples=299, collection_weights=weights), "all")
         assert 0.03 <= (found["p_value"] <= 0.05).mean() <= 0.08
         assert 0.92 <= ((found["ci_low"] <= 0) & (found["ci_high"] >= 0)).mean() <= 0.97
 
@@ -344,7 +344,7 @@ def test_runs_of_cranfield_and_cisi(shared):
 @pytest.mark.parametrize("weights", ["collections", "queries"])
 def test_the_share_of_each_collection_is_said_beside_its_queries(weights):
     """Also with equal weights, where a collection of three queries carries half of the mean."""
-    said = " ".join(rk.compare(systems([57, 3]), baseline="bm25", weights=weights).notes)
+    said = " ".join(rk.compare(systems([57, 3]), baseline="bm25", collection_weights=weights).notes)
     share = {"collections": (".50", ".50"), "queries": (".95", ".05")}[weights]
     assert f"rows over all: c1 0{share[0]} (57 queries), c2 0{share[1]} (3 queries)" in said
     assert "c2 has only 3 queries, and carries 0" + share[1] + " of the rows over all" in said

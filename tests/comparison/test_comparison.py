@@ -146,14 +146,14 @@ def test_missing_queries_are_refused_or_left_out():
     systems["ltr"] = systems["ltr"].drop(["q3", "q7"])
     with pytest.raises(QueryIdError, match=r"'ltr' lacks 2 of 60 queries, such as 'q3', 'q7'"):
         compare(systems, baseline="bm25")
-    skip = compare(systems, baseline="bm25", missing="skip")
+    skip = compare(systems, baseline="bm25", unpaired="skip")
     assert set(skip.table["n_queries"]) == {58}
     assert any("left out for all systems: ltr 2" in note for note in skip.notes)
     with pytest.raises(UnknownName, match="skip"):
-        compare(systems, missing="skp")
+        compare(systems, unpaired="skp")
     for rule in ("zero", "empty"):  # a frame does not say what an empty ranking is worth
-        with pytest.raises(UnknownName, match=rf"missing {rule!r}"):
-            compare(systems, missing=rule)
+        with pytest.raises(UnknownName, match=rf"unpaired {rule!r}"):
+            compare(systems, unpaired=rule)
 
 
 def test_ids_that_never_meet_are_shown():
@@ -161,7 +161,7 @@ def test_ids_that_never_meet_are_shown():
     systems = frames()
     systems["ltr"] = systems["ltr"].set_axis(range(60))
     with pytest.raises(QueryIdError, match=r"no query in common: 'bm25' has ids such as 'q0'"):
-        compare(systems, missing="skip")
+        compare(systems, unpaired="skip")
 
 
 def test_bad_scores_and_ids_are_refused():

@@ -145,9 +145,9 @@ def test_an_order_without_a_first_system_is_said():
 
 def test_missing_systems_are_refused_or_left_out_pair_by_pair():
     means = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [1.0, 2, 3, np.nan], "z": [4.0, 2, 3, 1]}, index=list("abcd"))
-    with pytest.raises(InvalidInput, match=r"the order by 'y' lacks system 'd'.*missing=\"skip\""):
+    with pytest.raises(InvalidInput, match=r"the order by 'y' lacks system 'd'.*unpaired=\"skip\""):
         rk.order_agreement(means)
-    found = rk.order_agreement(means, missing="skip")
+    found = rk.order_agreement(means, unpaired="skip")
     assert found.table["n_systems"].tolist() == [3, 4, 3]
     assert found.table.iloc[0]["tau_b"] == pytest.approx(1)
     assert found.ranks["y"].isna().tolist() == [False, False, False, True]
@@ -155,7 +155,7 @@ def test_missing_systems_are_refused_or_left_out_pair_by_pair():
     del systems["c"]["two"]
     with pytest.raises(InvalidInput, match=r"'two'.*lacks system 'c'"):
         rk.order_agreement(systems)
-    assert set(rk.order_agreement(systems, missing="skip").table["n_systems"]) == {5}
+    assert set(rk.order_agreement(systems, unpaired="skip").table["n_systems"]) == {5}
 
 
 def test_missing_queries_are_refused_or_left_out():
@@ -163,7 +163,7 @@ def test_missing_queries_are_refused_or_left_out():
     systems["a"] = systems["a"].drop("q3")
     with pytest.raises(QueryIdError, match="'a' lacks 1 of 20"):
         rk.order_agreement(systems)
-    found = rk.order_agreement(systems, missing="skip")
+    found = rk.order_agreement(systems, unpaired="skip")
     assert any("left out" in note for note in found.notes)
     assert found.means.loc["b", "AP"] == pytest.approx(systems["b"]["AP"].drop("q3").mean())
 
@@ -187,8 +187,8 @@ def test_orders_that_cannot_be_compared_are_refused():
         rk.order_agreement({"a": {"one": systems["a"], "two": systems["a"]}, "b": {"one": systems["b"]}})
     with pytest.raises(InvalidInput, match="no measure is shared by the systems on all of one, two"):
         rk.order_agreement({name: {"one": frame[["AP"]], "two": frame[["ARP"]]} for name, frame in systems.items()})
-    with pytest.raises(UnknownName, match="value of missing"):
-        rk.order_agreement(systems, missing="drop")
+    with pytest.raises(UnknownName, match="value of unpaired"):
+        rk.order_agreement(systems, unpaired="drop")
     with pytest.raises(InvalidInput, match=r"found (object|str) in the column 'team'"):
         rk.order_agreement(pd.DataFrame({"AP": [0.1, 0.2], "team": ["x", "y"]}))
     with pytest.raises(InvalidInput, match="found 1 that are NaN or infinite"):
@@ -196,7 +196,7 @@ def test_orders_that_cannot_be_compared_are_refused():
     with pytest.raises(InvalidInput, match="one name each; found the system 'a' 2 times"):
         rk.order_agreement(pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}, index=["a", "a"]))
     with pytest.raises(InvalidInput, match="have 1 system in common"):
-        rk.order_agreement(pd.DataFrame({"x": [1.0, 2, np.nan], "y": [np.nan, 2, 3.0]}), missing="skip")
+        rk.order_agreement(pd.DataFrame({"x": [1.0, 2, np.nan], "y": [np.nan, 2, 3.0]}), unpaired="skip")
     other = evaluations(0) | {"odd": evaluations(1, ties="best")["weak"]}
     with pytest.raises(ConventionMismatch):
         rk.order_agreement(other)

@@ -146,7 +146,7 @@ def test_ranks_are_read_from_pairs_on_common_queries():
     systems = drawn(2)
     systems["b"] = systems["b"].drop(["q3", "q4"])
     common = {name: frame.drop(["q3", "q4"], errors="ignore") for name, frame in systems.items()}
-    found = rk.rank_intervals(systems, missing="skip", n_resamples=499)
+    found = rk.rank_intervals(systems, unpaired="skip", n_resamples=499)
     pd.testing.assert_frame_equal(found, rk.rank_intervals(common, n_resamples=499))
 
 

@@ -446,7 +446,7 @@ def test_designs_that_are_not_balanced_are_refused(replicated):
     fewer = {**replicated, "ltr": {**replicated["ltr"], "two": replicated["ltr"]["two"].iloc[2:]}}
     with pytest.raises(QueryIdError, match="'ltr, replicate two' lacks 2 of 12 queries"):
         rk.anova(fewer)
-    found = rk.anova(fewer, missing="skip")
+    found = rk.anova(fewer, unpaired="skip")
     assert found.n_queries == 10
     assert "queries that some scores lack were left out: 2" in found.notes
 
@@ -455,7 +455,7 @@ def test_each_query_left_out_is_counted():
     """Nine of 20, though no scores lack more than four."""
     scores = frame(np.random.default_rng(0).random(20))
     shards = {"s1": scores[2:], "s2": scores[:17], "s3": scores.drop(scores.index[10:14])}
-    found = rk.anova({"a": shards, "b": shards}, missing="skip")
+    found = rk.anova({"a": shards, "b": shards}, unpaired="skip")
     assert found.n_queries == 11
     assert "queries that some scores lack were left out: 9" in found.notes
 

@@ -176,7 +176,7 @@ def test_the_table_of_a_comparison_follows_the_direction_of_the_measure(frames, 
 
 def test_a_comparison_on_common_queries_uses_those(frames):
     fewer = {**frames, "odd": frames["odd"].iloc[5:]}
-    found = rk.compare(fewer, baseline="weak", missing="skip").bayes(rope=0.01)
+    found = rk.compare(fewer, baseline="weak", unpaired="skip").bayes(rope=0.01)
     same = rk.compare({name: frame.iloc[5:] for name, frame in frames.items()}, baseline="weak").bayes(rope=0.01)
     pd.testing.assert_frame_equal(found, same)
 

@@ -8,7 +8,7 @@ import pytest
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import standardised_effect
-from rankeval.significance.strata import Strata, apart, collection_weights, query_weights, strata_limits
+from rankeval.significance.strata import Strata, apart, query_weights, strata_limits, weights_of_collections
 
 SIZES = (8, 12, 30)
 PARTS = np.split(np.random.default_rng(9).permutation(50), np.cumsum(SIZES)[:-1])
@@ -18,7 +18,7 @@ SCORES = np.random.default_rng(0).random((50, 3, 2)) * np.array([0.2, 1.0, 0.5])
 def test_weighted_means_are_means_over_collections():
     """The mean of weighted scores is the weighted mean of the collections' means, by hand."""
     for how, shares in {"collections": [1 / 3] * 3, "queries": [0.16, 0.24, 0.6]}.items():
-        found = collection_weights(how, SCORES, PARTS)
+        found = weights_of_collections(how, SCORES, PARTS)
         np.testing.assert_allclose(found, shares)
         weights = query_weights(found, PARTS)
         expected = sum(share * SCORES[part].mean(axis=0) for share, part in zip(shares, PARTS, strict=True))
@@ -30,27 +30,27 @@ def test_inverse_variance_weighs_by_queries_over_variance():
     """By one measure, n / v over their sum; a measure on another scale counts alike."""
     one = SCORES[:, :, :1]
     precision = np.array([len(part) / one[part].var(axis=1).mean() for part in PARTS])
-    np.testing.assert_allclose(collection_weights("inverse_variance", one, PARTS), precision / precision.sum())
+    np.testing.assert_allclose(weights_of_collections("inverse_variance", one, PARTS), precision / precision.sum())
     scaled = np.concatenate([one, 7 * one], axis=2)
-    np.testing.assert_allclose(collection_weights("inverse_variance", scaled, PARTS), precision / precision.sum())
+    np.testing.assert_allclose(weights_of_collections("inverse_variance", scaled, PARTS), precision / precision.sum())
 
 
 def test_no_flip_changes_the_weights():
     """Two systems' scores swapped on any queries leave inverse variances as they are: the test stays exact."""
-    expected = collection_weights("inverse_variance", SCORES, PARTS)
+    expected = weights_of_collections("inverse_variance", SCORES, PARTS)
     swapped = SCORES.copy()
     rows = np.random.default_rng(1).random(50) < 0.5
     swapped[rows] = swapped[rows][:, [1, 0, 2]]
-    np.testing.assert_allclose(collection_weights("inverse_variance", swapped, PARTS), expected, rtol=1e-12)
+    np.testing.assert_allclose(weights_of_collections("inverse_variance", swapped, PARTS), expected, rtol=1e-12)
 
 
 def test_equal_systems_have_no_inverse_variance():
     scores = SCORES.copy()
     scores[PARTS[1]] = 0.5
     with pytest.raises(InvalidInput, match="same scores"):
-        collection_weights("inverse_variance", scores, PARTS)
+        weights_of_collections("inverse_variance", scores, PARTS)
     with pytest.raises(UnknownName, match="queries"):
-        collection_weights("query", scores, PARTS)
+        weights_of_collections("query", scores, PARTS)
 
 
 def test_errors_are_those_of_independent_means():

@@ -174,7 +174,7 @@ def test_what_cannot_be_compared_is_refused_and_not_failed():
     candidate, baseline = frames()
     with pytest.raises(QueryIdError, match="'candidate' lacks 1 of 200 queries"):
         assert_no_regression(candidate.iloc[1:], baseline)
-    assert assert_no_regression(candidate.iloc[1:], baseline, missing="skip").table["n_queries"][0] == 199
+    assert assert_no_regression(candidate.iloc[1:], baseline, unpaired="skip").table["n_queries"][0] == 199
     with pytest.raises(InvalidInput, match=r"margin is -0\.1; expected a loss .* 0 or more"):
         assert_no_regression(candidate, baseline, margin=-0.1)
     with pytest.raises(InvalidInput, match=r"margin is 0; .* greater than 0: nothing shows equality"):

@@ -34,8 +34,8 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
         Over several collections, whose queries are no single sample.
     """
     refuse_several_collections(record)
-    # missing="skip" compared the common queries only; else all systems have the same ones.
-    return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), missing="skip")
+    # unpaired="skip" compared the common queries only; else all systems have the same ones.
+    return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), unpaired="skip")
 
 
 def refuse_without_scores(record: ComparisonRecord) -> None:
