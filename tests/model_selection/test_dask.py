@@ -43,9 +43,12 @@ def first_hit(judged, *, rel: float = 1):
     return judged.hits(rel, 1).astype(float)
 
 
+OWN = FAMILIES.pop("FirstHit")  # until the tests of this module run: other tests walk over all measures
+
+
 @pytest.fixture(autouse=True, scope="module")
-def _forget_measure():
-    """Keep the measure out of the laws over all measures."""
+def _declared():
+    FAMILIES["FirstHit"] = OWN
     yield
     FAMILIES.pop("FirstHit", None)
 

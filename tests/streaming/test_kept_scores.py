@@ -227,7 +227,10 @@ def test_a_worker_that_was_killed_is_said_with_what_to_do(tmp_path):
 
 
 def _children() -> list[int]:
-    """Return the workers of this process."""
+    """Return the workers of this process; one that was killed and not yet waited for has no command line."""
     import psutil
 
-    return [one.pid for one in psutil.Process().children() if "popen_loky" in " ".join(one.cmdline())]
+    found = [one.info for one in psutil.process_iter(["pid", "ppid", "cmdline"])]
+    return [
+        one["pid"] for one in found if one["ppid"] == os.getpid() and "popen_loky" in " ".join(one["cmdline"] or ())
+    ]
