@@ -111,9 +111,7 @@ def freeze(
         str | None, typer.Option(help="What to show: difference, better, not_worse or equivalent.")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="Margin of the claim, in units of the measure.")] = None,
-    queries: Annotated[
-        str | None, typer.Option(help="fresh: test on the queries that nobody has looked at; else on all.")
-    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Test on queries that nobody has looked at.")] = False,
     alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
     resamples: Annotated[int, typer.Option(help="Number of resamples.")] = 9999,
     seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
@@ -131,7 +129,8 @@ def freeze(
         alpha=alpha,
         n_resamples=resamples,
         rng=seed,
-        **_given(claim=claim, margin=margin, queries=queries),
+        fresh=fresh,
+        **_given(claim=claim, margin=margin),
     )
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
