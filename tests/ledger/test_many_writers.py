@@ -134,11 +134,11 @@ def test_a_lock_that_a_killed_or_a_forked_process_held_is_free(ledger):
 
 def test_a_writer_that_waits_too_long_says_why(ledger, monkeypatch):
     ledger.append("p", ("note", {}))
+    from rankeval.errors import LedgerError
+    from rankeval.ledger.sql import _engine  # first: else its patience would be read from the folder's for good
+
     monkeypatch.setattr("rankeval.ledger.folder.PATIENCE", 0.2)
     monkeypatch.setattr("rankeval.ledger.sql.PATIENCE", 0.2)
-    from rankeval.errors import LedgerError
-    from rankeval.ledger.sql import _engine
-
     _engine.cache_clear()
     waiting = Ledger(ledger.url)
     with ledger.locked():
