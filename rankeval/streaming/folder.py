@@ -29,9 +29,9 @@ import pyarrow.fs as pafs
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.streaming.files import masked
-from rankeval.evaluation.streaming.scored import Scored
 from rankeval.io.opening import write_atomically
+from rankeval.streaming.files import masked
+from rankeval.streaming.scored import Scored
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
@@ -74,7 +74,7 @@ class Folder:
             raise InvalidInput(
                 f"the rows are not sorted by query, so they are put together in {str(self.buckets)!r}: that takes "
                 f"{n_bytes / 1000000000.0:.1f} GB, and {free / 1000000000.0:.1f} GB are free there",
-                remedy="name a folder on another disk by scores= or by the environment variable TMPDIR",
+                remedy="name a folder on another disk by folder= or by the environment variable TMPDIR",
             )
 
     @contextmanager
@@ -92,7 +92,7 @@ class Folder:
             goes_on = "make room and call again, which goes on from there, or " if self.keeps else ""
             raise InvalidInput(
                 f"the disk of {str(self.path)!r} is full{rows if self.n_bytes else ''}; {goes_on}name a folder on "
-                "another disk by scores= or by the environment variable TMPDIR"
+                "another disk by folder= or by the environment variable TMPDIR"
             ) from error
 
     def part(self, number: int) -> Path:
@@ -197,7 +197,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
         folder.path.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # the latter of links in a circle
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({reason})") from error
+        raise InvalidInput(f"folder={str(scores)!r}: cannot make this folder ({reason})") from error
     _refuse_other(folder)
     with folder.told_if_full():
         yield folder
@@ -207,14 +207,14 @@ def _path_of(scores: Any) -> Path:
     """Return the path of the folder of a call."""
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidInput(argument="scores", found=shown(scores), expected="the path of a folder")
+        raise InvalidInput(argument="folder", found=shown(scores), expected="the path of a folder")
     try:
         path = _local(text)
     except (pa.ArrowInvalid, RuntimeError) as error:  # the latter of the home of an unknown user
-        raise InvalidInput(f"scores={masked(text)!r} is no folder of this machine ({error})") from error
+        raise InvalidInput(f"folder={masked(text)!r} is no folder of this machine ({error})") from error
     if path is None:
         raise InvalidInput(
-            f"scores= is a URL of {text.partition(':')[0]}, and scores are written to a folder of this machine: give "
+            f"folder= is a URL of {text.partition(':')[0]}, and scores are written to a folder of this machine: give "
             "its path, and copy it when the call has ended"
         )
     return path
@@ -233,7 +233,7 @@ def _refuse_inside(folder: Path, data: Any) -> None:
     around = sorted(_roots(data) & {whole, *whole.parents})
     if around:
         raise InvalidInput(
-            f"scores={str(folder)!r} is in {str(around[0])!r}, the folder of the data set, of which the scores would "
+            f"folder={str(folder)!r} is in {str(around[0])!r}, the folder of the data set, of which the scores would "
             "be a part the next time; give a folder elsewhere"
         )
 
@@ -256,7 +256,7 @@ def _above_partitions(folder: Path) -> Path:
 
 
 def _refuse_other(folder: Folder) -> None:
-    where = f"scores={str(folder.path)!r}"
+    where = f"folder={str(folder.path)!r}"
     try:
         state = folder.state
     except ValueError as error:

@@ -16,12 +16,12 @@ from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part
-from rankeval.evaluation.streaming.queries import Block
-from rankeval.evaluation.streaming.rows import as_columns, of_queries
-from rankeval.evaluation.streaming.source import Columns
 from rankeval.evaluation.weights import part_weights, refuse_unusable
 from rankeval.join.joined import Joined, join_arrays
 from rankeval.measures import Measure
+from rankeval.streaming.queries import Block
+from rankeval.streaming.rows import as_columns, of_queries
+from rankeval.streaming.source import Columns
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _joined(rows: pa.Table, request: Request) -> Joined:
 
 def _evaluated(rows: pa.Table, request: Request) -> tuple[Joined, Evaluation]:
     joined = _joined(rows, request)
-    given = rows["weights"] if "weights" in rows.schema.names else request.weights
+    given = rows["query_weight"] if "query_weight" in rows.schema.names else request.weights
     weights = None if given is None else part_weights(given, joined)
     return joined, score_part(joined, request.measures, weights=weights, name=request.name)
 
