@@ -77,10 +77,11 @@ def test_a_data_set_is_evaluated_where_it_lies(rankeval, tmp_path):
     for arguments, said in (
         (("log.parquet", *columns, "--score", "sore"), "score='sore' is not in the data set"),
         (("log.parquet", *columns, "--folder", "s3://bucket/x"), "folder= is a URL of s3"),
-        (("log.parquet", "--qid", "query"), "Missing option '--relevance'"),
     ):
         code, _, err = rankeval("evaluate-dataset", *arguments)
         assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    code, _, err = rankeval("evaluate-dataset", "log.parquet", "--qid", "query")
+    assert (code, "--relevance" in err) == (2, True)
 
 
 @pytest.mark.usefixtures("files")
