@@ -3,7 +3,6 @@
     scores/_rankeval.json       the call: data set, columns, measures, rules; and whether it is complete
     scores/part-00000.parquet   the evaluation of a part, one row a query
     scores/_buckets/            rows by bucket, while a data set that is not sorted is evaluated
-    scores/_grades-00000.json   the grades of a part, for measures that need those of all
 
 Each file is written under another name and renamed, so that a call that was ended at any moment leaves whole files,
 and the next one goes on. Readers of Parquet pass over names that begin with an underscore.
@@ -31,7 +30,6 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
 from rankeval.streaming.files import masked
-from rankeval.streaming.scored import Scored
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
@@ -99,32 +97,24 @@ class Folder:
         """Return the file of a part."""
         return self.path / f"part-{number:05}.parquet"
 
-    def _grades(self, number: int) -> Path:
-        return self.path / f"_grades-{number:05}.json"
+    def write(self, number: int, scored: Evaluation | None) -> None:
+        """Keep the evaluation of a part, if the folder keeps parts and the part has queries."""
+        if self.keeps and scored is not None:
+            scored.save(self.part(number))
 
-    def write(self, number: int, scored: Scored) -> None:
-        """Keep what a part has given, the evaluation last: a part is there if that is."""
-        if not self.keeps or scored.evaluation is None:
-            return
-        if scored.grades:
-            write_atomically(self._grades(number), [json.dumps(scored.grades).encode()])
-        scored.evaluation.save(self.part(number))
-
-    def read_all(self, n_parts: int) -> dict[int, Scored]:
+    def read_all(self, n_parts: int) -> dict[int, Evaluation | None]:
         """Return the parts that are there, by number."""
         return {number: found for number in range(n_parts) if (found := self._read(number)) is not None}
 
-    def _read(self, number: int) -> Scored | None:
+    def _read(self, number: int) -> Evaluation | None:
         """Return what is kept of a part, or None if it is not there or not whole."""
         if not self.part(number).exists():
             return None
         try:
-            evaluation = Evaluation.load(self.part(number))
+            return Evaluation.load(self.part(number))
         except InvalidInput:
             self.part(number).unlink()
             return None
-        grades = self._grades(number)
-        return Scored(evaluation, tuple(json.loads(grades.read_text())) if grades.exists() else ())
 
     @property
     def state(self) -> dict[str, Any]:
@@ -149,15 +139,14 @@ class Folder:
         """Remove what is not needed any more, and write down that all is there."""
         shutil.rmtree(self.buckets, ignore_errors=True)
         if self.keeps:
-            for pattern in (".*.part", "_grades-*.json"):  # the former of calls that were ended
-                for path in self.path.glob(pattern):
-                    path.unlink(missing_ok=True)
+            for path in self.path.glob(".*.part"):  # of calls that were ended
+                path.unlink(missing_ok=True)
             self._write({"plan": self.state["plan"], "complete": True})
 
     def clear(self) -> None:
         """Remove all parts, and the manifest."""
         shutil.rmtree(self.buckets, ignore_errors=True)
-        for pattern in ("part-*.parquet", "_grades-*.json", _MANIFEST):
+        for pattern in ("part-*.parquet", _MANIFEST):
             for path in self.path.glob(pattern):
                 path.unlink()
 

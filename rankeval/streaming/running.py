@@ -27,6 +27,7 @@ from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
+from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.travelling import hash_of_code
@@ -35,7 +36,7 @@ from rankeval.streaming import buckets, queries
 from rankeval.streaming.folder import Folder, opened
 from rankeval.streaming.queries import Block, Part, Unsorted, whole_queries
 from rankeval.streaming.rows import Share, share_of
-from rankeval.streaming.scored import Request, Scored, evidence_of, refuse_all, scored
+from rankeval.streaming.scored import Request, evidence_of, scored
 from rankeval.streaming.source import Source
 
 _LOOK = 0.5
@@ -218,8 +219,9 @@ def evaluate_dataset(
             results = call.by_interval()
         except Unsorted:
             results = call.by_bucket()
-        evaluation = merged(one.evaluation for one in results if one.evaluation is not None)
-        refuse_all(evaluation, {grade for one in results for grade in one.grades})
+        evaluation = merged(one for one in results if one is not None)
+        if evaluation.weights is not None and evaluation.n_queries:
+            refuse_unusable(evaluation.weights)  # all 0: only all parts together show it
         kept.end()
     return warned_if_empty(evaluation)
 
@@ -236,7 +238,7 @@ class _Call:
     workers: int
     bar: Bar
 
-    def by_interval(self) -> list[Scored]:
+    def by_interval(self) -> list[Evaluation | None]:
         """Score a data set that is sorted by query."""
         parts = queries.sorted_parts(self.source, keep_order=self.request.convention.ties == "stable")
         if parts is None or self.kept.state.get("plan", {}).get("order") == "any":  # what a call before this one found
@@ -245,7 +247,7 @@ class _Call:
         tasks = [partial(whole_queries, part, self.source.columns, self.share.most_rows) for part in parts]
         return self._score(tasks, [part.n_rows for part in parts], self.kept.read_all(len(parts)))
 
-    def by_bucket(self) -> list[Scored]:
+    def by_bucket(self) -> list[Evaluation | None]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
         number = buckets.n_buckets(self.source.n_rows)
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
@@ -271,8 +273,8 @@ class _Call:
             self.bar.add(left[place][0].n_rows)
 
     def _score(
-        self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Scored]
-    ) -> list[Scored]:
+        self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Evaluation | None]
+    ) -> list[Evaluation | None]:
         """Score the parts that are not found yet, if the guard lets all of them pass."""
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
@@ -310,7 +312,7 @@ def _evidence_of(
     return evidence_of(blocks(), request, check)
 
 
-def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Scored:
+def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Evaluation | None:
     """Score a part, and keep it if parts are kept."""
     result = scored(blocks(), request)
     kept.write(place, result)
