@@ -42,6 +42,7 @@ _HOMES = {
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
     "evaluation": ("Evaluation", "evaluate"),
+    "streaming": ("evaluate_dataset",),
     "analysis.contingency": ("ContingencyTable", "contingency_table"),
     "analysis.overlap": ("rank_biased_overlap",),
     "analysis.explanation": ("Explanation", "explain_difference"),

@@ -51,5 +51,6 @@ from rankeval.model_selection.trials import optuna_objective as optuna_objective
 from rankeval.model_selection.validation import cross_validate as cross_validate
 from rankeval.significance.catalogue import list_tests as list_tests
 from rankeval.significance.power import topics_needed as topics_needed
+from rankeval.streaming import evaluate_dataset as evaluate_dataset
 
 __version__: str

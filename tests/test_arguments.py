@@ -107,7 +107,7 @@ CALLS = {
             "missing",
             "no_relevant",
             "judgments",
-            "weights",
+            "query_weight",
         )
     },
     "ci": EVALUATION.ci,

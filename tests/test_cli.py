@@ -68,25 +68,20 @@ def test_a_data_set_is_evaluated_where_it_lies(rankeval, tmp_path):
     rows = {"query": ["a", "a", "b", "b"], "label": [1, 0, 0, 1], "value": [0.9, 0.2, 0.3, 0.1], "weight": [1, 1, 3, 3]}
     pd.DataFrame(rows).to_parquet("log.parquet")
     columns = ("--qid", "query", "--relevance", "label", "--score", "value")
-    code, out, err = rankeval("evaluate", "--parquet", "log.parquet", *columns, "-m", "RR", "--format", "json")
+    code, out, err = rankeval("evaluate-dataset", "log.parquet", *columns, "-m", "RR", "--format", "json")
     assert (code, json.loads(out)) == (0, [{"run": "log.parquet", "RR": 0.75}]), err
-    more = ("--weights", "weight", "--memory", "1GB", "--n-jobs", "1", "--scores", "scores", "--ties", "worst")
-    code, out, _ = rankeval(
-        "evaluate", "--parquet", "log.parquet", *columns, *more, "-m", "RR", "-q", "--format", "csv"
-    )
+    more = ("--query-weight", "weight", "--memory", "1GB", "--n-jobs", "1", "--folder", "scores", "--ties", "worst")
+    code, out, _ = rankeval("evaluate-dataset", "log.parquet", *columns, *more, "-m", "RR", "-q", "--format", "csv")
     assert (code, out.splitlines()[1:]) == (0, ["log.parquet,a,1.0", "log.parquet,b,0.5", "log.parquet,all,0.625"])
     assert (tmp_path / "scores" / "part-00000.parquet").exists()
     for arguments, said in (
-        ((), "expected QRELS and one RUN or more, or a data set by --parquet"),
-        (("--parquet", "log.parquet"), "--parquet needs --qid, the name of a column"),
-        (("--qid", "query"), "--qid goes with --parquet"),
-        (("qrels", "--parquet", "log.parquet", *columns), "leave out QRELS"),
-        (("--parquet", "log.parquet", *columns, "--format", "trec"), "not --parquet"),
-        (("--parquet", "log.parquet", *columns, "--score", "sore"), "score='sore' is not in the data set"),
-        (("--parquet", "log.parquet", *columns, "--scores", "s3://bucket/x"), "scores= is a URL of s3"),
+        (("log.parquet", *columns, "--score", "sore"), "score='sore' is not in the data set"),
+        (("log.parquet", *columns, "--folder", "s3://bucket/x"), "folder= is a URL of s3"),
     ):
-        code, _, err = rankeval("evaluate", *arguments)
+        code, _, err = rankeval("evaluate-dataset", *arguments)
         assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    code, _, err = rankeval("evaluate-dataset", "log.parquet", "--qid", "query")
+    assert (code, "--relevance" in err) == (2, True)
 
 
 @pytest.mark.usefixtures("files")

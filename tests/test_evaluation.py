@@ -145,8 +145,8 @@ def test_float_grades():
         ({"measures": []}, "at least one"),
         ({"convention": "trec_eval"}, "did you mean 'trec_eval-10' or 'trec_eval-9.0.8'"),
         ({"ties": "random"}, "unknown value of the rule ties 'random'"),
-        ({"weights": {1: 1.0}}, "query 2 has none"),
-        ({"weights": [1, 2, 3]}, "several within one query"),
+        ({"query_weight": {1: 1.0}}, "query 2 has none"),
+        ({"query_weight": [1, 2, 3]}, "several within one query"),
     ],
 )
 def test_bad_input_is_told_what_and_where(options, says):
@@ -177,8 +177,8 @@ def test_a_document_twice_in_a_ranking_is_refused():
 
 def test_weights_weigh_queries():
     """By mapping or by row, the mean is weighted."""
-    by_query = rk.evaluate([0, 1, 1], [2, 1, 1], qid=[1, 1, 2], measures="RR", weights={1: 3.0, 2: 1.0})
-    by_row = rk.evaluate([0, 1, 1], [2, 1, 1], qid=[1, 1, 2], measures="RR", weights=[3, 3, 1])
+    by_query = rk.evaluate([0, 1, 1], [2, 1, 1], qid=[1, 1, 2], measures="RR", query_weight={1: 3.0, 2: 1.0})
+    by_row = rk.evaluate([0, 1, 1], [2, 1, 1], qid=[1, 1, 2], measures="RR", query_weight=[3, 3, 1])
     assert by_query.aggregate()["RR"] == by_row.aggregate()["RR"] == (3 * 0.5 + 1) / 4
 
 
@@ -196,7 +196,7 @@ def test_interval_is_students_t():
 @pytest.mark.parametrize("qid", [[3, 3, 1], ["c", "c", "a"], [3.5, 3.5, 1.0]])
 def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
     """Every part comes back, to the last bit."""
-    ev = rk.evaluate([0, 1, 2], [2, 1, 1], qid=qid, measures=["nDCG@10", "map"], weights=[1, 1, 2], name="a")
+    ev = rk.evaluate([0, 1, 2], [2, 1, 1], qid=qid, measures=["nDCG@10", "map"], query_weight=[1, 1, 2], name="a")
     ev.save(tmp_path / "ev.parquet")
     back = rk.Evaluation.load(tmp_path / "ev.parquet")
     pd.testing.assert_frame_equal(back.per_query, ev.per_query, check_exact=True)
@@ -334,7 +334,7 @@ def test_the_errors_of_aggregates_follow_from_those_of_queries():
     qid = np.repeat(["a", "b", "c"], [30, 30, 2])
     y = np.tile([1, 0], 31)
     weights = {"a": 1.0, "b": 3.0, "c": 2.0}
-    ev = rk.evaluate(y, np.zeros(62), qid=qid, measures=["SquaredAP", "NumRel"], weights=weights)
+    ev = rk.evaluate(y, np.zeros(62), qid=qid, measures=["SquaredAP", "NumRel"], query_weight=weights)
     a, b, c = ev.standard_errors["SquaredAP"]
     assert a > 0
     assert b > 0

@@ -52,7 +52,7 @@ def test_parts_give_the_whole_bit_for_bit(no_relevant, seed, parts, ids):
 def test_errors_of_drawn_orders_and_weights_are_kept():
     y, score, qid = np.tile(np.repeat([1, 0], [8, 12]), 10), np.zeros(200), np.repeat(np.arange(10), 20)
     score[qid == 1] = np.arange(20)  # this query is exact, alone in its part or not
-    how = {"measures": ["SquaredAP", "P@1"], "weights": {one: 1.0 + one % 3 for one in range(100)}}
+    how = {"measures": ["SquaredAP", "P@1"], "query_weight": {one: 1.0 + one % 3 for one in range(100)}}
     whole = rk.evaluate(y, score, qid=qid, **how)
     assert (whole.errors[:, 0] > 0).sum() == 9
     assert merged(cut(y, score, qid, qid == 1, **how)).to_bytes() == whole.to_bytes()
@@ -65,7 +65,7 @@ def test_parts_that_do_not_belong_together_are_refused():
         (rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR"), r"1 queries stand twice \(1\)"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="AP"), "measure names of part 1"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", ties="worst"), "convention of part 1"),
-        (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", weights={2: 1.0}), "have weights"),
+        (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", query_weight={2: 1.0}), "have weights"),
         (rk.evaluate([1, 0], [2, 1], qid=["2", "2"], measures="RR"), "texts in some parts"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 3], measures="RR").subset([2]), "is a subset"),
     ):

@@ -71,7 +71,7 @@ def test_a_subset_of_a_collection_is_the_evaluation_of_its_queries_alone(rules, 
         qrels = only(QRELS, ids)
         weights = {query: place + 1.0 for place, query in enumerate(QRELS)} if weighted else None
         return rk.evaluate(
-            qrels, only(RUN, ids), measures=MEASURES, convention=RULES[rules], weights=weights, name="one"
+            qrels, only(RUN, ids), measures=MEASURES, convention=RULES[rules], query_weight=weights, name="one"
         )
 
     whole = evaluated({*QRELS, "z"})
@@ -93,12 +93,12 @@ def test_a_subset_of_arrays_over_several_chunks(qid, monkeypatch):
     y, score = rng.integers(-1, 3, 480), rng.integers(0, 6, 480)
     y[np.isin(ids, ids[:36])] = 0
     weights = {query: 1.0 + place % 3 for place, query in enumerate(np.unique(ids).tolist())}
-    whole = rk.evaluate(y, score, qid=ids, measures=MEASURES, weights=weights)
+    whole = rk.evaluate(y, score, qid=ids, measures=MEASURES, query_weight=weights)
     assert whole.rule_counts["ties"] > 0
     assert whole.rule_counts["negative"] == (y < 0).sum()
     chosen = rng.permutation(whole.queries[::2])
     rows = np.isin(ids, chosen)
-    alone = rk.evaluate(y[rows], score[rows], qid=ids[rows], measures=MEASURES, weights=weights)
+    alone = rk.evaluate(y[rows], score[rows], qid=ids[rows], measures=MEASURES, query_weight=weights)
     same(whole.subset(chosen.tolist()), alone)
     assert alone.undefined["nDCG@10"]
 
@@ -286,7 +286,7 @@ def test_a_subset_is_saved_whole(tmp_path):
 
 def test_a_subset_whose_weights_are_all_0_is_refused():
     """As evaluate refuses such weights: its mean would be 0/0."""
-    ev = rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 2, 3], measures="RR", weights={1: 0.0, 2: 0.0, 3: 1.0})
+    ev = rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 2, 3], measures="RR", query_weight={1: 0.0, 2: 0.0, 3: 1.0})
     with pytest.raises(InvalidInput, match=r"weights: all queries of this part have the weight 0 \(1, 2\)"):
         ev.subset([1, 2])
     assert ev.subset([2, 3]).aggregates() == {"RR": 1.0}
@@ -364,7 +364,7 @@ def test_a_row_of_slices_has_the_numbers_of_the_subset():
         assert table[measures].iloc[row].to_dict() == part.aggregates()
         limits = part.ci(0.9).loc["nDCG@10"]
         assert table.iloc[row][["nDCG@10 ci_low", "nDCG@10 ci_high"]].tolist() == limits.tolist()[1:]
-    weighted = scored(weights={f"q{one:02}": 1.0 + one for one in range(12)})
+    weighted = scored(query_weight={f"q{one:02}": 1.0 + one for one in range(12)})
     assert weighted.slices(LENGTH).loc["long", "AP"] == weighted.subset(["q00", "q03", "q06", "q09"]).aggregates()["AP"]
     with pytest.raises(InvalidInput, match="no interval is given for weighted means"):
         weighted.slices(LENGTH, level=0.95)

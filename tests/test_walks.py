@@ -86,13 +86,18 @@ def test_one_grouping_gives_the_numbers_of_each_fold_on_its_own(data):
         found = rk.cross_validate(
             Ridge(), np.round(data.X), y, qid=data.qid, docid=docid, sample_weight=weight, cv=3, **asked
         )
-        whole = rk.evaluate(y, found.predictions, qid=data.qid, docid=docid, weights=weight, **asked)
+        whole = rk.evaluate(y, found.predictions, qid=data.qid, docid=docid, query_weight=weight, **asked)
         assert found.evaluation.scores.tolist() == whole.scores.tolist()
         assert found.evaluation.ranking_digest == whole.ranking_digest
         assert found.evaluation.judgments_digest == whole.judgments_digest
         for fold, (_, test) in enumerate(rk.QueryKFold(3).split(data.X, y, qid=data.qid)):
             alone = rk.evaluate(
-                y[test], found.predictions[test], qid=data.qid[test], docid=docid[test], weights=weight[test], **asked
+                y[test],
+                found.predictions[test],
+                qid=data.qid[test],
+                docid=docid[test],
+                query_weight=weight[test],
+                **asked,
             )
             for name, value in alone.aggregates().items():
                 assert found.folds.loc[fold, name] == value

@@ -269,7 +269,7 @@ def evaluate(
     missing: str | None = None,
     no_relevant: str | None = None,
     judgments: str | None = None,
-    weights: str | None = None,
+    query_weight: str | None = None,
     name: str | None = None,
     partitions: int | None = None,
 ) -> SparkEvaluation:
@@ -295,7 +295,7 @@ def evaluate(
         As in `rankeval.evaluate`.
     ties, missing, no_relevant, judgments : str, optional
         As in `rankeval.evaluate`. ``ties="stable"`` is refused, because the rows of a DataFrame have no order.
-    weights : str, optional
+    query_weight : str, optional
         The column with the weight of the row's query, the same on all its rows.
     name : str, optional
         Name of the system.
@@ -330,14 +330,14 @@ def evaluate(
     _refuse_order_of_rows(rules)
     if partitions is not None:
         check_count("partitions", partitions)
-    names = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "weights": weights}
+    names = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
     rows = chosen_columns(df, names)
     check = StreamedCheck.current()
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
     whole = by_query(rows, partitions_for(rows) if partitions is None else int(partitions))
-    columns = score_columns([label for label, _ in asked], weights is not None)
+    columns = score_columns([label for label, _ in asked], query_weight is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
     with ExitStack() as failing:
         if watch is not None:

@@ -105,7 +105,7 @@ class PartScoring:
         columns = {name: table[name] for name in table.column_names}
         y, score, qid, docid = columns["relevance"], columns["score"], columns["qid"], columns.get("docid")
         joined = join_arrays(y, score, qid, docid=docid, convention=self.convention)
-        weights = part_weights(columns["weights"], joined) if "weights" in columns else None
+        weights = part_weights(columns["query_weight"], joined) if "query_weight" in columns else None
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
         note: Note = {"weighs": weights is None or bool((weights > 0).any())}
         if self.needs_grades:

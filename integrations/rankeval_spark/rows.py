@@ -30,13 +30,13 @@ import pyarrow.compute as pc
 from rankeval._checks import count
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation.streaming.buckets import RUN, by_bucket
+from rankeval.streaming.buckets import RUN, by_bucket
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_OPTIONAL = ("docid", "weights")
+_OPTIONAL = ("docid", "query_weight")
 _WHOLE = ("byte", "short", "integer", "long")
 _IDS = ("string", *_WHOLE)
 _NUMBERS = (*_WHOLE, "float", "double", "decimal", "boolean")

@@ -16,20 +16,29 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
-from rankeval.cli import dataset
 from rankeval.cli.commands import DISTRIBUTION, doctor, list_declared, run
+from rankeval.cli.dataset import evaluate_dataset
 from rankeval.cli.guard import guard_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import FormatsInHelp, sized
 from rankeval.cli.output import (
+    DEFAULT_MEASURES,
     MEASURE_HELP,
+    CollectionSize,
     ConventionName,
+    Depth,
     EvaluationFormat,
     Format,
+    Level,
     LimitOptions,
     ListFormat,
     Measures,
+    Missing,
+    NoRelevant,
     OutputFormat,
+    PerQuery,
+    ScoreType,
+    Ties,
     ending_with,
     print_comparison,
     print_frame,
@@ -65,21 +74,6 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(guard_app, name="guard")
 
-Ties = Annotated[
-    str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(help="Queries that a run lacks: empty (an empty ranking), zero, skip, error; else by the convention."),
-]
-NoRelevant = Annotated[
-    str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
-]
-ScoreType = Annotated[
-    str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
-]
-DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
-
 
 def _declared_tests() -> Iterator[str]:
     from rankeval.significance import CLAIMS, CORRECTIONS, TESTS
@@ -112,23 +106,22 @@ app.command("tests")(list_declared)
 app.command()(doctor)
 
 
+app.command("evaluate-dataset")(evaluate_dataset)
+
+
 @app.command(cls=FormatsInHelp)
 def evaluate(
     qrels: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst.", show_default=False
-        ),
-    ] = None,
-    runs: Annotated[
-        list[Path] | None, typer.Argument(help="Rankings, one file each.", metavar="RUN...", show_default=False)
-    ] = None,
+        Path,
+        typer.Argument(metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst."),
+    ],
+    runs: Annotated[list[Path], typer.Argument(help="Rankings, one file each.", metavar="RUN...")],
     measures: Annotated[list[str] | None, typer.Option("--measure", "-m", help=MEASURE_HELP)] = None,
     convention: Annotated[
         str | None,
         typer.Option(help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8 (for --format trec), ..."),
     ] = None,
-    per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")] = False,
+    per_query: PerQuery = False,
     no_summary: Annotated[bool, typer.Option("--no-summary", "-n", help="Print queries only (trec).")] = False,
     complete: Annotated[
         bool,
@@ -136,12 +129,10 @@ def evaluate(
             "--complete", "-c", help="Queries that a run lacks count: as 0 in trec_eval 9, else as empty rankings."
         ),
     ] = False,
-    level: Annotated[int, typer.Option("--level", "-l", help="Lowest label that is relevant.")] = 1,
-    depth: Annotated[int | None, typer.Option("--depth", "-M", help="Cut rankings off at this rank.")] = None,
+    level: Level = 1,
+    depth: Depth = None,
     judged_only: Annotated[bool, typer.Option("--judged-only", "-J", help="Take unjudged documents out.")] = False,
-    collection_size: Annotated[
-        int | None, typer.Option("--collection-size", "-N", help="Number of documents in the collection.")
-    ] = None,
+    collection_size: CollectionSize = None,
     zscores: Annotated[
         Path | None, typer.Option("--zscores", "-Z", help="Print deviations from these reference scores (trec).")
     ] = None,
@@ -161,28 +152,15 @@ def evaluate(
     output: Annotated[
         EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
     ] = EvaluationFormat.table,
-    parquet: dataset.Parquet = None,
-    qid: dataset.Qid = None,
-    relevance: dataset.Relevance = None,
-    score: dataset.Score = None,
-    docid: dataset.Docid = None,
-    weights: dataset.Weights = None,
-    memory: dataset.Memory = None,
-    n_jobs: dataset.Jobs = 1,
-    scores: dataset.Scores = None,
 ) -> None:
-    """Score rankings against judgments, or the rows of a Parquet data set."""
+    """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
     from rankeval.io.limits import limits_of
     from rankeval.trec_eval.output import counted_with_c, trec_rules
 
-    rows = dataset.Dataset(parquet, qid, relevance, score, docid, weights, memory, n_jobs, scores)
-    is_dataset = rows.is_given(qrels, runs)
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
-    if is_dataset and (is_trec or qrels_format is not None or limits != limits_of(())):
-        raise errors.InvalidInput("--format trec, -R and --limit are for files of judgments and runs, not --parquet")
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     if complete and missing not in (None, counted_with_c(preset)):
         raise errors.InvalidInput(
@@ -196,7 +174,7 @@ def evaluate(
         judged_only=judged_only,
         collection_size=collection_size,
     )
-    if is_trec and qrels and runs:
+    if is_trec:
         wanted = measures or ["official"]
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
         print_trec(judgments, runs, wanted, rules, zscores, limits, per_query=per_query, summary=not no_summary)
@@ -204,10 +182,7 @@ def evaluate(
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
-    if qrels and runs:
-        evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
-    else:
-        evaluations = rows.evaluated(wanted, rules)
+    evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
     print_scores(evaluations, Format(output.value), per_query=per_query)
 
 

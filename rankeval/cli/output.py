@@ -288,6 +288,26 @@ Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HEL
 ConventionName = Annotated[
     str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
 ]
+Ties = Annotated[
+    str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(help="Queries that a run lacks: empty (an empty ranking), zero, skip, error; else by the convention."),
+]
+NoRelevant = Annotated[
+    str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
+]
+ScoreType = Annotated[
+    str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
+]
+PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")]
+Level = Annotated[int, typer.Option("--level", "-l", help="Lowest label that is relevant.")]
+Depth = Annotated[int | None, typer.Option("--depth", "-M", help="Cut rankings off at this rank.")]
+CollectionSize = Annotated[
+    int | None, typer.Option("--collection-size", "-N", help="Number of documents in the collection.")
+]
+DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
 LimitOptions = Annotated[
     list[str] | None,
     typer.Option("--limit", metavar="NAME=VALUE", help="Raise a limit for a large file that is sound: expansion, ..."),

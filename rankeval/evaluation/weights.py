@@ -46,7 +46,7 @@ def query_weights(
     """
     if weights is None:
         return None
-    columns.refuse_masked(weights, "weights")
+    columns.refuse_masked(weights, "query_weight")
     long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
     if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
@@ -54,8 +54,9 @@ def query_weights(
         values = _weights_of_queries(weights, joined)
         if long and _may_be_by_row(weights, joined) and not np.array_equal(values, _weights_of_rows(weights, joined)):
             raise InvalidInput(
-                "weights: this Series may be by row or by query, and the two differ; give weights.to_numpy() for one "
-                "weight per row, weights.to_dict() for one per query"
+                "this Series may be by row or by query, and the two differ",
+                argument="query_weight",
+                remedy="give .to_numpy() for one weight per row, .to_dict() for one per query",
             )
     refuse_unusable(values)
     return values
@@ -101,7 +102,7 @@ def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
         If a weight is negative or not finite, or all are 0.
     """
     if not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0):
-        raise InvalidInput("expected finite numbers, none below 0 and not all 0", argument="weights")
+        raise InvalidInput("expected finite numbers, none below 0 and not all 0", argument="query_weight")
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
@@ -111,7 +112,7 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
         return True
     if set(joined.queries.tolist()) <= set(weights.index.tolist()):
         return False
-    check_rows(**beside, weights=weights)
+    check_rows(**beside, query_weight=weights)
     return True
 
 
@@ -126,24 +127,27 @@ def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
     for query, weight in weights.items():
         first = known.setdefault(query, weight)
         if first is not weight and first != weight:
-            raise InvalidInput(f"query {query!r} has several; a query has one weight", argument="weights")
+            raise InvalidInput(f"query {query!r} has several; a query has one weight", argument="query_weight")
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
     if lacking:
-        raise InvalidInput(f"query {lacking[0]!r} has none ({len(lacking)} such in all)", argument="weights")
-    return columns.labels([known[query] for query in queries], "weights").astype(np.float64)
+        raise InvalidInput(f"query {lacking[0]!r} has none ({len(lacking)} such in all)", argument="query_weight")
+    return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
 
 
 def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
     """Return the one weight that the rows of each query share."""
-    rows = columns.labels(weights, "weights").astype(np.float64)
+    rows = columns.labels(weights, "query_weight").astype(np.float64)
     if len(rows) != len(joined.score):
         raise InvalidInput(
-            f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}", argument="weights"
+            f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}",
+            argument="query_weight",
         )
     rows = rows if joined.order is None else rows[joined.order]
     filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
     values = rows[filled]
     if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
-        raise InvalidInput("weights: found several within one query; a query has one weight, repeated on its rows")
+        raise InvalidInput(
+            "found several within one query; a query has one weight, repeated on its rows", argument="query_weight"
+        )
     return values

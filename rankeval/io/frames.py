@@ -165,6 +165,33 @@ def from_frame(
     return columns if value is None else replace(columns, value_name=None)  # the caller knows what it is
 
 
+def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return columns of a frame by their roles.
+
+    Parameters
+    ----------
+    frame : frame
+        As in `from_frame`.
+    names : mapping of str to str
+        The argument that names each column -> the column.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no frame, or lacks a column, or has it more than once.
+    """
+    table = _table(frame)
+    known = _names(table)
+    for role, name in names.items():
+        if known.count(name) != 1:
+            raise InvalidInput(
+                f"{name!r} stands {known.count(name)} times in the frame",
+                argument=role,
+                remedy=f"its columns are: {', '.join(known)}",
+            )
+    return {role: _column(table, name) for role, name in names.items()}
+
+
 def is_frame(thing: Any) -> bool:
     """Say whether `from_frame` takes it."""
     return _is_pandas(thing) or hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "collect_schema")

@@ -33,7 +33,7 @@ SHARES = [0.6, 0.2, 0.1, 0.06, 0.04]
 CALL = """
 import json, os, resource, sys, time
 import rankeval as rk
-import rankeval.evaluation.streaming
+import rankeval.streaming
 data, jobs, memory, measures = sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
 def cpu():
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -130,7 +130,7 @@ class TestWeights:
     def mean(self, weights, **other):
         """Return the weighted mean of AP."""
         positional, ids = given(**other)
-        return float(rk.evaluate(*positional, **ids, measures="AP", weights=weights).mean()["AP"])
+        return float(rk.evaluate(*positional, **ids, measures="AP", query_weight=weights).mean()["AP"])
 
     def test_with_the_index_of_the_rows_are_by_row(self):
         by_query = self.mean({1: 3.0, 2: 1.0})

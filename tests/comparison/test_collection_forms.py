@@ -168,4 +168,4 @@ def test_subsets_are_said_to_be_chosen_parts():
     notes = rk.compare(systems).notes
     assert any("a chosen part of the queries (3 of 8 queries)" in note for note in notes)
     with pytest.raises(InvalidInput, match="query weights"):
-        pooled({name: {"news": judged(1, 0, weights=dict.fromkeys(range(8), 2.0))} for name in ("a", "b")})
+        pooled({name: {"news": judged(1, 0, query_weight=dict.fromkeys(range(8), 2.0))} for name in ("a", "b")})

@@ -174,7 +174,7 @@ def evaluated(rng):
             made.append(pd.Series(by_row, index=labels))
         if isinstance(qid.plain[0], str):  # numbers may be those of rows, and are refused then
             made.append(pd.Series(weights))
-        given["weights"] = rng.choice(made)
+        given["query_weight"] = rng.choice(made)
 
     def call():
         ev = rk.evaluate(y.given, score.given, qid=qid.given, measures=list(MEASURES), ties=ties, **given)

@@ -158,8 +158,8 @@ def test_what_is_no_number_is_refused_in_one_line(make):
         assert "\n" not in str(caught.value)
     with pytest.raises(InvalidInput, match=f"relevance: {said}"):
         rk.Qrels(["q", "q"], ["a", "b"], column)
-    with pytest.raises(InvalidInput, match=r"^weights"):
-        rk.evaluate([1, 0], [1, 2], qid=[0, 0], weights=column)
+    with pytest.raises(InvalidInput, match=r"^query_weight"):
+        rk.evaluate([1, 0], [1, 2], qid=[0, 0], query_weight=column)
 
 
 @pytest.mark.parametrize("name", ["qid", "docid"])

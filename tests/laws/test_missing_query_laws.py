@@ -66,9 +66,9 @@ def agree(qrels, grades, names, rules):
     weights = {LOST: 3.0, KEPT: 0.5}
     unjudged = {"not judged": 1.0}
     for weighted in (None, weights):
-        lost = rk.evaluate(qrels, kept_run(grades), measures=names, convention=rules, weights=weighted)
+        lost = rk.evaluate(qrels, kept_run(grades), measures=names, convention=rules, query_weight=weighted)
         emptied = rk.evaluate(
-            qrels, kept_run(grades) | {LOST: unjudged}, measures=names, convention=rules, weights=weighted
+            qrels, kept_run(grades) | {LOST: unjudged}, measures=names, convention=rules, query_weight=weighted
         )
         np.testing.assert_array_equal(lost.queries, emptied.queries)
         np.testing.assert_array_equal(lost.scores, emptied.scores)

@@ -254,9 +254,9 @@ def test_weights_count_in_fitting_and_in_every_mean(ltr):
         ranker = rk.QueryRanker(LGBM).fit(ltr.X[train], ltr.y[train], qid=ltr.qid[train], sample_weight=weight[train])
         score = ranker.predict(ltr.X[test])
         np.testing.assert_array_equal(result.predictions[test], score)
-        expected = rk.evaluate(ltr.y[test], score, qid=ltr.qid[test], weights=weight[test], measures="AP")
+        expected = rk.evaluate(ltr.y[test], score, qid=ltr.qid[test], query_weight=weight[test], measures="AP")
         assert result.folds["AP"][fold] == pytest.approx(expected.aggregate()["AP"], abs=1e-12)
-    whole = rk.evaluate(ltr.y, result.predictions, qid=ltr.qid, weights=weight, measures="AP")
+    whole = rk.evaluate(ltr.y, result.predictions, qid=ltr.qid, query_weight=weight, measures="AP")
     assert result.evaluation.aggregate()["AP"] == pytest.approx(whole.aggregate()["AP"], abs=1e-12)
     curve = rk.learning_curve(
         LGBM, ltr.X, ltr.y, qid=ltr.qid, cv=3, sizes=[1.0], sample_weight=weight, measures=["AP", "RR"]

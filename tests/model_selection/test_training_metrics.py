@@ -127,7 +127,7 @@ def test_xgboost_has_to_be_told_what_is_better():
 def test_weights_of_the_data_are_those_of_queries(blocks):
     X, y, sizes, codes = blocks
     score, weight = X[:, 0], np.random.default_rng(0).uniform(1, 9, len(sizes))
-    expected = rk.evaluate(y, score, qid=codes, weights=weight[codes], measures="AP").aggregate()["AP"]
+    expected = rk.evaluate(y, score, qid=codes, query_weight=weight[codes], measures="AP").aggregate()["AP"]
     data = lightgbm.Dataset(X, y, group=sizes, weight=weight[codes]).construct()
     # Both libraries keep weights as float32.
     assert rk.lightgbm_feval("AP")(score, data)[0][1] == pytest.approx(expected, abs=1e-7)

@@ -29,6 +29,7 @@ import rankeval as rk
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 OLD = {"query_weight": "weights", "collection_weights": "weights", "unpaired": "missing", "folder": "scores"}
+DATASET = ["evaluate-dataset"] if hasattr(rk, "evaluate_dataset") else ["evaluate", "--parquet"]
 OLD_OPTIONS: dict[str, Callable[[str], tuple[str, ...]]] = {
     "--alpha": lambda value: ("--confidence-level", str(1 - float(value))),
     "--query-weight": lambda value: ("--weights", value),
@@ -584,10 +585,10 @@ def data_sets() -> Iterator[tuple[str, Callable[[], object]]]:
 
         def told(seed: int = seed, line: str = line) -> object:
             log(seed, shuffled=True, files=2)
-            return [said(*run("evaluate", "--parquet", "log", *columns.split(), *line.split())), tree(".")]
+            return [said(*run(*DATASET, "log", *columns.split(), *line.split())), tree(".")]
 
         yield f"cli/parquet/{line}/world {seed}", told
-    yield "cli/parquet/no columns", lambda: said(*run("evaluate", "--parquet", "log"))
+    yield "cli/parquet/no columns", lambda: said(*run(*DATASET, "log"))
 
 
 # Experiment files ----------------------------------------------------------------------------------------------------

@@ -93,7 +93,9 @@ def test_a_report_is_optional_and_the_table_is_not(small):
 
 def test_intervals_that_are_not_defined_are_no_metrics():
     """Of weighted means, and of a single query."""
-    two = rk.evaluate([1, 0, 1, 0], [1, 2, 2, 1], qid=["a", "a", "b", "b"], measures="AP", weights={"a": 1, "b": 3})
+    two = rk.evaluate(
+        [1, 0, 1, 0], [1, 2, 2, 1], qid=["a", "a", "b", "b"], measures="AP", query_weight={"a": 1, "b": 3}
+    )
     one = rk.evaluate([1, 0], [1.0, 2.0], qid=["a", "a"], measures="AP")
     for evaluation in (two, one):
         assert set(evaluation_node(evaluation, "dev").scores[0].metrics) == {"AP"}

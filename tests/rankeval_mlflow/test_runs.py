@@ -27,7 +27,7 @@ from rankeval_mlflow.layout import COMPLETE, manifest_path
     [
         {},
         {"qid": [f"q{number}" for number in range(20)]},
-        {"name": None, "weights": dict(enumerate(np.linspace(1, 2, 20)))},
+        {"name": None, "query_weight": dict(enumerate(np.linspace(1, 2, 20)))},
         {"convention": "sklearn", "measures": ["nDCG", "RR"]},
         {"qid": np.array([f"requête {number}" for number in range(20)], dtype=object)},
     ],

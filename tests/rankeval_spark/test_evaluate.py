@@ -34,14 +34,14 @@ def rows(seed=0, n_queries=60, ids="int64", score=None):
 
 
 def in_memory(table, **how):
-    how = {name: table[value] if name in ("docid", "weights") else value for name, value in how.items()}
+    how = {name: table[value] if name in ("docid", "query_weight") else value for name, value in how.items()}
     return rk.evaluate(table["y"], table["s"], qid=table["q"], **how)
 
 
 @pytest.mark.parametrize(
     ("ids", "score", "how"),
     [
-        ("int64", "float64", {"weights": "w", "name": "ours"}),
+        ("int64", "float64", {"query_weight": "w", "name": "ours"}),
         ("string", "float32", {"no_relevant": "skip", "ties": "docid", "docid": "d", "partitions": np.int64(3)}),
         ("int32", "decimal", {"no_relevant": "one", "convention": "trec_eval-9.0.8", "docid": "d"}),
     ],
@@ -59,9 +59,9 @@ def test_the_bytes_are_those_of_memory(spark, ids, score, how):
         for name in MEASURES:
             assert scores[name].to_numpy()[at].tolist() == expected.per_query[name].tolist()
         assert scores["judged"].to_numpy()[at].tolist() == expected.query_counts["judged"].tolist()
-        assert ("weight" in scores.column_names) == ("weights" in how)
+        assert ("weight" in scores.column_names) == ("query_weight" in how)
     assert not spark.sparkContext._jsc.getPersistentRDDs()
-    if "weights" not in how:
+    if "query_weight" not in how:
         compared = rk.compare({"a": scores, "b": expected}, measures=["RR"])
         assert compared.table["difference"].tolist() == [0]
     with pytest.raises(InvalidInput, match="was released"):
@@ -87,8 +87,8 @@ def test_errors_of_the_rows_are_said_at_the_driver_with_the_column(spark):
     refused("qid: the column 'q' has 1 row without a value .1 null.;", QueryIdError, q=["a", None, "b"])
     refused("relevance: found 1 label below zero", y=[-1, 0, 1], what={"convention": "sklearn", "ties": "best"})
     refused("document 'd' stands twice in query 'a' .* within one partition", d=["d", "d", "d"], what={"docid": "d"})
-    refused("weights: found several within one query", w=[1.0, 2.0, 1.0], what={"weights": "w"})
-    refused("weights: expected finite numbers", w=[0.0, 0.0, 0.0], what={"weights": "w"})
+    refused("query_weight: found several within one query", w=[1.0, 2.0, 1.0], what={"query_weight": "w"})
+    refused("query_weight: expected finite numbers", w=[0.0, 0.0, 0.0], what={"query_weight": "w"})
     refused("is no bound of it", y=[1, 2, 3], what={"measures": "nDCG(gain={2: 9})", "ties": "best"})
 
 

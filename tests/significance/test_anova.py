@@ -481,7 +481,7 @@ def test_evaluations_by_other_rules_or_with_weights_are_refused():
     one, other = (rk.evaluate(y, tied, qid=qid, measures="RR", ties=ties) for ties in ("best", "worst"))
     with pytest.raises(ConventionMismatch, match="ties is 'best' in one"):
         rk.anova({"a": {"s": one}, "b": {"s": other}})
-    weighted = rk.evaluate(y, tied, qid=qid, measures="RR", ties="best", weights=[1, 1, 2, 2, 3, 3])
+    weighted = rk.evaluate(y, tied, qid=qid, measures="RR", ties="best", query_weight=[1, 1, 2, 2, 3, 3])
     with pytest.raises(InvalidInput, match="system 'b' was evaluated with query weights"):
         rk.anova({"a": one, "b": weighted})
 

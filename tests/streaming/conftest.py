@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankeval.evaluation.streaming import buckets, queries, rows
+from rankeval.streaming import buckets, queries, rows
 
 
 @pytest.fixture

@@ -59,4 +59,4 @@ class Log:
 
 
 def evaluate(data, **how) -> rk.Evaluation:
-    return rk.evaluate(data, **{**NAMES, "measures": MEASURES, **how})
+    return rk.evaluate_dataset(data, **{**NAMES, "measures": MEASURES, **how})

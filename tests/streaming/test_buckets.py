@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES
 
-from rankeval.evaluation.streaming import buckets, queries
-from rankeval.evaluation.streaming.rows import Share
-from rankeval.evaluation.streaming.source import Columns, Source
+from rankeval.streaming import buckets, queries
+from rankeval.streaming.rows import Share
+from rankeval.streaming.source import Columns, Source
 
 IDS = {
     "whole": lambda numbers: pa.array(numbers - 50),

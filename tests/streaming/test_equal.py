@@ -16,9 +16,9 @@ from streaming.s3_server import s3
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import queries, running
-from rankeval.evaluation.streaming.rows import _ROW, Share
-from rankeval.evaluation.streaming.source import Source
+from rankeval.streaming import queries, running
+from rankeval.streaming.rows import _ROW, Share
+from rankeval.streaming.source import Source
 
 IDS = {
     "integers": lambda numbers: numbers,
@@ -199,8 +199,8 @@ def test_weights_stand_in_a_column_or_by_query(tmp_path):
     table = log.table.append_column("weight", pa.array([weights[query] for query in log.qid.tolist()]))
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=33)
     for way in (weights, "weight"):
-        found = evaluate(tmp_path / "log.parquet", weights=way)
-        assert found.to_bytes() == log.evaluation(weights=weights).to_bytes()
+        found = evaluate(tmp_path / "log.parquet", query_weight=way)
+        assert found.to_bytes() == log.evaluation(query_weight=weights).to_bytes()
 
 
 def test_a_bucket_that_is_too_large_is_divided(tmp_path, monkeypatch):

@@ -17,8 +17,9 @@ from streaming.logs import NAMES, Log, evaluate
 import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, RankevalWarning
-from rankeval.evaluation.streaming import running
-from rankeval.evaluation.streaming.rows import _ROW, Share, bytes_of, share_of
+from rankeval.streaming import folder as folder_module
+from rankeval.streaming import running
+from rankeval.streaming.rows import _ROW, Share, bytes_of, share_of
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -30,18 +31,21 @@ def data(tmp_path):
 
 def test_the_two_ways_are_not_mixed(data):
     y, score = [1, 0], [0.2, 0.1]
+    frame = pa.table({"query": [1, 1], "label": y, "value": score})
     for call, said in (
-        (lambda: rk.evaluate(y, score, qid=[1, 1], relevance="label", score="value"), "a ranking was given too"),
-        (lambda: rk.evaluate(data, group=[2], **NAMES), "group= was given too"),
-        (lambda: rk.evaluate(data, relevance="label", score="value"), "qid: expected the name of a column .* nothing"),
-        (lambda: rk.evaluate(data, qid="query", relevance="label"), "score: expected the name of a column"),
-        (lambda: rk.evaluate(data, **{**NAMES, "qid": [1, 2]}), "qid: expected the name .* found a list"),
-        (lambda: evaluate(data, weights=[1.0]), "weights: expected the name of a column .* found a list"),
+        (lambda: rk.evaluate(data, **NAMES), "call rankeval.evaluate_dataset"),
+        (lambda: rk.evaluate([data], **NAMES), "call rankeval.evaluate_dataset"),
+        (lambda: rk.evaluate(data, qid="query"), "call rankeval.evaluate_dataset"),
+        (lambda: rk.evaluate(frame, score, relevance="label", score="value", qid="query"), "a ranking was given too"),
+        (lambda: rk.evaluate(frame, group=[2], **NAMES), "group= was given too"),
+        (lambda: rk.evaluate(frame, relevance="label", score="value"), "qid: expected the name of a column .* nothing"),
+        (lambda: rk.evaluate(frame, qid="query", relevance="label"), "score: expected the name of a column"),
+        (lambda: rk.evaluate(frame, **{**NAMES, "score": "none"}), "score: 'none' stands 0 times in the frame"),
+        (lambda: evaluate(data, qid=[1, 2]), "qid: expected the name .* found a list"),
+        (lambda: evaluate(data, query_weight=[1.0]), "query_weight: expected the name of a column .* found a list"),
         (lambda: rk.evaluate(y, score, qid="query"), "qid='query' is the name of a column"),
         (lambda: rk.evaluate(data, qid=y), "ranking is missing"),
-        (lambda: rk.evaluate(y, score, qid=[1, 1], memory="1GB"), "memory='1GB' is for a Parquet data set"),
-        (lambda: rk.evaluate(y, score, qid=[1, 1], n_jobs=2), "n_jobs=2 is for a Parquet data set"),
-        (lambda: evaluate(pa.table({"query": [1]})), "give the columns of a frame themselves"),
+        (lambda: evaluate(frame), "a frame in memory goes to rankeval.evaluate"),
     ):
         with pytest.raises(InvalidInput, match=said):
             call()
@@ -79,7 +83,7 @@ def test_what_is_no_data_set_is_refused(tmp_path, data):
             InvalidInput,
             "found one of arrow files; write",
         ),
-        ({"query": [1]}, InvalidInput, "found a dict; give the columns"),
+        ({"query": [1]}, InvalidInput, "found a dict; a frame in memory"),
         ({}, InvalidInput, "found a dict"),
     ):
         with pytest.raises(error, match=said):
@@ -119,15 +123,15 @@ def test_what_only_a_join_sees_is_said_with_the_row_groups(tmp_path):
     table = table.append_column("doc", pa.array(["d"] * len(log.qid)))
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=40)
     for how, said in (
-        ({"weights": "weight"}, r"query \d+ in .*log.parquet, row group 0: weights='weight': found several"),
+        ({"query_weight": "weight"}, r"query \d+ in .*log.parquet, row group 0: query_weight='weight': found several"),
         ({"docid": "doc"}, r"docid='doc': document 'd' stands twice in query"),
         ({"ties": "docid"}, r"ties='docid' needs docid="),
         ({"convention": "sklearn"}, r"labels? below zero"),
     ):
         with pytest.raises(InvalidInput, match=said):
             evaluate(tmp_path / "log.parquet", **how)
-    with pytest.raises(InvalidInput, match=r"weights: expected finite numbers, none below 0 and not all 0"):
-        evaluate(tmp_path / "log.parquet", weights=dict.fromkeys(log.qid.tolist(), 0.0))
+    with pytest.raises(InvalidInput, match=r"query_weight: expected finite numbers, none below 0 and not all 0"):
+        evaluate(tmp_path / "log.parquet", query_weight=dict.fromkeys(log.qid.tolist(), 0.0))
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -172,22 +176,22 @@ def test_progress_is_a_function_or_a_bar(data):
 
 def test_a_folder_of_another_call_is_refused_with_the_difference(tmp_path, data):
     scores = tmp_path / "scores"
-    evaluate(data, scores=scores)
+    evaluate(data, folder=scores)
     for how, said in (
         ({"measures": "AP"}, "measures is .* there and .* here"),
         ({"ties": "worst"}, "convention is"),
         ({"name": "b"}, 'name is null there and "b" here'),
-        ({"weights": {1: 2.0}}, "weights is"),
+        ({"query_weight": {1: 2.0}}, "weights is"),
     ):
         with pytest.raises(InvalidInput, match=rf"holds the parts of another call: {said}"):
-            evaluate(data, scores=scores, **how)
+            evaluate(data, folder=scores, **how)
     Log.made(1).write(data)
     with pytest.raises(InvalidInput, match="another call: data is"):
-        evaluate(data, scores=scores)
+        evaluate(data, folder=scores)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     with pytest.raises(InvalidInput, match="holds other files"):
-        evaluate(data, scores=tmp_path / "full")
+        evaluate(data, folder=tmp_path / "full")
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
@@ -204,7 +208,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
 
 def test_a_full_disk_is_said_before(tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 10})
-    monkeypatch.setattr(running.folder.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(folder_module.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(InvalidInput, match=r"takes 0.0 GB, and 0.0 GB are free there.*TMPDIR"):
         evaluate(Log.made().shuffled().write(tmp_path / "log"))
 
@@ -229,7 +233,7 @@ def test_registered_content_is_refused_before_scores_are_kept(tmp_path, monkeypa
         rows = log.table.append_column("doc", pa.array(docid))
         rows = rows.take(np.random.default_rng(0).permutation(len(rows))) if shuffled else rows
         pq.write_table(rows, tmp_path / "log.parquet", row_group_size=100)
-        how = {"docid": "doc", "scores": tmp_path / "scores"}
+        how = {"docid": "doc", "folder": tmp_path / "scores"}
         evaluate(tmp_path / "log.parquet", **how)
         guard = rk.Guard("project")
         guard.register("test", qrels=rk.Qrels(log.qid, docid, log.y))
@@ -238,7 +242,7 @@ def test_registered_content_is_refused_before_scores_are_kept(tmp_path, monkeypa
         for call in (
             lambda: rk.evaluate(log.y, log.score, qid=log.qid, docid=docid),
             lambda: evaluate(tmp_path / "log.parquet", **how),
-            lambda: evaluate(tmp_path / "log.parquet", docid="doc", scores=tmp_path / "others", n_jobs=1),
+            lambda: evaluate(tmp_path / "log.parquet", docid="doc", folder=tmp_path / "others", n_jobs=1),
         ):
             with pytest.raises(GuardRefusal) as refusal:
                 call()

@@ -13,8 +13,8 @@ from streaming.logs import NAMES, Log, evaluate
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming.rows import of_queries
-from rankeval.evaluation.streaming.source import Columns
+from rankeval.streaming.rows import of_queries
+from rankeval.streaming.source import Columns
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -55,14 +55,14 @@ def error_of(data: object, **how: object) -> str:
     ("column", "value", "said"),
     [
         ("doc", None, "docid='doc': row 27 has no document id"),
-        ("weight", None, "weights='weight': row 27 has no number"),
-        ("weight", float("nan"), "weights='weight': row 27 is nan"),
-        ("weight", -0.5, "weights='weight': row 27 is -0.5; expected numbers, none below 0"),
+        ("weight", None, "query_weight='weight': row 27 has no number"),
+        ("weight", float("nan"), "query_weight='weight': row 27 is nan"),
+        ("weight", -0.5, "query_weight='weight': row 27 is -0.5; expected numbers, none below 0"),
     ],
 )
 def test_a_document_or_weight_at_fault_is_named_by_its_row(tmp_path, shuffled, column, value, said):
     data = written(changed(rows_of(shuffled=shuffled), column, AT, value), tmp_path)
-    assert error_of(data, docid="doc", weights="weight").startswith(f"{tmp_path}/b.parquet, row group 1: {said}")
+    assert error_of(data, docid="doc", query_weight="weight").startswith(f"{tmp_path}/b.parquet, row group 1: {said}")
 
 
 def test_a_document_without_a_number_is_named_by_its_row(tmp_path):
@@ -78,8 +78,8 @@ def faults_of_a_query(rows: pa.Table, query: object):
     doc = rows["doc"][first].as_py()
     yield (
         changed(rows, "weight", second, 2.0),
-        {"weights": "weight"},
-        "weights='weight': found several within one query",
+        {"query_weight": "weight"},
+        "query_weight='weight': found several within one query",
     )
     yield (
         changed(rows, "doc", second, doc),
@@ -90,7 +90,7 @@ def faults_of_a_query(rows: pa.Table, query: object):
     tied = changed(rows, "value", second, rows["value"][first].as_py())
     yield tied, {"ties": "docid"}, "ties='docid' needs docid=, one document id for each row"
     weights = {one: 1.0 for one in rows["query"].to_pylist() if one != query}
-    yield rows, {"weights": weights}, f"weights: query {query!r} has none"
+    yield rows, {"query_weight": weights}, f"query_weight: query {query!r} has none"
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -138,8 +138,10 @@ def test_a_query_of_the_names_of_folders_is_named(tmp_path, kind, folders, shown
         rows = pa.table({"label": [1, 0], "value": [0.1, 0.2], "weight": weights})
         pq.write_table(rows, tmp_path / f"query={folder}" / "x.parquet")
     data = ds.dataset(tmp_path, partitioning=ds.partitioning(pa.schema([("query", kind)]), flavor="hive"))
-    found = error_of(data, weights="weight")
-    assert found.startswith(f"query {shown} in {tmp_path}/query={folders[1]}/x.parquet, row group 0: weights='weight'")
+    found = error_of(data, query_weight="weight")
+    assert found.startswith(
+        f"query {shown} in {tmp_path}/query={folders[1]}/x.parquet, row group 0: query_weight='weight'"
+    )
 
 
 def test_a_query_of_processes_of_their_own_is_named(tmp_path):
@@ -158,9 +160,9 @@ def test_the_first_of_several_queries_at_fault_in_a_block_is_named():
 
     def work(some):
         calls.append(len(some))
-        return rk.evaluate(some["relevance"], some["score"], qid=some["qid"], weights=some["weights"])
+        return rk.evaluate(some["relevance"], some["score"], qid=some["qid"], query_weight=some["weights"])
 
-    with pytest.raises(InvalidInput, match=r"^query 617: weights: found several within one query"):
+    with pytest.raises(InvalidInput, match=r"^query 617: query_weight: found several within one query"):
         of_queries(rows, [], Columns(NAMES, {}), work)
     assert len(calls) < 15
     assert sum(calls) < 4 * n

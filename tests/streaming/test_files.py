@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation.streaming.files import masked
-from rankeval.evaluation.streaming.source import Source
 from rankeval.io import opening
+from rankeval.streaming.files import masked
+from rankeval.streaming.source import Source
 
 K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
 
@@ -50,7 +50,7 @@ def test_a_file_that_is_named_twice_is_refused(tmp_path):
     path = write(tmp_path / "log" / "a.parquet")
     for given, said in ways_to_name_a_file_twice(path):
         with pytest.raises(InvalidInput, match=rf"a.parquet.* {said}.*; give each file once"):
-            rk.evaluate(given, **K)
+            rk.evaluate_dataset(given, **K)
 
 
 def test_row_groups_of_one_file_may_be_given_apart(tmp_path):
@@ -69,20 +69,20 @@ def test_row_groups_of_one_file_may_be_given_apart(tmp_path):
 def test_two_folders_that_are_one_number_are_no_query(tmp_path):
     write(tmp_path / "q=1" / "x.parquet", y=[1], s=[0.1])
     write(tmp_path / "q=2" / "x.parquet", y=[0], s=[0.1])
-    assert rk.evaluate(tmp_path, **K).queries.tolist() == [1, 2]
+    assert rk.evaluate_dataset(tmp_path, **K).queries.tolist() == [1, 2]
     write(tmp_path / "q=01" / "x.parquet", y=[0], s=[0.2])
     with pytest.raises(QueryIdError, match=r"the folders q=01 and q=1 are one query") as raised:
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
     assert "pyarrow.string()" in str(raised.value)
     as_text = ds.partitioning(pa.schema([("q", pa.string())]), flavor="hive")
     given = ds.dataset(tmp_path, format="parquet", partitioning=as_text)
-    assert rk.evaluate(given, **K).queries.tolist() == ["01", "1", "2"]
+    assert rk.evaluate_dataset(given, **K).queries.tolist() == ["01", "1", "2"]
 
 
 def test_two_ways_to_write_one_text_are_one_query(tmp_path):
     write(tmp_path / "q=a%20b" / "x.parquet", y=[1], s=[0.1])
     write(tmp_path / "q=a b" / "x.parquet", y=[0], s=[0.2])
-    assert rk.evaluate(tmp_path, **K).queries.tolist() == ["a b"]
+    assert rk.evaluate_dataset(tmp_path, **K).queries.tolist() == ["a b"]
 
 
 @pytest.mark.parametrize("hidden", ["_d=1/x.parquet", ".d=1/x.parquet", "_x.parquet", "d=2/.old.parquet", "_d=1/x"])
@@ -99,14 +99,14 @@ def test_rows_in_names_that_readers_pass_over_are_not_dropped(tmp_path, hidden):
         f"{tmp_path.as_uri()}/",
     ):
         with pytest.raises(InvalidInput, match=rf"passed over: .*{re.escape(hidden)}.*begins with _ or \."):
-            rk.evaluate(given, **K)
+            rk.evaluate_dataset(given, **K)
     files = [tmp_path / hidden, tmp_path / "d=2" / "x.parquet"]
-    assert rk.evaluate(files, **K).n_queries == 3
+    assert rk.evaluate_dataset(files, **K).n_queries == 3
 
 
 def test_what_spark_and_hive_leave_beside_rows_is_passed_over(tmp_path):
     write(tmp_path / "d=2" / "x.parquet")
-    alone = rk.evaluate(tmp_path, **K)
+    alone = rk.evaluate_dataset(tmp_path, **K)
     for name in (
         "_SUCCESS",
         "_metadata",
@@ -123,15 +123,15 @@ def test_what_spark_and_hive_leave_beside_rows_is_passed_over(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"?")
-    assert rk.evaluate(tmp_path, **K).to_bytes() == alone.to_bytes()
+    assert rk.evaluate_dataset(tmp_path, **K).to_bytes() == alone.to_bytes()
 
 
 def test_a_folder_without_rows_is_said(tmp_path):
     with pytest.raises(InvalidInput, match=rf"no Parquet file in '{tmp_path}'"):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
     (tmp_path / "_SUCCESS").touch()
     with pytest.raises(InvalidInput, match=r"no Parquet file in .*passed over: _SUCCESS"):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
 
 
 @pytest.mark.usefixtures("small")
@@ -148,11 +148,11 @@ def test_a_disk_that_fills_up_is_said(tmp_path, monkeypatch, keeps):
     with monkeypatch.context() as patched:
         patched.setattr(opening, "open", full, raising=False)
         with pytest.raises(InvalidInput, match=r"is full.*thought to take [0-9e.-]+ GB.*text.*TMPDIR") as raised:
-            evaluate(data, scores=scores)
+            evaluate(data, folder=scores)
     assert str(scores or "rankeval-") in str(raised.value)
     assert isinstance(raised.value.__cause__, OSError)
     assert raised.value.__cause__.errno == errno.ENOSPC
-    assert evaluate(data, scores=scores).to_bytes() == log.evaluation().to_bytes()
+    assert evaluate(data, folder=scores).to_bytes() == log.evaluation().to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -185,10 +185,10 @@ def test_no_manifest_error_or_repr_has_a_secret(tmp_path, secret):
     source = Source.of(data, NAMES)
     url = f"s3://{secret}host:1/x.parquet?secret_key=SECRET&access_key=SECRET&endpoint_override=127.0.0.1:1"
     names = ["--qid", "query", "--relevance", "label", "--score", "value", "-m", "RR"]
-    shown = CliRunner().invoke(app, ["evaluate", "--parquet", url, *names])
+    shown = CliRunner().invoke(app, ["evaluate-dataset", url, *names])
     assert shown.exit_code
     with pytest.raises(InvalidInput) as raised:
-        evaluate(url, scores=tmp_path / "scores")
+        evaluate(url, folder=tmp_path / "scores")
     for text in (shown.output, str(raised.value), repr(raised.value), repr(source), str(source.card())):
         assert "SECRET" not in text
 
@@ -199,7 +199,7 @@ def test_the_name_and_the_manifest_of_a_url_have_no_secret(tmp_path):
     for data in (path, f"{path}?secret_key=SECRET"):
         names = ["--qid", "query", "--relevance", "label", "--score", "value", "-m", "RR"]
         scores = tmp_path / str(len(data))
-        shown = CliRunner().invoke(app, ["evaluate", "--parquet", data, *names, "--scores", str(scores)])
+        shown = CliRunner().invoke(app, ["evaluate-dataset", data, *names, "--folder", str(scores)])
         assert "SECRET" not in shown.output
         written = [one.read_bytes() for one in scores.rglob("*") if one.is_file()] if scores.exists() else []
         assert not any(b"SECRET" in one for one in written)

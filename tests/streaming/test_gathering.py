@@ -12,9 +12,9 @@ import pytest
 from streaming.logs import NAMES
 
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import buckets, queries
-from rankeval.evaluation.streaming.rows import Share
-from rankeval.evaluation.streaming.source import Source
+from rankeval.streaming import buckets, queries
+from rankeval.streaming.rows import Share
+from rankeval.streaming.source import Source
 
 N_ROWS = 6000
 RANGES = [range(5), range(5, 10), range(10, 12)]

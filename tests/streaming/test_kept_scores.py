@@ -43,7 +43,7 @@ def test_no_part_of_registered_content_is_written_before_the_verdict(tmp_path, m
             seen.append((done, [path.name for path in (tmp_path / "scores").glob("part-*")]))
 
         with pytest.raises(GuardRefusal):
-            evaluate(tmp_path / "log.parquet", docid="doc", scores=tmp_path / "scores", progress=look, n_jobs=n_jobs)
+            evaluate(tmp_path / "log.parquet", docid="doc", folder=tmp_path / "scores", progress=look, n_jobs=n_jobs)
         assert seen[-1][0] >= len(rows)  # every row was read
         assert not any(parts for _, parts in seen)
     finally:
@@ -61,8 +61,8 @@ def test_content_beside_a_registration_is_scored_as_without_it(tmp_path, monkeyp
         )
         forget()
         ours = log.write(tmp_path / "log")
-        assert evaluate(ours, scores=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
-        assert evaluate(ours, scores=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+        assert evaluate(ours, folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+        assert evaluate(ours, folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
     finally:
         forget()
 
@@ -80,11 +80,11 @@ def test_a_measure_whose_code_has_changed_does_not_take_the_scores_of_the_old_on
     ours = Log.made().write(tmp_path / "log")
     try:
         declared(0.5)
-        first = evaluate(ours, measures="TwoRanks", scores=tmp_path / "scores")
-        assert evaluate(ours, measures="TwoRanks", scores=tmp_path / "scores").to_bytes() == first.to_bytes()
+        first = evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores")
+        assert evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores").to_bytes() == first.to_bytes()
         declared(0.25)
         with pytest.raises(InvalidInput, match="parts of another call: measures is"):
-            evaluate(ours, measures="TwoRanks", scores=tmp_path / "scores")
+            evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores")
     finally:
         FAMILIES.pop("TwoRanks", None)
 
@@ -92,7 +92,7 @@ def test_a_measure_whose_code_has_changed_does_not_take_the_scores_of_the_old_on
 def test_scores_are_not_written_into_the_data_set(tmp_path):
     ours = Log.made().write(tmp_path / "log")
     with pytest.raises(InvalidInput, match="the folder of the data set"):
-        evaluate(ours, scores=ours / "deeper" / "scores")
+        evaluate(ours, folder=ours / "deeper" / "scores")
     assert not (ours / "deeper").exists()
 
 
@@ -114,7 +114,7 @@ def test_scores_are_not_written_into_the_data_set_however_it_was_given(tmp_path,
     for data in ways_to_open_a_folder(ours, monkeypatch):
         for scores in (ours / "scores", (ours / "scores").as_uri(), "~/log/scores", "log/scores"):
             with pytest.raises(InvalidInput, match=r"the folder of the data set.* give a folder elsewhere"):
-                evaluate(data, scores=scores)
+                evaluate(data, folder=scores)
         assert [one.name for one in ours.iterdir()] == ["000.parquet"]
 
 
@@ -125,7 +125,7 @@ def test_scores_are_not_written_beside_partitions_of_the_data_set(tmp_path):
         pq.write_table(rows.drop_columns("query"), tmp_path / f"query={query}" / "day=1" / "x.parquet")
     for data in (tmp_path, ds.dataset(tmp_path, partitioning="hive")):
         with pytest.raises(InvalidInput, match="the folder of the data set"):
-            evaluate(data, scores=tmp_path / "scores")
+            evaluate(data, folder=tmp_path / "scores")
     assert not (tmp_path / "scores").exists()
 
 
@@ -136,7 +136,7 @@ def test_scores_may_lie_beside_files_that_were_named(tmp_path, monkeypatch):
     for number, data in enumerate((file, file.name, file.as_uri(), [file], [str(file)])):
         scores = file.parent / f"scores-{number}"
         for _ in range(2):
-            assert evaluate(data, scores=scores).to_bytes() == log.evaluation().to_bytes()
+            assert evaluate(data, folder=scores).to_bytes() == log.evaluation().to_bytes()
 
 
 def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, monkeypatch):
@@ -150,7 +150,7 @@ def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, 
         (Path("~/other"), tmp_path / "home" / "other"),
         ("plain", tmp_path / "plain"),
     ):
-        assert evaluate(data, scores=scores).to_bytes() == log.evaluation().to_bytes()
+        assert evaluate(data, folder=scores).to_bytes() == log.evaluation().to_bytes()
         assert (where / "part-00000.parquet").exists()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a b", "home", "log", "plain"]
 
@@ -164,17 +164,17 @@ def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, 
         ("file://elsewhere/x", "is no folder of this machine"),
         ("~nobody-of-this-name/x", "is no folder of this machine"),
         ("a\0b", r"expected the path of a folder"),
-        ("", "scores is ''; expected the path of a folder"),
-        (5, "scores is 5; expected the path of a folder"),
-        (b"x", "scores is b'x'; expected the path of a folder"),
-        (True, "scores is True; expected the path of a folder"),
+        ("", "folder is ''; expected the path of a folder"),
+        (5, "folder is 5; expected the path of a folder"),
+        (b"x", "folder is b'x'; expected the path of a folder"),
+        (True, "folder is True; expected the path of a folder"),
     ],
 )
 def test_what_is_no_folder_of_this_machine_is_refused(tmp_path, monkeypatch, scores, said):
     data = Log.made().write(tmp_path / "log")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=said) as raised:
-        evaluate(data, scores=scores)
+        evaluate(data, folder=scores)
     assert "SECRET" not in str(raised.value)
     assert [one.name for one in tmp_path.iterdir()] == ["log"]
 
@@ -182,10 +182,10 @@ def test_what_is_no_folder_of_this_machine_is_refused(tmp_path, monkeypatch, sco
 @pytest.mark.parametrize("text", ["[1]", "3", "null", '{"format": 1, "call": [], "plan": {}}', '{"plan": 7}', "{", ""])
 def test_a_manifest_that_is_none_is_said(tmp_path, text):
     ours, scores = Log.made().write(tmp_path / "log"), tmp_path / "scores"
-    evaluate(ours, scores=scores)
+    evaluate(ours, folder=scores)
     (scores / "_rankeval.json").write_text(text)
     with pytest.raises(InvalidInput, match=r"_rankeval.json is damaged .*; remove the folder, or give another"):
-        evaluate(ours, scores=scores)
+        evaluate(ours, folder=scores)
 
 
 def test_rows_put_together_stay_after_an_error_until_the_folder_is_removed(tmp_path):
@@ -195,22 +195,22 @@ def test_rows_put_together_stay_after_an_error_until_the_folder_is_removed(tmp_p
     data = log.write(tmp_path / "log")
     for _ in range(2):
         with pytest.raises(InvalidInput, match="is nan"):
-            evaluate(data, scores=scores)
+            evaluate(data, folder=scores)
         assert list((scores / "_buckets").glob("rows-*.arrow"))
     log.score[-1] = 0.0
     with pytest.raises(InvalidInput, match=r"another call: data is .*; give another folder, or remove this one"):
-        evaluate(log.write(tmp_path / "log"), scores=scores)
+        evaluate(log.write(tmp_path / "log"), folder=scores)
     shutil.rmtree(scores)
-    assert evaluate(log.write(tmp_path / "log"), scores=scores).to_bytes() == log.evaluation().to_bytes()
+    assert evaluate(log.write(tmp_path / "log"), folder=scores).to_bytes() == log.evaluation().to_bytes()
     assert not (scores / "_buckets").exists()
 
 
 def test_a_manifest_of_another_format_is_said(tmp_path):
     ours, scores = Log.made().write(tmp_path / "log"), tmp_path / "scores"
-    evaluate(ours, scores=scores)
+    evaluate(ours, folder=scores)
     (scores / "_rankeval.json").write_text('{"format": 2}')
     with pytest.raises(InvalidInput, match="its format is 2 there and 1 here"):
-        evaluate(ours, scores=scores)
+        evaluate(ours, folder=scores)
 
 
 def test_a_worker_that_was_killed_is_said_with_what_to_do(tmp_path):
@@ -222,8 +222,8 @@ def test_a_worker_that_was_killed_is_said_with_what_to_do(tmp_path):
             os.kill(pid, signal.SIGKILL)
 
     with pytest.raises(InvalidInput, match=r"ended from outside.*the same call goes on from there"):
-        evaluate(tmp_path / "log", n_jobs=2, scores=tmp_path / "scores", progress=kill)
-    assert evaluate(tmp_path / "log", scores=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+        evaluate(tmp_path / "log", n_jobs=2, folder=tmp_path / "scores", progress=kill)
+    assert evaluate(tmp_path / "log", folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
 
 
 def _children() -> list[int]:

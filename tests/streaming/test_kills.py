@@ -14,7 +14,7 @@ import pytest
 from streaming.logs import Log, evaluate
 
 import rankeval as rk
-from rankeval.evaluation.streaming import queries, running
+from rankeval.streaming import queries, running
 
 FULL = os.environ.get("RANKEVAL_TESTS") == "full"
 KILLS = 10 if FULL else 3
@@ -23,7 +23,7 @@ DRIVER = """
 import json, os, random, signal, sys
 import pyarrow.dataset
 import rankeval as rk
-from rankeval.evaluation.streaming import buckets, queries, rows
+from rankeval.streaming import buckets, queries, rows
 rows.BATCH = buckets.BATCH = 16
 buckets.RUN, queries._LEAST, queries.PART = 50, 8, 200
 data, folder, kills, order = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
@@ -41,7 +41,7 @@ def call(scores, at=None):
             if n_events == at:
                 os.kill(os.getpid(), signal.SIGKILL)
         sys.setprofile(count)
-        rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], scores=scores)
+        rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], folder=scores)
         sys.setprofile(None)
         os.write(writes, str(n_events).encode())
         os._exit(0)
@@ -70,7 +70,7 @@ PROCESSES = """
 import os, signal, sys, threading, time
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming import buckets, queries, running
+from rankeval.streaming import buckets, queries, running
 buckets.BATCH, buckets.RUN, queries.PART, running._OF_A_PART = 500, 1000, 2000, 4
 data, scores, whom = sys.argv[1:4]
 n_jobs, at, delay = int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
@@ -92,7 +92,7 @@ def count(done, total):
 
 NAMES = {"qid": "query", "relevance": "label", "score": "value"}
 try:
-    rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], scores=scores, n_jobs=n_jobs, progress=count)
+    rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], folder=scores, n_jobs=n_jobs, progress=count)
 except InvalidInput as error:
     sys.exit(3 if "was ended from outside" in str(error) else str(error))
 print(n_events)
@@ -119,7 +119,7 @@ def test_a_call_that_was_killed_goes_on_to_the_same_bytes(tmp_path, order):
     for number in range(KILLS):
         assert content(tmp_path / str(number)) == clean
     how = {"measures": ["nDCG@10", "AP"]}
-    again = evaluate(data, scores=tmp_path / "clean", **how)
+    again = evaluate(data, folder=tmp_path / "clean", **how)
     assert again.to_bytes() == log.evaluation(**how).to_bytes()
 
 
@@ -158,7 +158,7 @@ if FULL:  # two minutes
 def test_the_folder_is_a_data_set_of_scores(tmp_path):
     log = Log.made(n_queries=100).shuffled()
     data, seen = log.write(tmp_path / "log"), []
-    whole = evaluate(data, scores=tmp_path / "scores", progress=lambda done, total: seen.append((done, total)))
+    whole = evaluate(data, folder=tmp_path / "scores", progress=lambda done, total: seen.append((done, total)))
     rows = ds.dataset(tmp_path / "scores").to_table().to_pandas().set_index("qid").sort_index()
     assert rows["measure:AP"].tolist() == whole.per_query["AP"].tolist()
     assert sorted({path.name[0] for path in (tmp_path / "scores").iterdir()}) == ["_", "p"]
@@ -170,11 +170,11 @@ def test_the_folder_is_a_data_set_of_scores(tmp_path):
 def test_a_part_that_is_damaged_is_made_again(tmp_path):
     log = Log.made(n_queries=100)
     data = log.write(tmp_path / "log")
-    evaluate(data, scores=tmp_path / "scores")
+    evaluate(data, folder=tmp_path / "scores")
     before = content(tmp_path / "scores")
     part = next((tmp_path / "scores").glob("part-*"))
     part.write_bytes(part.read_bytes()[:100])
-    assert evaluate(data, scores=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+    assert evaluate(data, folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
     assert content(tmp_path / "scores") == before
 
 
@@ -184,10 +184,10 @@ def test_parts_that_are_cut_in_another_way_are_not_mixed(tmp_path, monkeypatch, 
     log = Log.made(n_queries=100)
     log = log.shuffled() if shuffled else log
     data = log.write(tmp_path / "log")
-    evaluate(data, scores=tmp_path / "scores")
+    evaluate(data, folder=tmp_path / "scores")
     monkeypatch.setattr(queries, "PART", 500)
     monkeypatch.setattr(running, "_OF_A_PART", 7)
-    assert evaluate(data, scores=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+    assert evaluate(data, folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
 
 
 @pytest.mark.usefixtures("small")
@@ -201,7 +201,7 @@ def test_grades_of_parts_that_are_there_are_known(tmp_path):
     how = {"measures": "nDCG(gain={1: 3, 3: 9})@5", "ties": "best"}
     for _ in range(2):
         with pytest.raises(InvalidInput, match="grade 1 has gain 3 and grade 2 has gain 2") as streamed:
-            evaluate(data, scores=tmp_path / "scores", **how)
+            evaluate(data, folder=tmp_path / "scores", **how)
     with pytest.raises(InvalidInput) as whole:
         log.evaluation(**how)
     assert str(whole.value) in str(streamed.value)

@@ -11,13 +11,13 @@ import threading
 import pytest
 from streaming.logs import Log
 
-from rankeval.evaluation.streaming.running import each_done, end_with
+from rankeval.streaming.running import each_done, end_with
 
 CALL = """
 import json, sys, time
 import joblib
 import rankeval as rk
-from rankeval.evaluation.streaming import buckets, queries
+from rankeval.streaming import buckets, queries
 queries.PART, buckets.BATCH = 200, 16
 
 def loaded():
@@ -44,7 +44,7 @@ def test_a_process_does_not_import_pandas_or_scipy(tmp_path, order):
 
 CALLER = """
 import multiprocessing, os, sys, time
-from rankeval.evaluation.streaming.running import end_with
+from rankeval.streaming.running import end_with
 
 def work(caller, starts_late):
     print("ready", flush=True)

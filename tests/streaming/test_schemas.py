@@ -41,26 +41,26 @@ def test_numbers_of_several_types_keep_their_values(tmp_path, qid, turned):
         qid = qid[2:] + qid[:2]
     y = [0, 3, 2, 1, 0] if turned else [1, 0, 0, 3, 2]
     score = [0.5, 0.5 + 1e-12, 0.1, 0.25, 0.5] if turned else [0.25, 0.5, 0.5, 0.5 + 1e-12, 0.1]
-    assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+    assert_equal(rk.evaluate_dataset(tmp_path, **K), as_arrays(y, score, qid))
 
 
 def test_numbers_that_no_common_type_holds_are_refused(tmp_path):
     write(tmp_path / "a.parquet", q=[1], y=[1], s=[0.5])
     write(tmp_path / "b.parquet", q=[2], y=[1], s=[2**53 + 1])
     with pytest.raises(InvalidInput, match=r"b.parquet, row group 0: score='s': .*9007199254740993"):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
     write(tmp_path / "b.parquet", q=[2], y=["1"], s=[0.5])
     with pytest.raises(
         InvalidInput, match=r"relevance='y' is of type int64 in .*a.parquet and of type string in .*b.p"
     ):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
 
 
 def test_the_two_types_that_do_not_fit_are_named(tmp_path):
     for name, kind in zip("abc", (pa.int64(), pa.int8(), pa.uint64()), strict=True):
         write(tmp_path / f"{name}.parquet", q=[1], y=pa.array([1], kind), s=[0.5])
     with pytest.raises(InvalidInput, match=r"relevance='y' is of type int64 in .*a.parq.* type uint64 in .*c.parquet"):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
 
 
 def told(path, **types):
@@ -87,13 +87,13 @@ def test_a_schema_that_changes_values_is_refused(tmp_path, role, name, kind):
     write(tmp_path / "a.parquet", q=[1, 1], y=[1, 2], s=[0.5, 0.1])
     said = rf"{role}='{name}' is of type \w+ in .*a.parquet and of type .*{str(kind)[:6]}.* in the schema"
     with pytest.raises(InvalidInput, match=said):
-        rk.evaluate(told(tmp_path / "a.parquet", **{name: kind}), **K)
+        rk.evaluate_dataset(told(tmp_path / "a.parquet", **{name: kind}), **K)
 
 
 @pytest.mark.parametrize("types", [{"q": pa.int32(), "y": pa.float64()}, {"q": pa.uint8(), "y": pa.int8()}])
 def test_a_schema_that_changes_no_value_is_taken(tmp_path, types):
     write(tmp_path / "a.parquet", q=pa.array([1, 1, 2], pa.uint8()), y=[1, 2, 0], s=[0.5, 0.1, 1.5])
-    found = rk.evaluate(told(tmp_path / "a.parquet", **types), **K)
+    found = rk.evaluate_dataset(told(tmp_path / "a.parquet", **types), **K)
     read = np.uint8 if types["q"] == pa.uint8() else np.int64
     assert_equal(found, as_arrays([1, 2, 0], [0.5, 0.1, 1.5], np.array([1, 1, 2], read)))
 
@@ -112,7 +112,7 @@ def test_ids_of_several_types_are_refused(tmp_path, one, other):
     write(tmp_path / "b.parquet", q=other, y=[1], s=[0.5])
     said = rf"qid='q' is of type {one.type} in .*a.parquet and of type {other.type} in .*b.parquet"
     with pytest.raises(QueryIdError, match=said):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_ids_of_several_widths_are_one_type(tmp_path, one, other, is_sorted):
         end = begin + len(part)
         write(tmp_path / f"{name}.parquet", q=part, y=y[begin:end], s=score[begin:end])
         begin = end
-    assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+    assert_equal(rk.evaluate_dataset(tmp_path, **K), as_arrays(y, score, qid))
 
 
 TEXTS = {
@@ -170,7 +170,7 @@ def test_texts_are_read_however_each_file_holds_them(tmp_path, first, second, is
     write_texts(tmp_path / "a.parquet", first, qid[:203], docid[:203], y[:203], score[:203])
     write_texts(tmp_path / "b.parquet", second, qid[203:], docid[203:], y[203:], score[203:])
     convention = rk.Convention(ties="docid")
-    found = rk.evaluate(tmp_path, **K, docid="d", convention=convention)
+    found = rk.evaluate_dataset(tmp_path, **K, docid="d", convention=convention)
     assert_equal(found, as_arrays(y, score, qid, docid=docid, convention=convention))
 
 
@@ -183,7 +183,7 @@ def test_a_folder_of_queries_stands_beside_a_column_of_them(tmp_path, how):
     schema = pa.schema([("q", pa.string()), ("d", pa.string()), ("y", pa.int64()), ("s", pa.float64())])
     data = ds.dataset([one.replace_schema(schema) for one in both])
     expected = as_arrays([1, 0, 0, 2, 1, 0], [0.1, 0.2, 0.1, 0.1, 0.3, 0.2], list("aabbcc"))
-    assert_equal(rk.evaluate(data, **K), expected)
+    assert_equal(rk.evaluate_dataset(data, **K), expected)
 
 
 RARE = {
@@ -206,9 +206,9 @@ def test_ids_of_rare_types_give_what_arrays_give(tmp_path, kind, order):
     write(tmp_path / "a.parquet", q=qid, y=y, s=score)
     if kind == "null":
         with pytest.raises(QueryIdError, match=r"a.parquet, row group 0: qid='q': row 0 has no query id"):
-            rk.evaluate(tmp_path, **K)
+            rk.evaluate_dataset(tmp_path, **K)
         return
-    assert_equal(rk.evaluate(tmp_path, **K), as_arrays(y, score, qid))
+    assert_equal(rk.evaluate_dataset(tmp_path, **K), as_arrays(y, score, qid))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RARE if kind != "null"])
@@ -220,20 +220,22 @@ def test_documents_of_rare_types_give_what_arrays_give(tmp_path, kind):
     expected = as_arrays(y, score, qid, docid=docid.to_pylist(), convention=convention)
     for column in (docid, pa.chunked_array([docid.slice(0, 1), docid.slice(1)])):
         assert_equal(as_arrays(y, score, qid, docid=column, convention=convention), expected)
-    assert_equal(rk.evaluate(tmp_path, **K, docid="d", convention=convention), expected)
+    assert_equal(rk.evaluate_dataset(tmp_path, **K, docid="d", convention=convention), expected)
 
 
 def test_texts_in_names_of_folders_are_ids(tmp_path):
     write(tmp_path / "q=a/x.parquet", y=[1, 0], s=[0.1, 0.2])
     write(tmp_path / "q=b/x.parquet", y=[1, 0], s=[0.3, 0.2])
-    assert_equal(rk.evaluate(tmp_path, **K), as_arrays([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.2], ["a", "a", "b", "b"]))
+    assert_equal(
+        rk.evaluate_dataset(tmp_path, **K), as_arrays([1, 0, 1, 0], [0.1, 0.2, 0.3, 0.2], ["a", "a", "b", "b"])
+    )
 
 
 def test_a_folder_without_a_query_id_is_named(tmp_path):
     write(tmp_path / "q=1/x.parquet", y=[1], s=[0.1])
     write(tmp_path / "q=__HIVE_DEFAULT_PARTITION__/x.parquet", y=[1], s=[0.1])
     with pytest.raises(QueryIdError, match=r"q=__HIVE_DEFAULT_PARTITION__/x.parquet: qid='q': .* no query id"):
-        rk.evaluate(tmp_path, **K)
+        rk.evaluate_dataset(tmp_path, **K)
 
 
 def test_a_folder_whose_id_is_not_a_number_is_named(tmp_path):
@@ -241,7 +243,7 @@ def test_a_folder_whose_id_is_not_a_number_is_named(tmp_path):
     write(tmp_path / "q=nan/x.parquet", y=[1], s=[0.1])
     as_number = ds.partitioning(pa.schema([("q", pa.float64())]), flavor="hive")
     with pytest.raises(QueryIdError, match=r"q=nan/x.parquet: qid='q': .* no query id"):
-        rk.evaluate(ds.dataset(tmp_path, partitioning=as_number), **K)
+        rk.evaluate_dataset(ds.dataset(tmp_path, partitioning=as_number), **K)
 
 
 @pytest.mark.parametrize("scheme", ["foo", "hdfs", "s3"])
@@ -249,5 +251,5 @@ def test_a_folder_whose_id_is_not_a_number_is_named(tmp_path):
 def test_secrets_of_urls_are_not_shown(scheme, is_list):
     url = f"{scheme}://user:SECRET@host/x.parquet?key=SECRET"
     with pytest.raises(InvalidInput, match=r"://\*\*\*@host/x.parquet\?\*\*\*") as raised:
-        rk.evaluate([url, url + "2"] if is_list else url, **K)
+        rk.evaluate_dataset([url, url + "2"] if is_list else url, **K)
     assert "SECRET" not in str(raised.value)

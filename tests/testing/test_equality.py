@@ -61,8 +61,10 @@ def test_queries_measures_and_rules_are_compared_before_scores(frame):
     assert "1 measure" in several
     assert "1 query" in several
     assert "ties is 'best' in one and 'expected' in the other" in says(evaluation(ties="best"), evaluation())
-    assert "the weights of the queries differ" in says(evaluation(weights=np.arange(200) // 10 + 1.0), evaluation())
-    assert_evaluations_equal(evaluation(weights=np.ones(200)), evaluation(weights=np.ones(200)))
+    assert "the weights of the queries differ" in says(
+        evaluation(query_weight=np.arange(200) // 10 + 1.0), evaluation()
+    )
+    assert_evaluations_equal(evaluation(query_weight=np.ones(200)), evaluation(query_weight=np.ones(200)))
 
 
 def test_at_most_ten_differences_are_listed():

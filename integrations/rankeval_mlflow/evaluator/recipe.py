@@ -127,7 +127,7 @@ def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
 
 def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:
     """Return the evaluation by `rankeval.evaluate`, of rows or of a collection."""
-    rules: dict[str, Any] = {"convention": settings.convention, "weights": rows.weights, **settings.single_rules}
+    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.weights, **settings.single_rules}
     if settings.qrels is not None:
         ranking = Run(rows.qid, rows.docid, scores)
         return evaluate(settings.qrels, ranking, measures=settings.measures, name=name, **rules)

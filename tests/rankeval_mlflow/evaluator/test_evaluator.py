@@ -192,7 +192,7 @@ def test_arrays_in_place_of_columns(frame):
         targets=frame["relevance"].to_numpy(),
         evaluator_config={"qid": frame["qid"].to_numpy(), "weights": weights, "measures": MEASURES},
     )
-    ev = expected(frame, weights=weights)
+    ev = expected(frame, query_weight=weights)
     assert result.metrics["AP"] == ev.aggregate()["AP"] != expected(frame).aggregate()["AP"]
     assert rkm.load_evaluation(run.info.run_id).per_query.equals(ev.per_query)
 

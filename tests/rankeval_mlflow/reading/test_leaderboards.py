@@ -200,7 +200,7 @@ def test_a_run_whose_metric_is_not_that_of_its_evaluation_is_no_row(ranked, clie
 
 def test_weights_are_ranked_and_not_tested(noisy):
     for name, noise in (("a", 1), ("b", 2)):
-        logged(noisy(name, noise, weights=dict(enumerate(np.linspace(1, 2, 40)))))
+        logged(noisy(name, noise, query_weight=dict(enumerate(np.linspace(1, 2, 40)))))
     board = rkm.leaderboard("Default")
     assert board.table["group"].tolist() == ["", ""]
     assert board.notes[0] == "no groups: evaluations with weights are not tested"

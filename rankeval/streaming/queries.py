@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.streaming.rows import BATCH, Batch, Place, batches, located
-from rankeval.evaluation.streaming.source import Columns, File, Source
 from rankeval.io.ids import comparable
+from rankeval.streaming.rows import BATCH, Batch, Place, batches, located
+from rankeval.streaming.source import Columns, File, Source
 
 PART = 1 << 22
 """Rows in a part, of whole row groups: whatever memory and workers there are, so that a call can go on with others."""

@@ -67,7 +67,7 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     Parameters
     ----------
     data : path, URL, list of paths, or pyarrow Dataset
-        As in `rankeval.evaluate`.
+        As in `rankeval.evaluate_dataset`.
 
     Raises
     ------
@@ -110,9 +110,9 @@ def _opened(data: Any) -> ds.Dataset:
             raise InvalidInput(f"a data set as a list has paths of Parquet files, found {few(data)}")
     else:
         raise InvalidInput(
-            f"relevance= and score= name columns of a Parquet data set (a path, a URL, a list of files, or a "
-            f"pyarrow.dataset), found a {type(data).__name__}; give the columns of a frame themselves: "
-            "evaluate(frame['relevance'], frame['score'], qid=frame['qid'])"
+            f"expected a Parquet data set (a path, a URL, a list of files, or a pyarrow.dataset), found a "
+            f"{type(data).__name__}",
+            remedy="a frame in memory goes to rankeval.evaluate, with the same names of columns",
         )
     with _said_if_unreadable(data):
         if isinstance(data, list) and any("://" in one for one in data):

@@ -4,7 +4,7 @@ pyarrow.dataset is imported where it is used: it loads pandas, which no worker n
 
 Files may have a column in several types. It is read in one that changes no value; without one it is refused::
 
-relevance, score, weights   bool, int8, int32 -> int64;  float32, float64, int32 -> float64
+relevance, score, query_weight   bool, int8, int32 -> int64;  float32, float64, int32 -> float64
 qid, docid                  int32, int64 -> int64;  string, large_string -> large_string;  int64, string -> refused
 """
 
@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 
 from rankeval._checks import said
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
-from rankeval.evaluation.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
 from rankeval.io.columns import without_view
 from rankeval.io.ids import comparable
+from rankeval.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
 
 SCHEMA = "the schema of the data set"
 """Where a type stands that no file has, and that a caller gave."""
@@ -163,7 +163,8 @@ class Columns:
     Attributes
     ----------
     names : mapping of str to str
-        ``qid``, ``relevance``, ``score``, and ``docid`` and ``weights`` if they are read -> the name of the column.
+        ``qid``, ``relevance``, ``score``, and ``docid`` and ``query_weight`` if they are read -> the name of the
+        column.
     types : mapping of str to pyarrow DataType
         The same -> its type.
     """
@@ -199,7 +200,7 @@ class Source:
         Parameters
         ----------
         data : path, URL, list of paths, or pyarrow Dataset
-            As in `rankeval.evaluate`.
+            As in `rankeval.evaluate_dataset`.
         names : mapping of str to str
             As in `Columns`.
 

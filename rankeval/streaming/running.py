@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -20,21 +20,24 @@ from pathlib import Path
 from typing import Any
 
 from rankeval._checks import shown, whole_number
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
+from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.streaming import buckets, folder, queries
-from rankeval.evaluation.streaming.folder import Folder
-from rankeval.evaluation.streaming.queries import Block, Part, Unsorted, whole_queries
-from rankeval.evaluation.streaming.rows import Share, share_of
-from rankeval.evaluation.streaming.scored import Request, Scored, evidence_of, refuse_all, scored
-from rankeval.evaluation.streaming.source import Source
+from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
+from rankeval.measures import measures as parse_measures
 from rankeval.measures.travelling import hash_of_code
 from rankeval.render.progress import Bar, Progress
+from rankeval.streaming import buckets, queries
+from rankeval.streaming.folder import Folder, opened
+from rankeval.streaming.queries import Block, Part, Unsorted, whole_queries
+from rankeval.streaming.rows import Share, share_of
+from rankeval.streaming.scored import Request, evidence_of, scored
+from rankeval.streaming.source import Source
 
 _LOOK = 0.5
 """Seconds after which a process looks again whether its caller is there."""
@@ -49,7 +52,7 @@ def number_of_workers(n_jobs: int) -> int:
     Parameters
     ----------
     n_jobs : int
-        As in `rankeval.evaluate`.
+        As in `rankeval.evaluate_dataset`.
 
     Raises
     ------
@@ -126,36 +129,50 @@ def _wait_for_end(caller: int) -> None:
 
 def evaluate_dataset(
     data: Any,
-    names: Mapping[str, str],
     *,
-    measures: Iterable[tuple[str, Measure]],
-    convention: Convention,
-    weights: Mapping[Any, float] | None = None,
+    qid: str,
+    relevance: str,
+    score: str,
+    docid: str | None = None,
+    measures: Specs = DEFAULT_MEASURES,
+    convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
+    query_weight: Any | None = None,
     name: str | None = None,
     memory: int | str | None = None,
     n_jobs: int = 1,
-    scores: Any | None = None,
+    folder: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
 ) -> Evaluation:
-    """Score a Parquet data set, query by query, in bounded memory.
+    """Score a Parquet data set that may be larger than memory, query by query.
 
     Parameters
     ----------
     data : path, URL, list of paths, or pyarrow Dataset
-        The data set.
-    names : mapping of str to str
-        The names of its columns by what they are: ``qid``, ``relevance``, ``score``, and if needed ``docid`` and
-        ``weights``.
-    measures : iterable of (str, Measure)
-        The measures under the names asked for.
-    convention : Convention
-        The rules.
-    weights : mapping, optional
-        Weights by query, if no column has them.
-    name : str, optional
-        The name of the system.
-    memory, n_jobs, scores, progress
+        Parquet with a row for each ranked document: a file, a folder (also hive partitions, whose columns can be
+        named), a list of files, a URL (``s3://``, ``gs://``, ``hdfs://``, ``file://``) or a
+        ``pyarrow.dataset.Dataset``. It is read in parts that fit into ``memory``.
+    qid, relevance, score : str
+        The columns with the query, the relevance and the score of each row.
+    docid : str, optional
+        The column with the document of each row; only ``ties="docid"`` reads it.
+    measures, convention, ties, missing, no_relevant, judgments, name
         As in `rankeval.evaluate`.
+    query_weight : str, or mapping or Series by query id, optional
+        The weight of each query in the means, or a column of them, which must be constant within a query.
+    memory : int or str, optional
+        Bytes, or a text such as ``"1GB"``: what the call may take for reading and scoring, all processes together; by
+        default 512 MB for each process. The result comes on top, with about 200 bytes a query.
+    n_jobs : int, default=1
+        Number of processes; -1 for all cores. The result does not depend on it.
+    folder : path, optional
+        A folder of this machine, outside of the data set, for the scores by query. They are written while the data is
+        evaluated, as several Parquet files. If a call is ended, the same call goes on with the parts that are there.
+    progress : callable or bool, optional
+        A function of the number of rows that are done and of all rows; True shows a bar.
 
     Returns
     -------
@@ -166,23 +183,45 @@ def evaluate_dataset(
     ------
     InvalidInput
         If the data cannot be evaluated, or not in so much memory.
+    UnknownName
+        If a measure, convention or rule does not exist.
     GuardRefusal
         If the content is registered with a guard and this ranking was not opened.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+    >>> log = pa.table({"query": ["a", "a", "b", "b"], "label": [1, 0, 0, 1], "score": [0.9, 0.2, 0.3, 0.1]})
+    >>> path = f"{tempfile.mkdtemp()}/log.parquet"
+    >>> pq.write_table(log, path)
+    >>> evaluate_dataset(path, qid="query", relevance="label", score="score", measures="RR").per_query["RR"].tolist()
+    [1.0, 0.5]
     """
+    names: dict[str, Any] = {"qid": qid, "relevance": relevance, "score": score}
+    names |= {} if docid is None else {"docid": docid}
+    by_query = None if isinstance(query_weight, str) else query_weight
+    names |= {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
+    for role, column in names.items():
+        if not isinstance(column, str):
+            found = "nothing" if column is None else f"a {type(column).__name__}"
+            more = ", or weights by query" if role == "query_weight" else ""
+            raise InvalidInput(f"expected the name of a column of the data set{more}, found {found}", argument=role)
+    rules = rules_of_call(convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    asked = tuple(parse_measures(measures, rules))
     n_workers = number_of_workers(n_jobs)
     share = share_of(memory, n_workers)
-    asked = tuple(measures)
-    bound_measures((one for _, one in asked), convention)  # what cannot be computed is an error before anything is read
+    bound_measures((one for _, one in asked), rules)  # what cannot be computed is an error before anything is read
     source = Source.of(data, names)
-    request = Request(source.columns, asked, convention, weights, name)
-    with folder.opened(scores, _card(source, request), data) as kept, Bar(progress, source.n_rows, "evaluate") as bar:
+    request = Request(source.columns, asked, rules, by_query, name)
+    with opened(folder, _card(source, request), data) as kept, Bar(progress, source.n_rows, "evaluate") as bar:
         call = _Call(source, request, StreamedCheck.current(), kept, share, n_workers, bar)
         try:
             results = call.by_interval()
         except Unsorted:
             results = call.by_bucket()
-        evaluation = merged(one.evaluation for one in results if one.evaluation is not None)
-        refuse_all(evaluation, {grade for one in results for grade in one.grades})
+        evaluation = merged(one for one in results if one is not None)
+        if evaluation.weights is not None and evaluation.n_queries:
+            refuse_unusable(evaluation.weights)  # all 0: only all parts together show it
         kept.end()
     return warned_if_empty(evaluation)
 
@@ -199,7 +238,7 @@ class _Call:
     workers: int
     bar: Bar
 
-    def by_interval(self) -> list[Scored]:
+    def by_interval(self) -> list[Evaluation | None]:
         """Score a data set that is sorted by query."""
         parts = queries.sorted_parts(self.source, keep_order=self.request.convention.ties == "stable")
         if parts is None or self.kept.state.get("plan", {}).get("order") == "any":  # what a call before this one found
@@ -208,7 +247,7 @@ class _Call:
         tasks = [partial(whole_queries, part, self.source.columns, self.share.most_rows) for part in parts]
         return self._score(tasks, [part.n_rows for part in parts], self.kept.read_all(len(parts)))
 
-    def by_bucket(self) -> list[Scored]:
+    def by_bucket(self) -> list[Evaluation | None]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
         number = buckets.n_buckets(self.source.n_rows)
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
@@ -234,8 +273,8 @@ class _Call:
             self.bar.add(left[place][0].n_rows)
 
     def _score(
-        self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Scored]
-    ) -> list[Scored]:
+        self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Evaluation | None]
+    ) -> list[Evaluation | None]:
         """Score the parts that are not found yet, if the guard lets all of them pass."""
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
@@ -263,7 +302,7 @@ class _Call:
             raise
 
     def _each(self, tasks: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
-        goes_on = "the same call goes on from there" if self.kept.keeps else "with scores= such a call can go on"
+        goes_on = "the same call goes on from there" if self.kept.keeps else "with folder= such a call can go on"
         return each_done(tasks, self.workers, goes_on=goes_on)
 
 
@@ -273,7 +312,7 @@ def _evidence_of(
     return evidence_of(blocks(), request, check)
 
 
-def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Scored:
+def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Evaluation | None:
     """Score a part, and keep it if parts are kept."""
     result = scored(blocks(), request)
     kept.write(place, result)

@@ -3,7 +3,6 @@
     scores/_rankeval.json       the call: data set, columns, measures, rules; and whether it is complete
     scores/part-00000.parquet   the evaluation of a part, one row a query
     scores/_buckets/            rows by bucket, while a data set that is not sorted is evaluated
-    scores/_grades-00000.json   the grades of a part, for measures that need those of all
 
 Each file is written under another name and renamed, so that a call that was ended at any moment leaves whole files,
 and the next one goes on. Readers of Parquet pass over names that begin with an underscore.
@@ -29,9 +28,8 @@ import pyarrow.fs as pafs
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.streaming.files import masked
-from rankeval.evaluation.streaming.scored import Scored
 from rankeval.io.opening import write_atomically
+from rankeval.streaming.files import masked
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
@@ -74,7 +72,7 @@ class Folder:
             raise InvalidInput(
                 f"the rows are not sorted by query, so they are put together in {str(self.buckets)!r}: that takes "
                 f"{n_bytes / 1000000000.0:.1f} GB, and {free / 1000000000.0:.1f} GB are free there",
-                remedy="name a folder on another disk by scores= or by the environment variable TMPDIR",
+                remedy="name a folder on another disk by folder= or by the environment variable TMPDIR",
             )
 
     @contextmanager
@@ -92,39 +90,31 @@ class Folder:
             goes_on = "make room and call again, which goes on from there, or " if self.keeps else ""
             raise InvalidInput(
                 f"the disk of {str(self.path)!r} is full{rows if self.n_bytes else ''}; {goes_on}name a folder on "
-                "another disk by scores= or by the environment variable TMPDIR"
+                "another disk by folder= or by the environment variable TMPDIR"
             ) from error
 
     def part(self, number: int) -> Path:
         """Return the file of a part."""
         return self.path / f"part-{number:05}.parquet"
 
-    def _grades(self, number: int) -> Path:
-        return self.path / f"_grades-{number:05}.json"
+    def write(self, number: int, scored: Evaluation | None) -> None:
+        """Keep the evaluation of a part, if the folder keeps parts and the part has queries."""
+        if self.keeps and scored is not None:
+            scored.save(self.part(number))
 
-    def write(self, number: int, scored: Scored) -> None:
-        """Keep what a part has given, the evaluation last: a part is there if that is."""
-        if not self.keeps or scored.evaluation is None:
-            return
-        if scored.grades:
-            write_atomically(self._grades(number), [json.dumps(scored.grades).encode()])
-        scored.evaluation.save(self.part(number))
-
-    def read_all(self, n_parts: int) -> dict[int, Scored]:
+    def read_all(self, n_parts: int) -> dict[int, Evaluation | None]:
         """Return the parts that are there, by number."""
         return {number: found for number in range(n_parts) if (found := self._read(number)) is not None}
 
-    def _read(self, number: int) -> Scored | None:
+    def _read(self, number: int) -> Evaluation | None:
         """Return what is kept of a part, or None if it is not there or not whole."""
         if not self.part(number).exists():
             return None
         try:
-            evaluation = Evaluation.load(self.part(number))
+            return Evaluation.load(self.part(number))
         except InvalidInput:
             self.part(number).unlink()
             return None
-        grades = self._grades(number)
-        return Scored(evaluation, tuple(json.loads(grades.read_text())) if grades.exists() else ())
 
     @property
     def state(self) -> dict[str, Any]:
@@ -149,15 +139,14 @@ class Folder:
         """Remove what is not needed any more, and write down that all is there."""
         shutil.rmtree(self.buckets, ignore_errors=True)
         if self.keeps:
-            for pattern in (".*.part", "_grades-*.json"):  # the former of calls that were ended
-                for path in self.path.glob(pattern):
-                    path.unlink(missing_ok=True)
+            for path in self.path.glob(".*.part"):  # of calls that were ended
+                path.unlink(missing_ok=True)
             self._write({"plan": self.state["plan"], "complete": True})
 
     def clear(self) -> None:
         """Remove all parts, and the manifest."""
         shutil.rmtree(self.buckets, ignore_errors=True)
-        for pattern in ("part-*.parquet", "_grades-*.json", _MANIFEST):
+        for pattern in ("part-*.parquet", _MANIFEST):
             for path in self.path.glob(pattern):
                 path.unlink()
 
@@ -197,7 +186,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
         folder.path.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # the latter of links in a circle
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"scores={str(scores)!r}: cannot make this folder ({reason})") from error
+        raise InvalidInput(f"folder={str(scores)!r}: cannot make this folder ({reason})") from error
     _refuse_other(folder)
     with folder.told_if_full():
         yield folder
@@ -207,14 +196,14 @@ def _path_of(scores: Any) -> Path:
     """Return the path of the folder of a call."""
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidInput(argument="scores", found=shown(scores), expected="the path of a folder")
+        raise InvalidInput(argument="folder", found=shown(scores), expected="the path of a folder")
     try:
         path = _local(text)
     except (pa.ArrowInvalid, RuntimeError) as error:  # the latter of the home of an unknown user
-        raise InvalidInput(f"scores={masked(text)!r} is no folder of this machine ({error})") from error
+        raise InvalidInput(f"folder={masked(text)!r} is no folder of this machine ({error})") from error
     if path is None:
         raise InvalidInput(
-            f"scores= is a URL of {text.partition(':')[0]}, and scores are written to a folder of this machine: give "
+            f"folder= is a URL of {text.partition(':')[0]}, and scores are written to a folder of this machine: give "
             "its path, and copy it when the call has ended"
         )
     return path
@@ -233,7 +222,7 @@ def _refuse_inside(folder: Path, data: Any) -> None:
     around = sorted(_roots(data) & {whole, *whole.parents})
     if around:
         raise InvalidInput(
-            f"scores={str(folder)!r} is in {str(around[0])!r}, the folder of the data set, of which the scores would "
+            f"folder={str(folder)!r} is in {str(around[0])!r}, the folder of the data set, of which the scores would "
             "be a part the next time; give a folder elsewhere"
         )
 
@@ -256,7 +245,7 @@ def _above_partitions(folder: Path) -> Path:
 
 
 def _refuse_other(folder: Folder) -> None:
-    where = f"scores={str(folder.path)!r}"
+    where = f"folder={str(folder.path)!r}"
     try:
         state = folder.state
     except ValueError as error:

@@ -5,6 +5,6 @@
 A part's evaluation does not depend on the rows beside it, so the result is that of all rows at once, bit for bit.
 """
 
-from rankeval.evaluation.streaming.running import evaluate_dataset
+from rankeval.streaming.running import evaluate_dataset
 
 __all__ = ["evaluate_dataset"]

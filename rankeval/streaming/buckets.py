@@ -28,13 +28,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval.evaluation.streaming.queries import Block, Part, refuse_great
-from rankeval.evaluation.streaming.rows import BATCH, Share, batches, located, refuse_bad_values
-from rankeval.evaluation.streaming.source import Columns, is_text
 from rankeval.io.columns import numbers_of
 from rankeval.io.opening import draft_of, replacing
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.matching import Hashes, hash_ids, mixed
+from rankeval.streaming.queries import Block, Part, refuse_great
+from rankeval.streaming.rows import BATCH, Share, batches, located, refuse_bad_values
+from rankeval.streaming.source import Columns, is_text
 
 RUN = 1 << 20
 """Rows that are put in order of their buckets at a time."""

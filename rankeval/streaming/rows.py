@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from rankeval._checks import said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.evaluation.streaming.source import Columns, File, RowGroup, is_text
 from rankeval.io import columns as io_columns
 from rankeval.io.columns import numbers_of
 from rankeval.io.ids import comparable
+from rankeval.streaming.source import Columns, File, RowGroup, is_text
 
 BATCH = 15 << 14
 """Rows of a batch: twice as many are no quicker, and take twice the memory (bench_streaming)."""
@@ -51,7 +51,7 @@ _READ = 16
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
 _UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
 _ROLES = {"y_true": "relevance", "y_score": "score"}
-_ROLES |= {role: role for role in ("qid", "docid", "relevance", "weights")}
+_ROLES |= {role: role for role in ("qid", "docid", "relevance", "query_weight")}
 _NUMBERED = re.compile(r"^(\w+: row )(\d+)")
 _ROLE = re.compile(rf"^({'|'.join(_ROLES)})\b(?!=)")
 
@@ -359,15 +359,15 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
         ids = given[role]
         if ids is not None and (ids.null_count or pa.types.is_floating(ids.type)):  # to group by texts is dear
             comparable(ids, role)
-    if "weights" in rows.schema.names:
-        _refuse_bad_weights(io_columns.labels(rows["weights"], "weights"))
+    if "query_weight" in rows.schema.names:
+        _refuse_bad_weights(io_columns.labels(rows["query_weight"], "query_weight"))
 
 
 def _refuse_bad_weights(weights: NDArray[Any]) -> None:
-    io_columns.refuse_unbounded(weights, "weights")
+    io_columns.refuse_unbounded(weights, "query_weight")
     if len(weights) and weights.min() < 0:
         row = int(np.argmax(weights < 0))
-        raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="weights")
+        raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="query_weight")
 
 
 def _refuse_bad_rows(place: Place, columns: Columns) -> None:
