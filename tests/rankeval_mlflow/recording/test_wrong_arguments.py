@@ -20,7 +20,7 @@ def test_an_evaluation_is_not_what_other_calls_log(small):
 
 
 def test_the_data_set_is_no_frame(small):
-    with pytest.raises(InvalidInput, match="^data is of type DataFrame; expected its name"):
+    with pytest.raises(InvalidInput, match=r"^data is of type DataFrame; expected its name"):
         rkm.log_evaluation(small(), data=small().per_query)
 
 
