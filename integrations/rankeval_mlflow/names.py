@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 
 MAX_NAME = 250
@@ -22,6 +23,7 @@ SHOWN_DIGEST = 16
 
 # Fewer characters than MLflow accepts on Linux: Windows refuses the colon, and letters beyond ASCII sort oddly.
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
+_MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 
 
@@ -94,13 +96,15 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def checked_role(role: str) -> str:
-    """Check a role, which becomes part of tag names and paths, and return it.
+def checked_role(role: str, argument: str = "role") -> str:
+    """Check a role or another plain word, which becomes part of tag names and paths, and return it.
 
     Parameters
     ----------
     role : str
         The role of data, such as ``"dev"`` or ``"test"``.
+    argument : str
+        The argument that has it.
 
     Raises
     ------
@@ -108,11 +112,19 @@ def checked_role(role: str) -> str:
         If it is not a plain word.
     """
     if not isinstance(role, str) or not _ROLE.fullmatch(role):
-        raise InvalidInput(
-            f"role is {role!r}; expected a plain word such as 'dev' or 'test': "
-            "at most 64 letters, digits, _ and -, the first one a letter or digit"
-        )
+        example = " such as 'dev' or 'test'" if argument == "role" else ""
+        expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
+        raise InvalidInput(argument=argument, found=shown(role), expected=expected)
     return role
+
+
+def checked_model_name(name: str) -> str:
+    """Return the name of a logged model; raise InvalidInput if MLflow does not take it."""
+    if not isinstance(name, str) or not _MODEL.fullmatch(name):
+        raise InvalidInput(
+            argument="name", found=shown(name), expected="a name of a model, without any of / : . % \" '"
+        )
+    return name
 
 
 def param_text(value: Any) -> str:

@@ -77,7 +77,7 @@ def comparison_node(
     report : bool
         Whether a page is drawn.
     """
-    checked_role(name)
+    checked_role(name, "name")
     role = checked_role(role or ("test" if comparison.standing else "dev"))
     held = _held(comparison, folder(name))
     whole = comparison.to_json()

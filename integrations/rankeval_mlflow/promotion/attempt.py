@@ -160,7 +160,9 @@ class Attempt:
         known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
         return InvalidInput(
             f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
-            "compare with. To give it to this version without a comparison: first=True"
+            "compare with",
+            argument="first",
+            remedy="to give it to this version without a comparison: first=True",
         )
 
     def _experiment(self, decided: Decided, candidate: Any) -> str:

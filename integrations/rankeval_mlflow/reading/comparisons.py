@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NUMBERS = "comparison.json"
 
 
-def load_comparison(name: Any, label: str = "comparison") -> Comparison:
+def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
     """Load a comparison that `log_comparison` or an experiment wrote, with its evaluations.
 
     Parameters
@@ -29,6 +29,8 @@ def load_comparison(name: Any, label: str = "comparison") -> Comparison:
         A run or a model, as in `load_evaluation`.
     label : str, default "comparison"
         The name that the comparison was logged under.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
@@ -59,8 +61,9 @@ def load_comparison(name: Any, label: str = "comparison") -> Comparison:
     from rankeval.comparison import Comparison
 
     if not isinstance(label, str):
-        raise InvalidInput(f"label is {shown(label)}; expected the name that the comparison was logged under")
-    with asking(None, text_of(name)) as client:
+        expected = "the name that the comparison was logged under"
+        raise InvalidInput(argument="label", found=shown(label), expected=expected)
+    with asking(uri, text_of(name)) as client:
         run = resolve(client, name).run
         manifest = _holder(client, run, label)
         path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"

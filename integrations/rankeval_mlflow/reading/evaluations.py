@@ -158,7 +158,7 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
     return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {reason(error)}")
 
 
-def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
+def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:
     """Load an evaluation that `log_evaluation` or an experiment wrote.
 
     Parameters
@@ -170,6 +170,8 @@ def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
     role : str, optional
         The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the evaluation that was logged
         with ``step=3``; the role alone is that of the greatest step.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
@@ -193,8 +195,7 @@ def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
     >>> load_evaluation(run).per_query.equals(ev.per_query)
     True
     """
-    said = text_of(name)
-    with asking(None, said) as client:
+    with asking(uri, text_of(name)) as client:
         return evaluation_of(client, resolve(client, name, role).run, role)
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import check_count, count, shown
+from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.render.markup import visible
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
 
 _TESTED = (
-    'group: "below" is shown to differ from the first (paired t test over queries at 5 %{corrected}); "tied" is not'
+    'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
+    '"tied" is not'
 )
 _CORRECTED = (
     "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
@@ -118,7 +119,9 @@ class Leaderboard:
         return list(self.others.itertuples(index=False))
 
 
-def laid_out(ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, limit: int) -> Leaderboard:
+def laid_out(
+    ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, limit: int, alpha: float = 0.05
+) -> Leaderboard:
     """Make the leaderboard of ranked evaluations.
 
     Parameters
@@ -131,6 +134,8 @@ def laid_out(ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, 
         The measure.
     limit : int
         The number of rows.
+    alpha : float
+        Level of the tests.
 
     Returns
     -------
@@ -141,7 +146,7 @@ def laid_out(ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, 
 
     shown = ranked[:limit]
     names = _names(shown)
-    compared, why = _compared(shown, names, chosen)
+    compared, why = _compared(shown, names, chosen, alpha)
     rows = zip(_ranks(shown, chosen), shown, names, _groups(compared, names, len(shown)), strict=True)
     entry = shown[0].entry
     return Leaderboard(
@@ -182,7 +187,9 @@ def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
     return (rank, entry.system, entry.run_id, one.value, *ends, group, size, entry.logged_at)
 
 
-def _compared(shown: Sequence[Ranked], names: list[str], chosen: Chosen) -> tuple[Comparison | None, tuple[str, ...]]:
+def _compared(
+    shown: Sequence[Ranked], names: list[str], chosen: Chosen, alpha: float
+) -> tuple[Comparison | None, tuple[str, ...]]:
     """Compare all pairs of the rows, or say why not."""
     from rankeval.comparison import compare
 
@@ -192,11 +199,12 @@ def _compared(shown: Sequence[Ranked], names: list[str], chosen: Chosen) -> tupl
         return None, ("no groups: evaluations with weights are not tested",)
     systems = {name: scores_by(one, chosen) for name, one in zip(names, shown, strict=True)}
     try:
-        compared = compare(systems, measures=[chosen.name])
+        compared = compare(systems, measures=[chosen.name], alpha=alpha)
     except RankevalError as error:
         return None, (f"no groups: {error}",)
     pairs = len(shown) * (len(shown) - 1) // 2
-    return compared, (_TESTED.format(corrected=_CORRECTED.format(pairs=pairs, rows=len(shown)) if pairs > 1 else ""),)
+    corrected = _CORRECTED.format(pairs=pairs, rows=len(shown)) if pairs > 1 else ""
+    return compared, (_TESTED.format(alpha=alpha, corrected=corrected),)
 
 
 def _groups(compared: Comparison | None, names: list[str], n: int) -> list[str]:
@@ -230,6 +238,7 @@ def leaderboard(
     role: str | None = None,
     limit: int = 20,
     significance: bool = True,
+    alpha: float = 0.05,
     uri: str | None = None,
 ) -> Leaderboard:
     """Rank the evaluations of an experiment, with groups against the first.
@@ -253,8 +262,10 @@ def leaderboard(
     significance : bool, default True
         Whether to load the scores by query, hold the metrics of the runs against them, and test the rows shown against
         the first of them. Without it, the ranking is by whatever was logged last as the metric.
+    alpha : float, default 0.05
+        Level of these tests, over all pairs of the rows shown.
     uri : str, optional
-        The tracking store; by default MLflow's own setting.
+        The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
@@ -289,6 +300,7 @@ def leaderboard(
     [[1, 'ltr', 1.0, 'first'], [2, 'bm25', 0.7, 'below']]
     """
     check_count("limit", limit)
+    check_alpha(alpha)
     with asking(uri, "its runs" if experiment is None else f"the runs of experiment {shown(experiment)}") as client:
         runs = list(pages(client.search_runs, experiment_ids(client, experiment), max_results=PAGE))
         entries = [entry for run in runs for entry in entries_of(run)]
@@ -305,7 +317,7 @@ def leaderboard(
             raise InvalidInput(f"no evaluation can be ranked by {chosen.name}: {others[0].run_id}: {others[0].reason}")
     others += [Other(entry.run_id, entry.system, why) for entry in entries if (why := difference(entry, content))]
     others += [Other(run.info.run_id, run.info.run_name or "", NOT_WHOLE) for run in runs if broke_off(run)]
-    return laid_out(ranked, others, chosen, limit)
+    return laid_out(ranked, others, chosen, limit, alpha)
 
 
 def _asked(entries: Sequence[Entry], data: str | None, role: str | None) -> list[Entry]:

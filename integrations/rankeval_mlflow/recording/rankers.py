@@ -11,7 +11,7 @@ from rankeval.errors import TrackingError
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.flavours.saving import saved
-from rankeval_mlflow.names import safe_name
+from rankeval_mlflow.names import checked_model_name, safe_name
 from rankeval_mlflow.recording.runs import send
 
 
@@ -80,8 +80,9 @@ def log_ranker(
     Raises
     ------
     InvalidInput
-        If the ranker is not fitted, cannot predict without rankeval, or would give other scores once loaded; or if X
-        has whole numbers with missing values (pandas' Int64), for which MLflow has no type.
+        If MLflow does not take the name for a model; the ranker is not fitted, cannot predict without rankeval, or
+        would give other scores once loaded; or X has whole numbers with missing values (pandas' Int64), for which
+        MLflow has no type.
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
         model that is logged but could not be registered is named.
@@ -98,7 +99,7 @@ def log_ranker(
     >>> bool((loaded.predict(data.X) == ranker.predict(data.X)).all())
     True
     """
-    model = saved(ranker, name, X=X)
+    model = saved(ranker, checked_model_name(name), X=X)
     node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
     run = send(node, run_id)
     model_id = run.models[0]
