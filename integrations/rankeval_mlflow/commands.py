@@ -21,7 +21,7 @@ from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory,
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval_mlflow.reading.entries import LoggedRun
+    from rankeval_mlflow.reading.listing import LoggedRun
 
 
 Store = Annotated[str | None, typer.Option("--uri", help="The tracking store; by default MLflow's own setting.")]
@@ -42,7 +42,7 @@ def list_all(
         rows = [_waiting_row(upload) for upload in waiting()]
         _print(["upload", "name", "goes to", "state"], rows, output, f"no upload is pending in {spool_directory()}")
         return
-    from rankeval_mlflow.reading.entries import logged_runs
+    from rankeval_mlflow.reading.listing import logged_runs
 
     runs = [_run_row(run) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], runs, output, "no run holds an evaluation")
@@ -189,7 +189,7 @@ def verify_guard(
     """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
     from rankeval.ledger.discovery import ledger_url, may_exist
     from rankeval.ledger.ledger import Ledger
-    from rankeval_mlflow.reading.entries import noted_heads
+    from rankeval_mlflow.reading.listing import noted_heads
 
     faults = []
     for run in runs:

@@ -9,12 +9,12 @@ from rankeval.tracking import Host
 if TYPE_CHECKING:
     import typer
 
-    from rankeval_mlflow.recording.runs import MlflowTracker
+    from rankeval_mlflow.recording import MlflowTracker
 
 
 def _tracker() -> MlflowTracker:
     """Return the tracker, importing it only now."""
-    from rankeval_mlflow.recording.runs import MlflowTracker
+    from rankeval_mlflow.recording import MlflowTracker
 
     return MlflowTracker()
 

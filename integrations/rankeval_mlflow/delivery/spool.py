@@ -53,7 +53,7 @@ from rankeval_mlflow.delivery.payload import (
     walk,
 )
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.names import sha256
+from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
 _STALE = 3600.0

@@ -26,14 +26,34 @@ from mlflow.exceptions import MlflowException
 from rankeval.errors import InvalidInput
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
+from rankeval_mlflow.delivery.artifacts import (
+    Digests,
+    Drawn,
+    LoggedModels,
+    dataset_input,
+    drawn_files,
+    on_disk,
+    promised_tables,
+    send_files,
+    shown_digests,
+)
 from rankeval_mlflow.delivery.completeness import is_held, with_piece
-from rankeval_mlflow.delivery.files import Drawn, drawn_files, on_disk, promised_tables, send_files
-from rankeval_mlflow.delivery.models import Digests, LoggedModels, dataset_input, shown_digests
 from rankeval_mlflow.delivery.payload import Node, Payload, Scores, cut, manifest, walk
 from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
-from rankeval_mlflow.layout import COMPLETE, INTERVAL_ENDS, KIND, NOTE, RECORD, ROLE, TABLES, VIEW, manifest_path
-from rankeval_mlflow.names import safe_name, short_digest
-from rankeval_mlflow.views.descriptions import merged, with_measures
+from rankeval_mlflow.layout import (
+    COMPLETE,
+    INTERVAL_ENDS,
+    KIND,
+    NOTE,
+    RECORD,
+    ROLE,
+    TABLES,
+    VIEW,
+    manifest_path,
+    safe_name,
+    short_digest,
+)
+from rankeval_mlflow.views import merged, with_measures
 
 _PARENT = "mlflow.parentRunId"
 

@@ -52,7 +52,7 @@ from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.flavours import mlmodel
 from rankeval_mlflow.flavours.bare import bare, gives_classes, pinned, way_of
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.names import param_text, safe_names
+from rankeval_mlflow.layout import param_text, safe_names
 
 CHECKED_ROWS = 1000
 """Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""

@@ -26,11 +26,23 @@ from typing import TYPE_CHECKING, Any
 import rankeval
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, HEADLINE, KIND, STANDING, folder
-from rankeval_mlflow.names import MAX_NAME, checked_role, param_text, safe_name, safe_names, sha256, short_name
+from rankeval_mlflow.layout import (
+    GUARD_HEAD,
+    GUARD_LEDGER,
+    HEADLINE,
+    KIND,
+    MAX_NAME,
+    STANDING,
+    checked_role,
+    folder,
+    param_text,
+    safe_name,
+    safe_names,
+    sha256,
+    short_name,
+)
 from rankeval_mlflow.packing.evaluation import dataset_use, judged_data, keys_of
-from rankeval_mlflow.views.descriptions import comparison_section
-from rankeval_mlflow.views.rendering import shown_comparison
+from rankeval_mlflow.views import comparison_section, shown_comparison
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison

@@ -22,10 +22,21 @@ from typing import TYPE_CHECKING, Any
 import rankeval
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.layout import CARD, INTERVAL_ENDS, KIND, evaluation_path, folder, label_of
-from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, short_name
-from rankeval_mlflow.views.descriptions import evaluation_section, intervals
-from rankeval_mlflow.views.rendering import QUERIES
+from rankeval_mlflow.layout import (
+    CARD,
+    INTERVAL_ENDS,
+    KIND,
+    checked_role,
+    evaluation_path,
+    folder,
+    label_of,
+    param_text,
+    safe_names,
+    sha256,
+    short_digest,
+    short_name,
+)
+from rankeval_mlflow.views import QUERIES, evaluation_section, intervals
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation

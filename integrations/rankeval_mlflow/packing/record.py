@@ -32,12 +32,22 @@ from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import FOLD_END, FOLD_START, GUARD_HEAD, GUARD_LEDGER, KIND, folder
-from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_name
+from rankeval_mlflow.layout import (
+    FOLD_END,
+    FOLD_START,
+    GUARD_HEAD,
+    GUARD_LEDGER,
+    KIND,
+    checked_role,
+    folder,
+    param_text,
+    safe_name,
+    safe_names,
+    short_name,
+)
 from rankeval_mlflow.packing.comparison import comparison_node
 from rankeval_mlflow.packing.evaluation import dataset_use, evaluation_node, keys_of
-from rankeval_mlflow.views.descriptions import rankers_section
-from rankeval_mlflow.views.rendering import RANKERS, REPORT
+from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,7 @@ from rankeval.tracking import RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION
-from rankeval_mlflow.names import param_text
+from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.promotion.deciding import Decided
 from rankeval_mlflow.promotion.registry import Alias, asking

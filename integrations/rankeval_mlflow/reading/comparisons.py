@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.layout import folder
-from rankeval_mlflow.reading.asking import asking, resolve, text_of
 from rankeval_mlflow.reading.evaluations import checked_file, evaluation_of, held_instead, labels_of, manifest_of
+from rankeval_mlflow.reading.resolving import asking, resolve, text_of
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison

@@ -26,10 +26,9 @@ from mlflow.exceptions import MlflowException
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, pieces_of
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of
-from rankeval_mlflow.names import sha256
+from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of, sha256
 from rankeval_mlflow.packing.evaluation import CLOSE, aggregates
-from rankeval_mlflow.reading.asking import asking, model_behind, resolve, run_of_model, run_with, text_of
+from rankeval_mlflow.reading.resolving import asking, model_behind, resolve, run_of_model, run_with, text_of
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
