@@ -4,7 +4,8 @@ MLflow calls a scorer once a row, in threads. Each row is one call of `rankeval.
 the whole collection, and the guard sees what is scored. What a row cannot answer is an error of that row: MLflow
 counts it, shows it and leaves it out of the mean.
 
-A row has the id of its query, its ranking and its judgments. A ranking is what the application returned, or what a span of its trace holds. It may be given as
+A row has the id of its query, its ranking and its judgments. A ranking is what the application returned, or what a
+span of its trace holds. It may be given as
 
     ["d3", "d1"]                                             ids, best first
     [{"doc_id": "d3"}, ...] or Documents                     documents, best first; `docid` names the field of the id

@@ -5,7 +5,8 @@ of an experiment. Each piece has a folder ``rankeval/<label>/`` among the artifa
 the piece wrote, and its facts. Tags are few and short, since people read them.
 
 MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values. Asynchronous logging
-loses the data of a refused name without a message. So every name and value passes through `safe_name` and `param_text` first.
+loses the data of a refused name without a message. So every name and value passes through `safe_name` or
+`param_text` first.
 """
 
 from __future__ import annotations

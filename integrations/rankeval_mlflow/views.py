@@ -3,7 +3,8 @@
 Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of the experiment, does:
 it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
 
-Tables and pages are drawn from the files that hold the numbers of a run. Delivery draws them when it sends an upload, and again at a resend: the numbers are safe on disk by then.
+Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an upload and again at a
+resend: the numbers are safe on disk by then.
 
 Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are one
 static HTML file without scripts: MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names come

@@ -1,7 +1,7 @@
 """One alias of one registered model: read it, tag a version, move it; a refusal of the registry is one of our errors.
 
-MLflow sets an alias without asking which version has it (there is no compare-and-set), so `promoting` reads it before and
-after.
+MLflow sets an alias without asking which version has it (there is no compare-and-set), so `promoting` reads it before
+and after.
 """
 
 from __future__ import annotations
