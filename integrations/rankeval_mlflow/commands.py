@@ -108,7 +108,6 @@ def _run_row(run: LoggedRun) -> list[str]:
 
 
 def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format, nothing: str) -> None:
-    """Print a table, or the sentence for an empty one; for programs an empty table is one too."""
     if output is Format.table and not rows:
         tell(nothing)
     else:
@@ -157,7 +156,6 @@ def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    """Return a row for the list of uploads: its id, its name, where it goes, and whether it can."""
     from rankeval_mlflow.delivery.addresses import masked
 
     payload = read(upload)
@@ -169,7 +167,6 @@ def _waiting_row(upload: PendingUpload) -> list[str]:
 
 
 def _chosen(ids: list[str]) -> list[PendingUpload]:
-    """Return the uploads of these ids, or all."""
     there = {upload.id: upload for upload in waiting()}
     for name in ids:
         if not there:
@@ -260,7 +257,6 @@ def promote(
 
 
 def _floors(given: list[str]) -> float | dict[str, float] | None:
-    """Return the floors by slice, or one for all."""
     if not given:
         return None
     named = {value: _number(text, one) for one in given for value, _, text in [one.rpartition("=")]}

@@ -225,7 +225,6 @@ def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable
 
 
 def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, Any]]:
-    """Return the places where the ranking may be, each with its content; at least one."""
     if callable(retrieved):
         return [("the result of retrieved", retrieved(outputs, trace))]
     if retrieved is None:
@@ -287,7 +286,6 @@ def _is_part(span: Any, by_id: Mapping[str, Any]) -> bool:
 
 
 def _content(span: Any) -> Any:
-    """Return the outputs of a span, read if they are JSON."""
     if isinstance(span.outputs, str):
         try:
             return json.loads(span.outputs)
@@ -586,7 +584,6 @@ def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
 
 
 def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
-    """Return the name of each measure's value in MLflow."""
     if name is not None and len(asked) == 1:
         return {asked[0].label: name}
     safe = safe_names(one.measure.key for one in asked)
@@ -616,7 +613,6 @@ def _left_out(ranking: Ranking, judgments: Mapping[str, Any], rules: Convention)
 
 
 def _rationale(ranking: Ranking, judgments: Mapping[str, Any]) -> str:
-    """Return what was retrieved, in a sentence."""
     relevant = [one for one, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0]
     hits = sum(one in ranking.scores for one in relevant)
     again = f"; {count(ranking.repeated, 'repeated document')} left out" if ranking.repeated else ""
@@ -624,5 +620,4 @@ def _rationale(ranking: Ranking, judgments: Mapping[str, Any]) -> str:
 
 
 def _named(place: Any) -> str | None:
-    """Return the name of a function, and a text as it is."""
     return getattr(place, "__qualname__", repr(place)) if callable(place) else place

@@ -198,7 +198,6 @@ def log_evaluation(
 
 
 def _step(step: Any) -> int | None:
-    """Return a step of training; raise if it is none."""
     if step is None:
         return None
     if isinstance(step, bool) or not isinstance(step, Integral) or not 0 <= int(step) < 2**31:
@@ -474,7 +473,6 @@ def log_ranker(
 
 
 def _registered(model_id: str, name: str) -> str:
-    """Register a logged model; return the new version."""
     import mlflow
 
     uri = f"models:/{model_id}"

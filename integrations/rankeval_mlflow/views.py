@@ -161,7 +161,6 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
 
 
 def _first_paragraph(text: str) -> str:
-    """Return the text before the first empty line."""
     return text.split("\n\n", maxsplit=1)[0][:500]
 
 
@@ -285,7 +284,6 @@ def _text(content: bytes | str) -> str:
 
 
 def _systems(fields: dict[str, Any]) -> Iterable[str]:
-    """Return the names of the systems of a comparison as JSON."""
     frames = [frame for frame in (fields["table"], fields["means"]) if frame]
     named = [name for frame in frames for column in ("baseline", "system") for name in frame.get(column, ())]
     return dict.fromkeys(named)
@@ -367,7 +365,6 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
 
 
 def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the table of queries and, if wanted, the report."""
     from rankeval.evaluation import Evaluation
     from rankeval.report import report_for_evaluation
 
@@ -382,12 +379,10 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the page."""
     return {REPORT: comparison_page(shown_comparison(content))}
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the table of an experiment's rankers, a file of comma-separated values."""
     import pandas as pd
 
     frame = pd.read_csv(io.BytesIO(content))

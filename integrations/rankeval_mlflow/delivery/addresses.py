@@ -2,9 +2,11 @@
 
 A secret is a password, the user of a web address, or a value of the query or after ``#``: of a web address all values
 but those of a few names, of the address of a database those of names such as ``password``. If a password has letters
-that an address does not allow, and nobody can tell where it ends, nothing of the address is shown. A record in the spool
-keeps the bare address. Whoever sends it takes the secrets from an address that is the same but for them: one that is
-given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as always.
+that an address does not allow, and nobody can tell where it ends, nothing of the address is shown.
+
+A record in the spool keeps the bare address. Whoever sends it takes the secrets from an address that is the same but
+for them: one that is given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as
+always.
 """
 
 from __future__ import annotations
@@ -33,8 +35,6 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
 
 
 class _Address(NamedTuple):
-    """The parts of an address, and which of them are secrets."""
-
     scheme: str
     user: str
     password: str | None
@@ -138,7 +138,6 @@ def _is_web(uri: str) -> bool:
 
 
 def _parsed(uri: str) -> _Address | None:
-    """Return the parts of an address; None if a text is none."""
     whole = _WHOLE.fullmatch(uri)
     if whole is None:
         return None

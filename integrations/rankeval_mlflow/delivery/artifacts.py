@@ -171,7 +171,6 @@ def promised_tables(node: Node) -> list[str]:
 
 
 def _drawn(node: Node, rendering: Rendering) -> dict[str, bytes]:
-    """Return the files of one rendering by artifact path."""
     from rankeval_mlflow.views import render
 
     files = render(rendering.kind, node.files[rendering.source], rendering.options)

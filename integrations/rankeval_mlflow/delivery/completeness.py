@@ -164,7 +164,6 @@ def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
 
 
 def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]:
-    """Return the full digests of the data sets of a run by role."""
     found: dict[str, set[str]] = {}
     for tags in map(dict, inputs):
         if "rankeval.digest" in tags:

@@ -149,7 +149,6 @@ class Steps:
     def _run(
         self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
     ) -> TrackedRun:
-        """Send one run and its children."""
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
@@ -183,7 +182,6 @@ class Steps:
         return node.ended_ms if node.ended_ms is not None else self._started(node) + now_ms() - self.began_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
-        """Return the run of a node; make the run unless an earlier attempt did."""
         mark = f"{self.upload.id}/{place}"
         run = self._begun(place, experiment_id, mark)
         if run is None:
@@ -212,7 +210,6 @@ class Steps:
         return found[0] if found else None
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
-        """Log the data sets and the evaluated model as inputs."""
         datasets = [dataset_input(use, digests) for use in node.datasets]
         model_id = self.payload.model_id if place == "0" else None
         models = [LoggedModelInput(model_id)] if model_id else None
@@ -220,7 +217,6 @@ class Steps:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
 
     def _files(self, run: Any, place: str, node: Node) -> None:
-        """Send the files with the numbers, and the manifest."""
         last = {manifest_path(node.label): manifest(node)}
         folder = self.upload.files(place) if isinstance(self.upload, PendingUpload) else None
         with on_disk(self.upload, folder, last) as held:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rankeval.evaluation import Evaluation
-    from rankeval_mlflow.evaluator.evaluating import Settings
 
 
 NAME = "rankeval"
@@ -164,7 +163,6 @@ class Settings(BaseModel):
 
 
 def _problem(error: ValidationError) -> str:
-    """Describe the first problem that pydantic found."""
     first, *others = error.errors(include_url=False)
     key = first["loc"][0]
     said = first["msg"].removeprefix("Value error, ")
@@ -254,7 +252,6 @@ class Rows:
 
 
 def _column(features: Any, key: str, given: Any) -> Any:
-    """Return a column by its name, or the array that was given instead."""
     if isinstance(given, str):
         return _named(features, key, given)
     if given is None:
@@ -272,7 +269,6 @@ def _column(features: Any, key: str, given: Any) -> Any:
 
 
 def _named(features: Any, key: str, name: str) -> Any:
-    """Return a column of the features, or a level of their index."""
     if name in _names(features):
         return features[name].to_numpy()
     index = getattr(features, "index", None)
@@ -488,7 +484,6 @@ def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
 
 
 def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:
-    """Return the evaluation by `rankeval.evaluate`, of rows or of a collection."""
     rules: dict[str, Any] = {"convention": settings.convention, "weights": rows.weights, **settings.single_rules}
     if settings.qrels is not None:
         ranking = Run(rows.qid, rows.docid, scores)
@@ -520,7 +515,6 @@ def _log(node: Node, call: Call) -> None:
 
 
 def _result(node: Node, evaluation: Evaluation, role: str, run_id: str) -> EvaluationResult:
-    """Return the metrics, under the names that they have in the run, and the artifacts."""
     run = mlflow.get_run(run_id)
     prefix = "" if run.data.tags[ROLE] == role else f"{role}/"
     metrics = {f"{prefix}{key}": value for scores in node.scores for key, value in scores.metrics.items()}

@@ -155,7 +155,6 @@ def _data(held: list[_Held], role: str, name: LoggedData | str | None) -> list[L
 
 
 def _params(comparison: Comparison, shown: Comparison) -> dict[str, str]:
-    """Return the settings that a reader compares runs by."""
     frame = shown.table if shown.has_pairs else shown.means
     named = [] if frame is None else dict.fromkeys(frame["system"].astype(str))
     pairs = dict.fromkeys(
@@ -270,7 +269,6 @@ def _tag(key: str, name: str) -> str:
 
 
 def _facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str], left_out: str) -> dict[str, Any]:
-    """Return the settings of a comparison, and where its evaluations are."""
     names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin", "unseen")
     more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped", "weights", "notes")
     return {

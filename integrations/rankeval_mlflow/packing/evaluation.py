@@ -192,7 +192,6 @@ def keys_of(evaluation: Evaluation) -> dict[str, str]:
 def _metrics(
     evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
 ) -> dict[str, float]:
-    """Return the finite aggregates, and behind them the ends of the intervals that are defined."""
     keys = keys_of(evaluation)
     ends = {
         f"{keys[label]}{side}": end
@@ -204,7 +203,6 @@ def _metrics(
 
 
 def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -> dict[str, Any]:
-    """Return what a reader of the run needs beside the scores."""
     keys = keys_of(evaluation)
     return {
         "system": evaluation.name,

@@ -178,7 +178,6 @@ class Attempt:
         )
 
     def _experiment(self, decided: Decided, candidate: Any) -> str:
-        """Return the experiment of the record: that of the evaluation, else that of the run which made the version."""
         run_id = decided.facts.get("candidate_run") or candidate.run_id
         with asking(self.alias.uri, f"read run {run_id}"):
             return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
@@ -397,7 +396,6 @@ def _refuse_conflicts(
     *,
     dry_run: bool,
 ) -> None:
-    """Raise for arguments that do not go together."""
     if gate is None:
         if any(one is not None for one in systems):
             raise InvalidInput("candidate= and holder= are rankings for a gate: give gate= too, or log evaluations")
@@ -422,7 +420,6 @@ def _refuse_conflicts(
 
 @contextlib.contextmanager
 def _at(uri: str | None) -> Iterator[None]:
-    """Let MLflow's own functions use a store for a while."""
     import mlflow
 
     if uri is None:

@@ -120,7 +120,6 @@ def tested_floors(
 
 
 def _slice_rows(compared: Comparison, floor: float) -> pd.DataFrame:
-    """Return the rows of the slices, with gains instead of differences."""
     table = compared.table
     low = np.where(compared.directions > 0, table["ci_low"], -table["ci_high"])
     columns = {

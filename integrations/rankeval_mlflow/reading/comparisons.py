@@ -86,7 +86,6 @@ def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
 
 
 def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:
-    """Return the evaluations of a comparison by system, or by system and collection."""
     from rankeval.evaluation import Evaluation
 
     found: dict[str, Any] = {}

@@ -226,7 +226,6 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
-    """Return the role of the chosen evaluation, and the label of the piece that holds it."""
     labels_of(run)
     run_id = run.info.run_id
     held = pieces_by_role(run.data.tags)
@@ -277,7 +276,6 @@ def logged_for(client: Any, version: Any, role: str) -> tuple[Any, Evaluation]:
 
 
 def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
-    """Return the aggregates that the tags of a version hold."""
     before, found = f"rankeval.{role}.", {}
     for key, text in tags.items():
         if key.startswith(before) and key != f"{before}run_id":

@@ -309,7 +309,6 @@ class Leaderboard:
         return Table(shown, {"rank": "d"}, caption=self.caption, notes=(*self.notes, *left))
 
     def _left_out(self) -> str:
-        """Count the runs that are not ranked, by reason."""
         reasons = Counter(self.others["reason"]).most_common(5)
         said = "; ".join(f"{n} {reason}" for reason, n in reasons)
         return f"not ranked: {count(len(self.others), 'evaluation')} ({said})"
@@ -379,7 +378,6 @@ def _ranks(shown: Sequence[Ranked], chosen: Chosen) -> list[int]:
 
 
 def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
-    """Return a row of the table."""
     entry, metrics = one.entry, one.entry.metrics
     ends = (metrics.get(f"{chosen.key}{end}", float("nan")) for end in ("_ci_low", "_ci_high"))
     size = entry.n_queries if one.evaluation is None else one.evaluation.n_queries
@@ -389,7 +387,6 @@ def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
 def _compared(
     shown: Sequence[Ranked], names: list[str], chosen: Chosen, alpha: float
 ) -> tuple[Comparison | None, tuple[str, ...]]:
-    """Compare all pairs of the rows, or say why not."""
     from rankeval.comparison import compare
 
     if len(shown) < 2 or any(one.evaluation is None for one in shown):
@@ -407,7 +404,6 @@ def _compared(
 
 
 def _groups(compared: Comparison | None, names: list[str], n: int) -> list[str]:
-    """Return the group of each row against the first."""
     if compared is None:
         return [""] * n
     table, first = compared.table, names[0]
@@ -520,7 +516,6 @@ def leaderboard(
 
 
 def _asked(entries: Sequence[Entry], data: str | None, role: str | None) -> list[Entry]:
-    """Return the evaluations on the data and of the role that were asked for."""
     found = list(entries) if data is None else of_data(entries, data)
     if role is None:
         return found
