@@ -61,8 +61,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     from rankeval.comparison import Comparison
 
     if not isinstance(label, str):
-        expected = "the name that the comparison was logged under"
-        raise InvalidInput(argument="label", found=shown(label), expected=expected)
+        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
     with asking(uri, text_of(name)) as client:
         run = resolve(client, name).run
         manifest = _holder(client, run, label)
