@@ -27,17 +27,17 @@ if _lacks_the_library():
     )
 
 _HOME_OF = {
-    "autolog": "rankeval_mlflow.autologging.watching",
-    "log_ranker": "rankeval_mlflow.recording.rankers",
-    "log_cross_validation": "rankeval_mlflow.recording.runs",
-    "log_evaluation": "rankeval_mlflow.recording.runs",
-    "log_comparison": "rankeval_mlflow.recording.runs",
+    "autolog": "rankeval_mlflow.autologging.autolog",
+    "log_ranker": "rankeval_mlflow.recording",
+    "log_cross_validation": "rankeval_mlflow.recording",
+    "log_evaluation": "rankeval_mlflow.recording",
+    "log_comparison": "rankeval_mlflow.recording",
     "load_evaluation": "rankeval_mlflow.reading.evaluations",
     "compare_runs": "rankeval_mlflow.reading.comparisons",
     "load_comparison": "rankeval_mlflow.reading.comparisons",
     "leaderboard": "rankeval_mlflow.reading.leaderboards",
     "promote": "rankeval_mlflow.promotion.promoting",
-    "genai_scorer": "rankeval_mlflow.genai.scoring",
+    "genai_scorer": "rankeval_mlflow.genai",
 }
 
 __all__ = [

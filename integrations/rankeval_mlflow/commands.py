@@ -21,11 +21,12 @@ from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory,
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval_mlflow.reading.entries import LoggedRun
+    from rankeval_mlflow.reading.listing import LoggedRun
 
 
 Store = Annotated[str | None, typer.Option("--uri", help="The tracking store; by default MLflow's own setting.")]
 Role = Annotated[str | None, typer.Option(help="The role of the evaluations.")]
+Alpha = Annotated[float, typer.Option(help="Level of the tests.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
 
 
@@ -41,7 +42,7 @@ def list_all(
         rows = [_waiting_row(upload) for upload in waiting()]
         _print(["upload", "name", "goes to", "state"], rows, output, f"no upload is pending in {spool_directory()}")
         return
-    from rankeval_mlflow.reading.entries import logged_runs
+    from rankeval_mlflow.reading.listing import logged_runs
 
     runs = [_run_row(run) for run in logged_runs(experiment, uri)]
     _print(["run", "name", "role", "metrics"], runs, output, "no run holds an evaluation")
@@ -58,13 +59,14 @@ def compare(
     role: Role = None,
     test: Annotated[str, typer.Option(help="Significance test; `rankeval tests` lists them.")] = "t",
     correction: Annotated[str, typer.Option(help="Correction for the number of comparisons.")] = "holm",
+    alpha: Alpha = 0.05,
     uri: Store = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Compare the evaluations of several runs, paired by query."""
     from rankeval_mlflow.reading.comparisons import compare_runs
 
-    options: dict[str, Any] = {"measures": measure or None, "test": test, "correction": correction}
+    options: dict[str, Any] = {"measures": measure or None, "test": test, "correction": correction, "alpha": alpha}
     print_comparison(compare_runs(runs, role=role, baseline=baseline, uri=uri, **options), output)
 
 
@@ -76,6 +78,7 @@ def leaderboard(
     data: Annotated[str | None, typer.Option(help="Name or digest of the data set.")] = None,
     role: Role = None,
     limit: Annotated[int, typer.Option(help="Number of rows.")] = 20,
+    alpha: Alpha = 0.05,
     uri: Store = None,
     output: OutputFormat = Format.table,
     *,
@@ -86,7 +89,8 @@ def leaderboard(
     """Rank the evaluations of an experiment that may be compared, and count the others by reason."""
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
-    board = rank(experiment, measure=measure, data=data, role=role, limit=limit, significance=significance, uri=uri)
+    options: dict[str, Any] = {"significance": significance, "alpha": alpha, "uri": uri}
+    board = rank(experiment, measure=measure, data=data, role=role, limit=limit, **options)
     if output is Format.table:
         tell(str(board))
         return
@@ -104,7 +108,6 @@ def _run_row(run: LoggedRun) -> list[str]:
 
 
 def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format, nothing: str) -> None:
-    """Print a table, or the sentence for an empty one; for programs an empty table is one too."""
     if output is Format.table and not rows:
         tell(nothing)
     else:
@@ -153,7 +156,6 @@ def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    """Return a row for the list of uploads: its id, its name, where it goes, and whether it can."""
     from rankeval_mlflow.delivery.addresses import masked
 
     payload = read(upload)
@@ -165,7 +167,6 @@ def _waiting_row(upload: PendingUpload) -> list[str]:
 
 
 def _chosen(ids: list[str]) -> list[PendingUpload]:
-    """Return the uploads of these ids, or all."""
     there = {upload.id: upload for upload in waiting()}
     for name in ids:
         if not there:
@@ -185,7 +186,7 @@ def verify_guard(
     """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
     from rankeval.ledger.discovery import ledger_url, may_exist
     from rankeval.ledger.ledger import Ledger
-    from rankeval_mlflow.reading.entries import noted_heads
+    from rankeval_mlflow.reading.listing import noted_heads
 
     faults = []
     for run in runs:
@@ -224,7 +225,7 @@ def promote(
     first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and write nothing.")] = False,
     who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
-    uri: Annotated[str | None, typer.Option(help="The tracking store; by default MLflow's own setting.")] = None,
+    uri: Store = None,
 ) -> None:
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
 
@@ -234,18 +235,18 @@ def promote(
     from rankeval_mlflow.promotion.promoting import promote as move
 
     options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
-    done = move(
-        name,
-        version,
-        alias,
-        measure,
-        margin,
-        slices=None if slices is None else _attribute(slices),
-        floors=_floors(floor or []),
-        first=first,
-        dry_run=dry_run,
-        **options,
-    )
+    options |= {"first": first, "dry_run": dry_run, "floors": _floors(floor or [])}
+    options["slices"] = None if slices is None else _attribute(slices)
+    try:
+        done = move(name, version, alias, measure, margin, **options)
+    except InvalidInput as error:
+        if error.argument not in {"alias", "version", "measure", "margin", *options}:
+            raise
+        remedy = (
+            "to give it to this version without a comparison: --first" if error.argument == "first" else error.remedy
+        )
+        option = error.argument.replace("floors", "floor").replace("_", "-")
+        raise error.having(argument=f"--{option}", remedy=remedy) from error
     tell(str(done))
     if done.floors is not None:
         tell(done.floors.to_string(index=False))
@@ -256,7 +257,6 @@ def promote(
 
 
 def _floors(given: list[str]) -> float | dict[str, float] | None:
-    """Return the floors by slice, or one for all."""
     if not given:
         return None
     named = {value: _number(text, one) for one in given for value, _, text in [one.rpartition("=")]}

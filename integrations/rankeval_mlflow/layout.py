@@ -1,13 +1,152 @@
-"""Where things are in a run: the names of our tags, and the paths of our artifacts.
+"""The layout of a run: names of tags, paths of artifacts, and names and values that every MLflow store accepts.
 
 A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a comparison, the record
 of an experiment. Each piece has a folder ``rankeval/<label>/`` among the artifacts, with a manifest: everything that
 the piece wrote, and its facts. Tags are few and short, since people read them.
+
+MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values. Asynchronous logging
+loses the data of a refused name without a message. So every name and value passes through `safe_name` or
+`param_text` first.
 """
 
 from __future__ import annotations
 
-from rankeval_mlflow.names import checked_role
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from rankeval._checks import shown
+from rankeval.errors import InvalidInput
+
+MAX_NAME = 250
+MAX_PARAM = 6000
+MAX_TAG = 8000
+MAX_SHOWN = 60
+# MLflow accepts 36 characters; 16 tell data sets apart and fit into its lists.
+SHOWN_DIGEST = 16
+
+# Fewer characters than MLflow accepts on Linux: Windows refuses the colon, and letters beyond ASCII sort oddly.
+_REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
+_MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
+_ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
+
+
+def safe_name(name: str) -> str:
+    """Return a name that MLflow accepts: the same if possible, else with punctuation replaced.
+
+    Parameters
+    ----------
+    name : str
+        Any name.
+    """
+    safe = _REFUSED.sub("_", name.replace("@", "_at_"))
+    # A name must not resolve to another one when it is read as a path: no "..", no "//", no slash at either end.
+    safe = "/".join(step for step in safe.split("/") if step.strip(". "))
+    if len(safe) > MAX_NAME:
+        safe = f"{safe[: MAX_NAME - 9]}_{sha256(name.encode())[:8]}"
+    return safe or "_"
+
+
+def safe_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a safe name for each name, all different; a name that is already safe stays.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Distinct names.
+    """
+    wanted = {name: safe_name(name) for name in names}
+    taken = {name for name, safe in wanted.items() if name == safe}
+    chosen = {}
+    for name, safe in wanted.items():
+        free = safe
+        if name != safe and safe in taken:
+            free = f"{safe[: MAX_NAME - 9]}_{sha256(name.encode())[:8]}"
+        taken.add(free)
+        chosen[name] = free
+    return chosen
+
+
+def short_name(name: str, most: int = MAX_SHOWN) -> str:
+    """Return a name that fits where people read it: a longer one is cut, with a mark and the start of its digest.
+
+    Parameters
+    ----------
+    name : str
+        Any name.
+    most : int
+        The number of characters.
+    """
+    return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a short name for each of several different names; no two are equal.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Distinct names.
+    """
+    given = list(names)
+    taken = {name for name in given if len(name) <= MAX_SHOWN}
+    chosen = {}
+    for name in given:
+        short = short_name(name)
+        while name != short and short in taken:  # a name that was made to look like the short form of another
+            short = short_name(f"{short}{name}")
+        taken.add(short)
+        chosen[name] = short
+    return chosen
+
+
+def checked_role(role: str, argument: str = "role") -> str:
+    """Check a role or another plain word, which becomes part of tag names and paths, and return it.
+
+    Parameters
+    ----------
+    role : str
+        The role of data, such as ``"dev"`` or ``"test"``.
+    argument : str
+        The argument that has it.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not a plain word.
+    """
+    if not isinstance(role, str) or not _ROLE.fullmatch(role):
+        example = " such as 'dev' or 'test'" if argument == "role" else ""
+        expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
+        raise InvalidInput(argument=argument, found=shown(role), expected=expected)
+    return role
+
+
+def checked_model_name(name: str) -> str:
+    """Return the name of a logged model; raise InvalidInput if MLflow does not take it."""
+    if not isinstance(name, str) or not _MODEL.fullmatch(name):
+        raise InvalidInput(
+            argument="name", found=shown(name), expected="a name of a model, without any of / : . % \" '"
+        )
+    return name
+
+
+def param_text(value: Any) -> str:
+    """Return the value of a parameter as text; a text that MLflow would cut is cut with a mark."""
+    text = str(value)
+    return text if len(text) <= MAX_PARAM else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
+
+
+def short_digest(digest: str) -> str:
+    """Return the start of a digest for MLflow's own field; a tag holds the whole."""
+    return digest.removeprefix("sha256:")[:SHOWN_DIGEST]
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of some bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
 
 COMPLETE = "rankeval.complete"
 """The tag that is written last: the pieces that the run holds whole, as `delivery.completeness` writes them."""

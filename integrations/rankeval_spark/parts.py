@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -37,6 +36,7 @@ PART = "note string, evidence binary, part binary"
 
 _SCHEMA = pa.schema([("note", pa.string()), ("evidence", pa.binary()), ("part", pa.binary())])
 _ARGUMENTS = {"y_true": "relevance", "y_score": "score"}  # those of the kernel, and ours
+_FIELDS = ("problem", "argument", "found", "expected", "where", "remedy")  # of an error, by name
 _BATCH = 1 << 16
 
 
@@ -44,7 +44,7 @@ class Note(TypedDict, total=False):
     """What the driver must know of a part, in JSON."""
 
     gaps: dict[str, Gap]
-    error: tuple[str, str]
+    error: tuple[str, dict[str, str | None]]
     grades: list[float]
     weighs: bool
     version: str
@@ -98,8 +98,9 @@ class PartScoring:
         try:
             return self._scored(table)
         except RankevalError as error:
-            said = re.sub("^(y_true|y_score)", lambda found: _ARGUMENTS[found[0]], str(error))
-            return {"error": (type(error).__name__, said)}, None, None
+            fields = {name: getattr(error, name) for name in _FIELDS}
+            argument = None if error.argument is None else _ARGUMENTS.get(error.argument, error.argument)
+            return {"error": (type(error).__name__, fields | {"argument": argument})}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
         columns = {name: table[name] for name in table.column_names}
@@ -122,9 +123,9 @@ def as_raised(note: Note) -> RankevalError:
     note : Note
         A note with an error.
     """
-    kind, message = note["error"]
-    counted = " (rows are counted within one partition of Spark)" if re.search(r"\brows? \d", message) else ""
-    error: RankevalError = getattr(errors, kind)(f"{message}{counted}")
+    kind, fields = note["error"]
+    # Numbers of rows in a message count from the first row of a partition.
+    error: RankevalError = getattr(errors, kind)(**fields).having(where="in one partition of Spark")
     return error
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval_mlflow.reading.entries import logged_runs
+from rankeval_mlflow.reading.listing import logged_runs
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@5", "R@5", "ERR(max_rel=2)"]
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval_mlflow.names import MAX_TAG
-from rankeval_mlflow.views.descriptions import evaluation_section, merged
+from rankeval_mlflow.layout import MAX_TAG
+from rankeval_mlflow.views import evaluation_section, merged
 
 TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)
 

@@ -12,18 +12,17 @@ import pytest
     "name",
     [
         "rankeval_mlflow.autologging.nodes",
-        "rankeval_mlflow.autologging.watching",
+        "rankeval_mlflow.autologging.autolog",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.flavours.bare",
         "rankeval_mlflow.flavours.mlmodel",
         "rankeval_mlflow.flavours.saving",
         "rankeval_mlflow.promotion.promoting",
-        "rankeval_mlflow.genai.scoring",
+        "rankeval_mlflow.genai",
         "rankeval_mlflow.reading.comparisons",
         "rankeval_mlflow.reading.evaluations",
         "rankeval_mlflow.reading.leaderboards",
-        "rankeval_mlflow.recording.runs",
-        "rankeval_mlflow.recording.rankers",
+        "rankeval_mlflow.recording",
     ],
 )
 def test_doctests(name):

@@ -14,7 +14,7 @@ from mlflow.utils.validation import (
 )
 
 from rankeval.errors import InvalidInput
-from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_digest
+from rankeval_mlflow.layout import checked_role, param_text, safe_name, safe_names, short_digest
 
 
 @given(st.text(max_size=400))

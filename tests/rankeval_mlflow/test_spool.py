@@ -98,7 +98,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     Without RANKEVAL_TESTS=full, every second call is refused, and the answers of the others are lost.
     """
     node = record_node(tree(small))
-    monkeypatch.setattr("rankeval_mlflow.recording.runs.record_node", lambda _: node)
+    monkeypatch.setattr("rankeval_mlflow.recording.record_node", lambda _: node)
     log = host("mlflow").tracker().log
     whole = Cut(monkeypatch, at=0, answer_lost=False)
     log(RunRecord("packed"), experiment="letor")

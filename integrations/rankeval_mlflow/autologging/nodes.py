@@ -28,8 +28,7 @@ from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval_mlflow.delivery.payload import DatasetUse, Node
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.layout import FOLD_END, KIND
-from rankeval_mlflow.names import param_text, safe_names
+from rankeval_mlflow.layout import FOLD_END, KIND, param_text, safe_names
 
 _SHOWN = 60
 """Characters of the name of a nested run."""

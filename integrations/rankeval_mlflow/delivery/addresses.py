@@ -1,10 +1,12 @@
 """Addresses of stores: valid from any directory, without secrets on disk and in messages, complete for a call.
 
 A secret is a password, the user of a web address, or a value of the query or after ``#``: of a web address all values
-but those of a few names, of the address of a database those of names such as ``password``. A password may have letters
-that an address does not allow. A record in the spool keeps the bare address. Whoever sends it takes the secrets from an
-address that is the same but for them: one that is given, or MLflow's present setting. MLflow's own variables
-(``MLFLOW_TRACKING_TOKEN`` ...) work as always.
+but those of a few names, of the address of a database those of names such as ``password``. If a password has letters
+that an address does not allow, and nobody can tell where it ends, nothing of the address is shown.
+
+A record in the spool keeps the bare address. Whoever sends it takes the secrets from an address that is the same but
+for them: one that is given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as
+always.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-_WEB = {"http", "https"}
 _HARMLESS = {"o", "workspace", "workflowtype"}  # names in the query of a web address
 _SECRET = re.compile(
     r"token|pass|pwd|secret|api[_.-]?key|access[_.-]?key|signature|credential|odbc_connect|authorization|jwt|bearer"
@@ -34,16 +35,19 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
 
 
 class _Address(NamedTuple):
-    """The parts of an address, and which of them are secrets."""
-
     scheme: str
     user: str
     password: str | None
-    rest: str
-    stray: str
-    """The part of the path up to an ``@``: it may be the end of a password."""
+    place: str
     query: tuple[tuple[str, str, str | None], ...]
     """What stands before a setting, its name with ``=``, and its value if that is a secret."""
+    unclear: str = ""
+    """All behind the scheme, if nobody can tell where a password ends."""
+
+    @property
+    def secret_user(self) -> bool:
+        """Whether the user is a token."""
+        return bool(self.user) and self.password is None and _is_web(self.scheme)
 
 
 def absolute(uri: str) -> str:
@@ -64,13 +68,12 @@ def masked(uri: str) -> str:
         The whole address, and nothing else; `hidden` takes a text.
     """
     found = _parsed(uri)
-    if found is None:
-        return uri
-    user = "***" if _is_secret_user(found) else found.user
+    if found is None or found.unclear:
+        return uri if found is None else f"{found.scheme}***"
+    user = "***" if found.secret_user else found.user
     login = "" if not user and found.password is None else f"{user}{'' if found.password is None else ':***'}@"
-    path = found.rest.replace(found.stray, "/***", 1) if found.stray else found.rest
     query = "".join(f"{before}{name}{'' if secret is None else '***'}" for before, name, secret in found.query)
-    return f"{found.scheme}{login}{path}{query}"
+    return f"{found.scheme}{login}{found.place}{query}"
 
 
 def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
@@ -92,15 +95,14 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
 def bare(uri: str) -> str:
     """Return an address without its secrets, to be kept on disk; the user of a database says whose tables they are."""
     found = _parsed(uri)
-    if found is None:
-        return uri
-    login = "" if not found.user or urlsplit(found.scheme).scheme in _WEB else f"{found.user}@"
-    path = found.rest.replace(found.stray, "/***", 1) if found.stray else found.rest
+    if found is None or found.unclear:
+        return masked(uri)
+    login = "" if not found.user or _is_web(found.scheme) else f"{found.user}@"
     query = ""
     for before, name, secret in found.query:
         if secret is None:
             query += ("?" if before in "&;" and "?" not in query else before) + name
-    return f"{found.scheme}{login}{path}{query}"
+    return f"{found.scheme}{login}{found.place}{query}"
 
 
 def complete(uri: str, given: str | None = None) -> str:
@@ -124,40 +126,33 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
 
     MLflow opens in its mode for language models unless the address asks for the one that trains models.
     """
-    if urlsplit(uri).scheme in _WEB:
+    if _is_web(uri):
         return f"{masked(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}?workflowType=machine_learning"
     if uri.startswith("databricks"):
         return f"run {run_id} of experiment {experiment_id} at {uri}"
     return f"mlflow ui --backend-store-uri {shlex.quote(masked(uri))}"
 
 
+def _is_web(uri: str) -> bool:
+    return uri.lower().startswith(("http://", "https://"))
+
+
 def _parsed(uri: str) -> _Address | None:
-    """Return the parts of an address; None if a text is none."""
     whole = _WHOLE.fullmatch(uri)
     if whole is None:
         return None
-    web = urlsplit(whole["scheme"]).scheme in _WEB
-    rest = whole["rest"]
-    at = _end_of_login(rest, web=web)
-    login, rest = (rest[:at], rest[at + 1 :]) if at >= 0 else ("", rest)
-    user, colon, password = login.partition(":")
+    scheme, rest, web = whole["scheme"], whole["rest"], _is_web(uri)
     place = re.split("[?#]", rest, maxsplit=1)[0]
-    first = place.find("/")
-    stray = place[first : place.rfind("@")] if web and 0 <= first < place.rfind("@") else ""
+    server, slash, path = place.partition("/")
+    login, at, host = server.rpartition("@")
+    # A password with a slash or a question mark ends in the path or the query, and what is before that looks like a
+    # host: nothing of such an address can be shown.
+    behind = rest if not _HOST.fullmatch(server) else path if web or ":" in server else ""
+    if server and not at and "@" in behind:
+        return _Address(scheme, "", None, "", (), rest)
+    user, colon, password = login.partition(":")
     query = tuple(_settings(rest[len(place) :], web=web))
-    return _Address(whole["scheme"], user, password if colon else None, place, stray, query)
-
-
-def _end_of_login(rest: str, *, web: bool) -> int:
-    """Return where the ``@`` after user and password stands; -1 if there are none."""
-    host = re.split("[/?#]", rest, maxsplit=1)[0]
-    if web and "@" in host:
-        return host.rfind("@")
-    plain = _HOST.fullmatch(host) is not None
-    if plain and (web or not re.match("[^:/?]*[:@]", rest)):
-        return -1
-    before = rest.partition("?")[0]  # of the query, unless the password has the question mark
-    return before.rfind("@") if plain or "@" in before else rest.rfind("@")
+    return _Address(scheme, user, password if colon else None, f"{host}{slash}{path}", query)
 
 
 def _settings(query: str, *, web: bool) -> Iterator[tuple[str, str, str | None]]:
@@ -173,16 +168,12 @@ def _settings(query: str, *, web: bool) -> Iterator[tuple[str, str, str | None]]
             yield before, part, None
 
 
-def _is_secret_user(found: _Address) -> bool:
-    return bool(found.user) and found.password is None and urlsplit(found.scheme).scheme in _WEB
-
-
 def _secrets(uri: str) -> Iterable[str]:
     """Yield the secrets of an address as they are written, and as they are meant."""
     found = _parsed(uri)
     if found is None:
         return
-    values = [found.password, found.user if _is_secret_user(found) else None, found.stray[1:]]
+    values = [found.password, found.user if found.secret_user else None, found.unclear]
     for value in (*values, *(secret for _, _, secret in found.query)):
         yield from (one for one in (value, unquote(value or "")) if one and len(one) > 2)
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.payload import Node, manifest
-from rankeval_mlflow.layout import COMPLETE, ROLE, role_of, step_of
-from rankeval_mlflow.names import MAX_TAG, sha256, short_digest
+from rankeval_mlflow.layout import COMPLETE, MAX_TAG, ROLE, role_of, sha256, short_digest, step_of
 
 SHOWN = 16
 
@@ -165,7 +164,6 @@ def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
 
 
 def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]:
-    """Return the full digests of the data sets of a run by role."""
     found: dict[str, set[str]] = {}
     for tags in map(dict, inputs):
         if "rankeval.digest" in tags:

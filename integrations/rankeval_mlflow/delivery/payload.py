@@ -16,7 +16,7 @@ from typing import Any
 
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.names import MAX_NAME, MAX_TAG, safe_name, sha256
+from rankeval_mlflow.layout import MAX_NAME, MAX_TAG, safe_name, sha256
 
 FORMAT = 2
 
@@ -66,7 +66,7 @@ class Rendering:
     Parameters
     ----------
     kind : str
-        Which files: a name that `views.rendering.render` knows, such as ``"evaluation"`` or ``"comparison"``.
+        Which files: a name that `views.render` knows, such as ``"evaluation"`` or ``"comparison"``.
     source : str
         The artifact path of the primary file of the same node.
     into : str

@@ -53,7 +53,7 @@ from rankeval_mlflow.delivery.payload import (
     walk,
 )
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.names import sha256
+from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
 _STALE = 3600.0
@@ -331,7 +331,6 @@ def read(upload: PendingUpload) -> Payload:
 
 
 def _plain(path: Path) -> dict[str, Any]:
-    """Read a JSON file of the spool."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -391,7 +390,6 @@ def _as_json(payload: Payload) -> dict[str, Any]:
 
 
 def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
-    """Return one node of an upload with its children."""
     values = nodes[place]
     below: list[Node] = []
     while (child := f"{place}-{len(below)}") in nodes:

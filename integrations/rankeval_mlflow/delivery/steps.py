@@ -26,14 +26,34 @@ from mlflow.exceptions import MlflowException
 from rankeval.errors import InvalidInput
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
+from rankeval_mlflow.delivery.artifacts import (
+    Digests,
+    Drawn,
+    LoggedModels,
+    dataset_input,
+    drawn_files,
+    on_disk,
+    promised_tables,
+    send_files,
+    shown_digests,
+)
 from rankeval_mlflow.delivery.completeness import is_held, with_piece
-from rankeval_mlflow.delivery.files import Drawn, drawn_files, on_disk, promised_tables, send_files
-from rankeval_mlflow.delivery.models import Digests, LoggedModels, dataset_input, shown_digests
 from rankeval_mlflow.delivery.payload import Node, Payload, Scores, cut, manifest, walk
 from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
-from rankeval_mlflow.layout import COMPLETE, INTERVAL_ENDS, KIND, NOTE, RECORD, ROLE, TABLES, VIEW, manifest_path
-from rankeval_mlflow.names import safe_name, short_digest
-from rankeval_mlflow.views.descriptions import merged, with_measures
+from rankeval_mlflow.layout import (
+    COMPLETE,
+    INTERVAL_ENDS,
+    KIND,
+    NOTE,
+    RECORD,
+    ROLE,
+    TABLES,
+    VIEW,
+    manifest_path,
+    safe_name,
+    short_digest,
+)
+from rankeval_mlflow.views import merged, with_measures
 
 _PARENT = "mlflow.parentRunId"
 
@@ -129,7 +149,6 @@ class Steps:
     def _run(
         self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
     ) -> TrackedRun:
-        """Send one run and its children."""
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
@@ -163,7 +182,6 @@ class Steps:
         return node.ended_ms if node.ended_ms is not None else self._started(node) + now_ms() - self.began_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
-        """Return the run of a node; make the run unless an earlier attempt did."""
         mark = f"{self.upload.id}/{place}"
         run = self._begun(place, experiment_id, mark)
         if run is None:
@@ -192,7 +210,6 @@ class Steps:
         return found[0] if found else None
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
-        """Log the data sets and the evaluated model as inputs."""
         datasets = [dataset_input(use, digests) for use in node.datasets]
         model_id = self.payload.model_id if place == "0" else None
         models = [LoggedModelInput(model_id)] if model_id else None
@@ -200,7 +217,6 @@ class Steps:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
 
     def _files(self, run: Any, place: str, node: Node) -> None:
-        """Send the files with the numbers, and the manifest."""
         last = {manifest_path(node.label): manifest(node)}
         folder = self.upload.files(place) if isinstance(self.upload, PendingUpload) else None
         with on_disk(self.upload, folder, last) as held:

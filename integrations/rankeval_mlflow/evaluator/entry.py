@@ -19,7 +19,7 @@ MODEL_TYPE = "ranker"
 class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not typed
     """Evaluates rankers for `mlflow.models.evaluate` with the measures of `rankeval.evaluate`.
 
-    The keys of ``evaluator_config`` are the fields of `rankeval_mlflow.evaluator.settings.Settings`.
+    The keys of ``evaluator_config`` are the fields of `rankeval_mlflow.evaluator.evaluating.Settings`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not 
             If a package that the evaluation needs cannot be imported.
         """
         try:
-            from rankeval_mlflow.evaluator.recipe import Call, evaluate_ranker
+            from rankeval_mlflow.evaluator.evaluating import Call, evaluate_ranker
         except ImportError:
             raise
         except Exception as error:

@@ -52,7 +52,7 @@ from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.flavours import mlmodel
 from rankeval_mlflow.flavours.bare import bare, gives_classes, pinned, way_of
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.names import param_text, safe_names
+from rankeval_mlflow.layout import param_text, safe_names
 
 CHECKED_ROWS = 1000
 """Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
@@ -197,7 +197,6 @@ def _quiet() -> Iterator[None]:
 
 
 def _write(inner: Any, path: Path, schema: Any) -> str:
-    """Write the model to a folder; return the name of its flavour."""
     library = boosters.library(inner) if _predicts_by_its_library(inner) else None
     if gives_classes(inner):
         return _write_classifier(inner, path, schema)
@@ -217,7 +216,6 @@ def _write(inner: Any, path: Path, schema: Any) -> str:
 
 
 def _native(library: str, model: Any, path: Path, schema: Any) -> None:
-    """Save by the flavour of a booster's library."""
     import importlib
 
     flavour = importlib.import_module(f"mlflow.{library}")
@@ -269,7 +267,6 @@ def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
 
 
 def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
-    """Raise unless the saved model gives these scores."""
     paths = list(sys.path)  # MLflow adds the code of a model, and this folder will be gone
     try:
         found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)

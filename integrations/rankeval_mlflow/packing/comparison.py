@@ -26,11 +26,23 @@ from typing import TYPE_CHECKING, Any
 import rankeval
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import GUARD_HEAD, GUARD_LEDGER, HEADLINE, KIND, STANDING, folder
-from rankeval_mlflow.names import MAX_NAME, checked_role, param_text, safe_name, safe_names, sha256, short_name
+from rankeval_mlflow.layout import (
+    GUARD_HEAD,
+    GUARD_LEDGER,
+    HEADLINE,
+    KIND,
+    MAX_NAME,
+    STANDING,
+    checked_role,
+    folder,
+    param_text,
+    safe_name,
+    safe_names,
+    sha256,
+    short_name,
+)
 from rankeval_mlflow.packing.evaluation import dataset_use, judged_data, keys_of
-from rankeval_mlflow.views.descriptions import comparison_section
-from rankeval_mlflow.views.rendering import shown_comparison
+from rankeval_mlflow.views import comparison_section, shown_comparison
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
@@ -77,7 +89,7 @@ def comparison_node(
     report : bool
         Whether a page is drawn.
     """
-    checked_role(name)
+    checked_role(name, "name")
     role = checked_role(role or ("test" if comparison.standing else "dev"))
     held = _held(comparison, folder(name))
     whole = comparison.to_json()
@@ -143,7 +155,6 @@ def _data(held: list[_Held], role: str, name: LoggedData | str | None) -> list[L
 
 
 def _params(comparison: Comparison, shown: Comparison) -> dict[str, str]:
-    """Return the settings that a reader compares runs by."""
     frame = shown.table if shown.has_pairs else shown.means
     named = [] if frame is None else dict.fromkeys(frame["system"].astype(str))
     pairs = dict.fromkeys(
@@ -258,7 +269,6 @@ def _tag(key: str, name: str) -> str:
 
 
 def _facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str], left_out: str) -> dict[str, Any]:
-    """Return the settings of a comparison, and where its evaluations are."""
     names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin", "unseen")
     more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped", "weights", "notes")
     return {

@@ -22,10 +22,21 @@ from typing import TYPE_CHECKING, Any
 import rankeval
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.layout import CARD, INTERVAL_ENDS, KIND, evaluation_path, folder, label_of
-from rankeval_mlflow.names import checked_role, param_text, safe_names, sha256, short_digest, short_name
-from rankeval_mlflow.views.descriptions import evaluation_section, intervals
-from rankeval_mlflow.views.rendering import QUERIES
+from rankeval_mlflow.layout import (
+    CARD,
+    INTERVAL_ENDS,
+    KIND,
+    checked_role,
+    evaluation_path,
+    folder,
+    label_of,
+    param_text,
+    safe_names,
+    sha256,
+    short_digest,
+    short_name,
+)
+from rankeval_mlflow.views import QUERIES, evaluation_section, intervals
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
@@ -181,7 +192,6 @@ def keys_of(evaluation: Evaluation) -> dict[str, str]:
 def _metrics(
     evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
 ) -> dict[str, float]:
-    """Return the finite aggregates, and behind them the ends of the intervals that are defined."""
     keys = keys_of(evaluation)
     ends = {
         f"{keys[label]}{side}": end
@@ -193,7 +203,6 @@ def _metrics(
 
 
 def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -> dict[str, Any]:
-    """Return what a reader of the run needs beside the scores."""
     keys = keys_of(evaluation)
     return {
         "system": evaluation.name,

@@ -32,12 +32,22 @@ from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import FOLD_END, FOLD_START, GUARD_HEAD, GUARD_LEDGER, KIND, folder
-from rankeval_mlflow.names import checked_role, param_text, safe_name, safe_names, short_name
+from rankeval_mlflow.layout import (
+    FOLD_END,
+    FOLD_START,
+    GUARD_HEAD,
+    GUARD_LEDGER,
+    KIND,
+    checked_role,
+    folder,
+    param_text,
+    safe_name,
+    safe_names,
+    short_name,
+)
 from rankeval_mlflow.packing.comparison import comparison_node
 from rankeval_mlflow.packing.evaluation import dataset_use, evaluation_node, keys_of
-from rankeval_mlflow.views.descriptions import rankers_section
-from rankeval_mlflow.views.rendering import RANKERS, REPORT
+from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,17 +192,14 @@ def _number(row: pd.DataFrame, name: str) -> float:
 
 
 def _milliseconds(folds: pd.DataFrame) -> int:
-    """Return how long the folds took, one after the other."""
     return round(1000 * float(folds[["fit_seconds", "score_seconds"]].to_numpy(dtype=float).sum()))
 
 
 def _table_of_folds(cv: CrossValidation) -> pd.DataFrame:
-    """Return the folds, with the parameters that a search chose in each."""
     return cv.folds if cv.best_params is None else cv.folds.join(cv.best_params)
 
 
 def _section(cv: CrossValidation) -> str:
-    """Describe the folds in Markdown."""
     frame = _table_of_folds(cv).reset_index()
     caption = "Folds. Their training parts overlap, so they are no sample to test on."
     return Table(frame, caption=caption, notes=cv.notes).to_markdown()
@@ -238,7 +245,6 @@ def record_node(record: RunRecord) -> Node:
 
 
 def _compared(comparison: Comparison) -> Node:
-    """Return the piece with a comparison; settings and data sets are among the record's own."""
     return replace(comparison_node(comparison), params={}, datasets=())
 
 
@@ -325,7 +331,6 @@ def _best(child: RunRecord, node: Node) -> Node:
 
 
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
-    """Return the piece with the table of rankers."""
     import pandas as pd
 
     measure = record.comparison.main_measure  # type: ignore[union-attr] # there are ranked children
@@ -375,7 +380,6 @@ def _params(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return a file with the full parameters that MLflow would cut."""
     cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
     return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
 

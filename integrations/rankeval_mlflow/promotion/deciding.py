@@ -111,7 +111,6 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
 
 
 def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
-    """Return what was asked, and of which runs."""
     evaluation = candidate.evaluation
     return {
         "rule": {
@@ -132,7 +131,6 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
 
 
 def _logged(alias: Alias, version: str, role: str) -> Logged:
-    """Return the evaluation of a version, or say what to log."""
     uri = f"models:/{alias.model}/{version}"
     with _with_remedy(alias, version, role), asking(alias.uri, f"read the evaluation of {uri}"):
         found = alias.client.get_model_version(alias.model, version)
@@ -152,7 +150,6 @@ def _with_remedy(alias: Alias, version: str, role: str) -> Iterator[None]:
 
 
 def _data(logged: Logged, role: str) -> LoggedData:
-    """Return the test content under the name that the run knows it by."""
     described = judged_data(logged.evaluation, role)
     for used in logged.run.inputs.dataset_inputs:
         tags = {tag.key: tag.value for tag in used.tags}

@@ -25,8 +25,7 @@ from rankeval.tracking import RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION
-from rankeval_mlflow.names import param_text
+from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.promotion.deciding import Decided
 from rankeval_mlflow.promotion.registry import Alias, asking
@@ -136,7 +135,6 @@ def rivals(alias: Alias, question: Question) -> list[str]:
 
 
 def _node(alias: Alias, question: Question, decided: Decided) -> Node:
-    """Pack the record."""
     verdict = "accepted" if decided.accepted else "rejected"
     content = _content(alias, question, decided, verdict)
     rule = decided.facts["rule"]
@@ -165,7 +163,6 @@ def _node(alias: Alias, question: Question, decided: Decided) -> Node:
 
 
 def _content(alias: Alias, question: Question, decided: Decided, verdict: str) -> dict[str, Any]:
-    """Return the decision as JSON can hold it."""
     return {
         "format": FORMAT,
         "decision": verdict,
@@ -183,7 +180,6 @@ def _content(alias: Alias, question: Question, decided: Decided, verdict: str) -
 
 
 def _runs(decided: Decided) -> str:
-    """Name the runs of the two evaluations, as far as there are any."""
     names = {"candidate_run": "Evaluation of the candidate", "holder_run": "Evaluation of the version in use"}
     return "\n".join(
         f"* {words}: run `{decided.facts[key]}`" for key, words in names.items() if decided.facts.get(key) is not None

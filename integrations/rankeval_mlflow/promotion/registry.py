@@ -1,7 +1,7 @@
 """One alias of one registered model: read it, tag a version, move it; a refusal of the registry is one of our errors.
 
-MLflow sets an alias without asking which version has it (there is no compare-and-set), so `attempt` reads it before and
-after.
+MLflow sets an alias without asking which version has it (there is no compare-and-set), so `promoting` reads it before
+and after.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.addresses import hidden, masked
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.reading.asking import canonical_number, pages
+from rankeval_mlflow.reading.resolving import canonical_number, pages
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 _VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")

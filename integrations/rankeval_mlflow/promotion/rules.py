@@ -120,7 +120,6 @@ def tested_floors(
 
 
 def _slice_rows(compared: Comparison, floor: float) -> pd.DataFrame:
-    """Return the rows of the slices, with gains instead of differences."""
     table = compared.table
     low = np.where(compared.directions > 0, table["ci_low"], -table["ci_high"])
     columns = {
@@ -183,14 +182,16 @@ class Rule:
 
     def __post_init__(self) -> None:
         if self.claim not in CLAIMS:
-            raise InvalidInput(f"claim is {shown(self.claim)}; a promotion asks for {' or '.join(map(repr, CLAIMS))}")
+            raise InvalidInput(argument="claim", found=shown(self.claim), expected=" or ".join(map(repr, CLAIMS)))
         check_number("margin", self.margin)
         if self.margin < 0 or (self.claim == "not_worse" and self.margin == 0):
             least = "0 or more" if self.claim == "better" else "greater than 0: nothing shows equality"
-            raise InvalidInput(f"margin is {shown(self.margin)}; expected a number in units of the measure, {least}")
+            expected = f"a number in units of the measure, {least}"
+            raise InvalidInput(argument="margin", found=shown(self.margin), expected=expected)
         check_share("alpha", self.alpha)
         if self.alpha >= 0.25:
-            raise InvalidInput(f"alpha is {shown(self.alpha)}; expected a one-sided level below 0.25, such as 0.025")
+            expected = "a one-sided level below 0.25, such as 0.025"
+            raise InvalidInput(argument="alpha", found=shown(self.alpha), expected=expected)
         _ = self.floors_by_slice  # raises for floors that are none
 
     @cached_property

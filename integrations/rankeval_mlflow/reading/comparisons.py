@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.layout import folder
-from rankeval_mlflow.reading.asking import asking, resolve, text_of
 from rankeval_mlflow.reading.evaluations import checked_file, evaluation_of, held_instead, labels_of, manifest_of
+from rankeval_mlflow.reading.resolving import asking, resolve, text_of
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NUMBERS = "comparison.json"
 
 
-def load_comparison(name: Any, label: str = "comparison") -> Comparison:
+def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
     """Load a comparison that `log_comparison` or an experiment wrote, with its evaluations.
 
     Parameters
@@ -29,6 +29,8 @@ def load_comparison(name: Any, label: str = "comparison") -> Comparison:
         A run or a model, as in `load_evaluation`.
     label : str, default "comparison"
         The name that the comparison was logged under.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
@@ -59,8 +61,8 @@ def load_comparison(name: Any, label: str = "comparison") -> Comparison:
     from rankeval.comparison import Comparison
 
     if not isinstance(label, str):
-        raise InvalidInput(f"label is {shown(label)}; expected the name that the comparison was logged under")
-    with asking(None, text_of(name)) as client:
+        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
+    with asking(uri, text_of(name)) as client:
         run = resolve(client, name).run
         manifest = _holder(client, run, label)
         path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
@@ -83,7 +85,6 @@ def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
 
 
 def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:
-    """Return the evaluations of a comparison by system, or by system and collection."""
     from rankeval.evaluation import Evaluation
 
     found: dict[str, Any] = {}

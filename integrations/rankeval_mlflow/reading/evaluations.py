@@ -26,10 +26,9 @@ from mlflow.exceptions import MlflowException
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, pieces_of
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of
-from rankeval_mlflow.names import sha256
+from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of, sha256
 from rankeval_mlflow.packing.evaluation import CLOSE, aggregates
-from rankeval_mlflow.reading.asking import asking, model_behind, resolve, run_of_model, run_with, text_of
+from rankeval_mlflow.reading.resolving import asking, model_behind, resolve, run_of_model, run_with, text_of
 
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
@@ -158,7 +157,7 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
     return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {reason(error)}")
 
 
-def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
+def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:
     """Load an evaluation that `log_evaluation` or an experiment wrote.
 
     Parameters
@@ -170,6 +169,8 @@ def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
     role : str, optional
         The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the evaluation that was logged
         with ``step=3``; the role alone is that of the greatest step.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
@@ -193,8 +194,7 @@ def load_evaluation(name: Any, role: str | None = None) -> Evaluation:
     >>> load_evaluation(run).per_query.equals(ev.per_query)
     True
     """
-    said = text_of(name)
-    with asking(None, said) as client:
+    with asking(uri, text_of(name)) as client:
         return evaluation_of(client, resolve(client, name, role).run, role)
 
 
@@ -226,7 +226,6 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
-    """Return the role of the chosen evaluation, and the label of the piece that holds it."""
     labels_of(run)
     run_id = run.info.run_id
     held = pieces_by_role(run.data.tags)
@@ -277,7 +276,6 @@ def logged_for(client: Any, version: Any, role: str) -> tuple[Any, Evaluation]:
 
 
 def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
-    """Return the aggregates that the tags of a version hold."""
     before, found = f"rankeval.{role}.", {}
     for key, text in tags.items():
         if key.startswith(before) and key != f"{before}run_id":

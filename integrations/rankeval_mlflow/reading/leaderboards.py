@@ -5,33 +5,233 @@ A leaderboard has the table of the ranked evaluations, tested against the first,
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import check_count, count, shown
+from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.render.markup import visible
 from rankeval.render.tables import Table
-from rankeval_mlflow.names import short_digest
-from rankeval_mlflow.reading.asking import asking, experiment_ids, pages
-from rankeval_mlflow.reading.entries import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
-from rankeval_mlflow.reading.ranking import Chosen, Other, Ranked, by_value, chosen_measure, scores_by, with_scores
+from rankeval_mlflow.layout import short_digest
+from rankeval_mlflow.packing.evaluation import keys_of
+from rankeval_mlflow.reading.evaluations import evaluation_of
+from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
+from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
+    from rankeval.evaluation import Evaluation
     from rankeval.measures import Measure
+
+
+_SAME = 1e-9
+"""The relative difference that two computers may make of one mean."""
+
+_AT_ONCE = 8
+"""Evaluations that are loaded at the same time: most of the time is spent waiting for a server."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The measure of a ranking: its metric in MLflow, and its name."""
+
+    key: str
+    name: str
+
+    @property
+    def direction(self) -> float:
+        """1, or -1 if less is better."""
+        from rankeval.measures import direction
+
+        return direction(self.name)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An evaluation with its value, and its scores once they are loaded."""
+
+    entry: Entry
+    value: float
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True)
+class Other:
+    """A run that is not ranked, and why."""
+
+    run_id: str
+    system: str
+    reason: str
+
+
+def chosen_measure(client: Any, entries: Sequence[Entry], measure: str | Measure | None) -> Chosen:
+    """Return the measure that was asked for, or the one that comes first in most evaluations.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store, to load an evaluation if the metrics alone do not tell.
+    entries : sequence of Entry
+        The evaluations to rank.
+    measure : str, Measure or None
+        The measure, in any spelling; also the name of its metric.
+
+    Raises
+    ------
+    UnknownName
+        If no evaluation has it.
+    """
+    logged = dict.fromkeys(key for entry in entries for key in entry.metrics)
+    first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[0][0]
+    asked = first if measure is None else str(measure)
+    key = asked if asked in logged else _key(asked)
+    if key not in logged:
+        newest = max(entries, key=lambda entry: entry.logged_at)
+        keys = keys_of(evaluation_of(client, newest.run, newest.content.role))
+        key = next(iter(keys.values())) if measure is None else keys.get(asked, key)
+    if key not in logged:
+        known = [_name(each) for each in logged if not each.endswith(("_ci_low", "_ci_high"))]
+        raise unknown("measure of these evaluations", asked, known)
+    return Chosen(key, _name(key))
+
+
+def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], list[Other]]:
+    """Return the evaluations, the best first and of equal ones the earliest first, and those without a value."""
+    found = [(entry, entry.metrics.get(chosen.key)) for entry in entries]
+    ranked = [Ranked(entry, value) for entry, value in found if value is not None]
+    ranked.sort(key=lambda one: (-chosen.direction * one.value, one.entry.logged_at))
+    missing = f"no value by {chosen.name}"
+    return ranked, [Other(entry.run_id, entry.system, missing) for entry, value in found if value is None]
+
+
+def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: int) -> tuple[list[Ranked], list[Other]]:
+    """Load the scores of the first evaluations, until as many as asked for can be compared with each other.
+
+    Data sets of the same digest may have been cut to other queries, which only the scores tell. The judgments that most
+    of the first evaluations share are the ones that count. An evaluation whose run says another value than its scores
+    is ranked by neither.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    ranked : sequence of Ranked
+        The evaluations, the best first.
+    chosen : Chosen
+        The measure.
+    limit : int
+        The number of rows.
+
+    Returns
+    -------
+    ranked : list of Ranked
+        Those that can be compared, with their scores, and after them those that were not loaded.
+    others : list of Other
+        Those that cannot be compared or loaded, or whose metric is not that of their scores.
+    """
+    load = partial(_loaded, client, chosen)
+    kept: list[Ranked] = []
+    others: list[Other] = []
+    digest = None
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        loads = chain(pool.map(load, ranked[:limit]), map(load, ranked[limit:]))
+        for place, found in enumerate(loads, start=1):
+            if isinstance(found, Other):
+                others.append(found)
+                continue
+            kept.append(found)
+            if len(kept) >= limit:
+                digest, kept, cut = _sharing(kept, digest)
+                others += cut
+                if len(kept) >= limit:
+                    return [*kept, *ranked[place:]], others
+    _, kept, cut = _sharing(kept, digest)
+    return kept, others + cut
+
+
+def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
+    """Return an evaluation with its scores, or why they cannot be loaded, or contradict the metric of the run."""
+    try:
+        evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
+    except InvalidInput as error:
+        return _other(one, str(error))
+    own = {key: evaluation.aggregate()[label] for label, key in keys_of(evaluation).items()}.get(chosen.key)
+    if own is None:
+        return _other(one, f"its metric {chosen.key} is {one.value:.6g}, but its evaluation has none")
+    if not math.isclose(own, one.value, rel_tol=_SAME):
+        return _other(
+            one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
+        )
+    return replace(one, evaluation=evaluation)
+
+
+def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
+    """Return the judgments that count, the evaluations that share them, and the others with the reason."""
+    digests = [_evaluation(one).judgments_digest for one in kept]
+    if not digests:
+        return digest, [], []
+    digest = digest or Counter(digests).most_common(1)[0][0]
+    same = [one for one, mine in zip(kept, digests, strict=True) if mine == digest]
+    cut = [
+        _other(one, f"other queries or judgments ({_evaluation(one).n_queries} queries) of the same data")
+        for one, mine in zip(kept, digests, strict=True)
+        if mine != digest
+    ]
+    return digest, same, cut
+
+
+def scores_by(one: Ranked, chosen: Chosen) -> Any:
+    """Return the scores of an evaluation by query as a frame with one column, named as the measure."""
+    evaluation = _evaluation(one)
+    label = next(label for label, key in keys_of(evaluation).items() if key == chosen.key)
+    return evaluation.per_query[[label]].set_axis([chosen.name], axis="columns")
+
+
+def _evaluation(one: Ranked) -> Evaluation:
+    if one.evaluation is None:
+        raise TypeError(f"the scores of {one.entry.run_id} were not loaded")
+    return one.evaluation
+
+
+def _other(one: Ranked, reason: str) -> Other:
+    return Other(one.entry.run_id, one.entry.system, reason)
+
+
+def _key(name: str) -> str:
+    """Return the metric of a measure in any spelling; the name itself if it is none of ours."""
+    from rankeval.measures import measure
+
+    try:
+        return measure(name).key
+    except RankevalError:
+        return name
+
+
+def _name(key: str) -> str:
+    """Return the name of a measure by its metric; the metric's if it is a measure of the user's own."""
+    from rankeval.measures import measure_from_key
+
+    try:
+        return str(measure_from_key(key))
+    except RankevalError:
+        return key
 
 
 COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
 
 _TESTED = (
-    'group: "below" is shown to differ from the first (paired t test over queries at 5 %{corrected}); "tied" is not'
+    'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
+    '"tied" is not'
 )
 _CORRECTED = (
     "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
@@ -109,7 +309,6 @@ class Leaderboard:
         return Table(shown, {"rank": "d"}, caption=self.caption, notes=(*self.notes, *left))
 
     def _left_out(self) -> str:
-        """Count the runs that are not ranked, by reason."""
         reasons = Counter(self.others["reason"]).most_common(5)
         said = "; ".join(f"{n} {reason}" for reason, n in reasons)
         return f"not ranked: {count(len(self.others), 'evaluation')} ({said})"
@@ -118,7 +317,9 @@ class Leaderboard:
         return list(self.others.itertuples(index=False))
 
 
-def laid_out(ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, limit: int) -> Leaderboard:
+def laid_out(
+    ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, limit: int, alpha: float = 0.05
+) -> Leaderboard:
     """Make the leaderboard of ranked evaluations.
 
     Parameters
@@ -131,6 +332,8 @@ def laid_out(ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, 
         The measure.
     limit : int
         The number of rows.
+    alpha : float
+        Level of the tests.
 
     Returns
     -------
@@ -141,7 +344,7 @@ def laid_out(ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, 
 
     shown = ranked[:limit]
     names = _names(shown)
-    compared, why = _compared(shown, names, chosen)
+    compared, why = _compared(shown, names, chosen, alpha)
     rows = zip(_ranks(shown, chosen), shown, names, _groups(compared, names, len(shown)), strict=True)
     entry = shown[0].entry
     return Leaderboard(
@@ -175,15 +378,15 @@ def _ranks(shown: Sequence[Ranked], chosen: Chosen) -> list[int]:
 
 
 def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
-    """Return a row of the table."""
     entry, metrics = one.entry, one.entry.metrics
     ends = (metrics.get(f"{chosen.key}{end}", float("nan")) for end in ("_ci_low", "_ci_high"))
     size = entry.n_queries if one.evaluation is None else one.evaluation.n_queries
     return (rank, entry.system, entry.run_id, one.value, *ends, group, size, entry.logged_at)
 
 
-def _compared(shown: Sequence[Ranked], names: list[str], chosen: Chosen) -> tuple[Comparison | None, tuple[str, ...]]:
-    """Compare all pairs of the rows, or say why not."""
+def _compared(
+    shown: Sequence[Ranked], names: list[str], chosen: Chosen, alpha: float
+) -> tuple[Comparison | None, tuple[str, ...]]:
     from rankeval.comparison import compare
 
     if len(shown) < 2 or any(one.evaluation is None for one in shown):
@@ -192,15 +395,15 @@ def _compared(shown: Sequence[Ranked], names: list[str], chosen: Chosen) -> tupl
         return None, ("no groups: evaluations with weights are not tested",)
     systems = {name: scores_by(one, chosen) for name, one in zip(names, shown, strict=True)}
     try:
-        compared = compare(systems, measures=[chosen.name])
+        compared = compare(systems, measures=[chosen.name], alpha=alpha)
     except RankevalError as error:
         return None, (f"no groups: {error}",)
     pairs = len(shown) * (len(shown) - 1) // 2
-    return compared, (_TESTED.format(corrected=_CORRECTED.format(pairs=pairs, rows=len(shown)) if pairs > 1 else ""),)
+    corrected = _CORRECTED.format(pairs=pairs, rows=len(shown)) if pairs > 1 else ""
+    return compared, (_TESTED.format(alpha=alpha, corrected=corrected),)
 
 
 def _groups(compared: Comparison | None, names: list[str], n: int) -> list[str]:
-    """Return the group of each row against the first."""
     if compared is None:
         return [""] * n
     table, first = compared.table, names[0]
@@ -230,6 +433,7 @@ def leaderboard(
     role: str | None = None,
     limit: int = 20,
     significance: bool = True,
+    alpha: float = 0.05,
     uri: str | None = None,
 ) -> Leaderboard:
     """Rank the evaluations of an experiment, with groups against the first.
@@ -253,8 +457,10 @@ def leaderboard(
     significance : bool, default True
         Whether to load the scores by query, hold the metrics of the runs against them, and test the rows shown against
         the first of them. Without it, the ranking is by whatever was logged last as the metric.
+    alpha : float, default 0.05
+        Level of these tests, over all pairs of the rows shown.
     uri : str, optional
-        The tracking store; by default MLflow's own setting.
+        The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
@@ -289,6 +495,7 @@ def leaderboard(
     [[1, 'ltr', 1.0, 'first'], [2, 'bm25', 0.7, 'below']]
     """
     check_count("limit", limit)
+    check_alpha(alpha)
     with asking(uri, "its runs" if experiment is None else f"the runs of experiment {shown(experiment)}") as client:
         runs = list(pages(client.search_runs, experiment_ids(client, experiment), max_results=PAGE))
         entries = [entry for run in runs for entry in entries_of(run)]
@@ -305,11 +512,10 @@ def leaderboard(
             raise InvalidInput(f"no evaluation can be ranked by {chosen.name}: {others[0].run_id}: {others[0].reason}")
     others += [Other(entry.run_id, entry.system, why) for entry in entries if (why := difference(entry, content))]
     others += [Other(run.info.run_id, run.info.run_name or "", NOT_WHOLE) for run in runs if broke_off(run)]
-    return laid_out(ranked, others, chosen, limit)
+    return laid_out(ranked, others, chosen, limit, alpha)
 
 
 def _asked(entries: Sequence[Entry], data: str | None, role: str | None) -> list[Entry]:
-    """Return the evaluations on the data and of the role that were asked for."""
     found = list(entries) if data is None else of_data(entries, data)
     if role is None:
         return found

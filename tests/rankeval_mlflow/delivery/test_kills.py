@@ -37,7 +37,7 @@ import sys
 import mlflow
 import rankeval
 import rankeval_mlflow
-import rankeval_mlflow.recording.runs, rankeval_mlflow.views.rendering, pyarrow.parquet
+import rankeval_mlflow.recording, rankeval_mlflow.views, pyarrow.parquet
 evaluation = rankeval.Evaluation.load(sys.argv[1])
 mlflow.set_experiment(experiment_id=sys.argv[2])
 print("ready", flush=True)

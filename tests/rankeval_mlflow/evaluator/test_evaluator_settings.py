@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval_mlflow.evaluator.rows import Rows, predicted_scores, static_scores
-from rankeval_mlflow.evaluator.settings import Settings
+from rankeval_mlflow.evaluator.evaluating import Rows, Settings, predicted_scores, static_scores
 
 ROWS = pd.DataFrame({"qid": ["a", "a", "b"], "docid": ["x", "y", "x"], "f": [1.0, 2.0, 3.0], "rel": [0, 1, 2]})
 

@@ -15,7 +15,7 @@ from mlflow.entities import Document, SpanType
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval_mlflow import genai_scorer
-from rankeval_mlflow.genai.rows import query_id, ranking_of_row
+from rankeval_mlflow.genai import query_id, ranking_of_row
 
 JUDGED = {"relevance": {"d1": 3, "d2": 0, "d3": 1}}
 RANKED = ["d2", "d1", "d9"]

@@ -213,7 +213,7 @@ def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
         ({"slices": pd.Series(["a"] * 197 + ["b"] * 3), "floors": 0.1}, r"5 queries or more, found 'b' \(3\)"),
         ({"measure": None}, "measure is missing"),
         ({"measure": "RR"}, "unknown measure 'RR'"),
-        ({"claim": "difference"}, "claim is 'difference'; a promotion asks for 'better' or 'not_worse'"),
+        ({"claim": "difference"}, "claim is 'difference'; expected 'better' or 'not_worse'"),
         ({"claim": "not_worse"}, "margin is 0.0; expected a number in units of the measure, greater than 0"),
         ({"margin": -1}, "margin is -1"),
         ({"alpha": 0.5}, "alpha is 0.5; expected a one-sided level"),

@@ -147,3 +147,13 @@ def test_the_jobs_of_the_guide_run(ranker, store, file, tmp_path):
         codes.append((done.returncode, done.stdout.partition(".")[0] or done.stderr.partition(",")[0]))
     assert codes == expected
     assert ranker.holder() == better
+
+
+def test_what_to_do_is_said_in_options(client):
+    client.create_registered_model("fresh")
+    client.create_model_version("fresh", "s3://models/fresh")
+    refused = run("fresh", "--version", 1, "-m", "AP").exception
+    assert isinstance(refused, InvalidInput)
+    assert (refused.argument, refused.remedy) == ("--first", "to give it to this version without a comparison: --first")
+    refused = run("fresh", "--version", 1, "-m", "AP", "--claim", "not_worse").exception
+    assert refused.argument == "--margin"

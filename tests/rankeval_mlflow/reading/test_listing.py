@@ -6,8 +6,8 @@ import mlflow
 import pytest
 
 import rankeval_mlflow as rkm
-from rankeval_mlflow.reading import entries, leaderboards
-from rankeval_mlflow.reading.entries import logged_runs
+from rankeval_mlflow.reading import leaderboards, listing
+from rankeval_mlflow.reading.listing import logged_runs
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_all_runs_are_listed_by_one_search_and_artifacts_are_left_alone(small, a
 
 
 def test_runs_beyond_a_page_are_found(small, asked, monkeypatch):
-    for module in (entries, leaderboards):
+    for module in (listing, leaderboards):
         monkeypatch.setattr(module, "PAGE", 2)
     ids = [rkm.log_evaluation(small(seed=seed), report=False).run_id for seed in range(5)]
     assert [run.run_id for run in logged_runs()] == ids[::-1]

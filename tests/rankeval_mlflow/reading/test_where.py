@@ -11,7 +11,7 @@ import pytest
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.reading.asking import asking, resolve
+from rankeval_mlflow.reading.resolving import asking, resolve
 
 
 @pytest.fixture

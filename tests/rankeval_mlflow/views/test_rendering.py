@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval_mlflow.names import MAX_SHOWN
-from rankeval_mlflow.views.rendering import KINDS, MOST_QUERIES, log_table, page, query_table_note, render
+from rankeval_mlflow.layout import MAX_SHOWN
+from rankeval_mlflow.views import KINDS, MOST_QUERIES, log_table, page, query_table_note, render
 
 LONG = "x" * 10_000
 

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from mlflow.exceptions import MlflowException
+
 from rankeval._checks import shown
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, TrackingError
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
+from rankeval_mlflow.flavours.saving import saved
+from rankeval_mlflow.layout import checked_model_name, safe_name
 from rankeval_mlflow.packing.comparison import comparison_node
 from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
-from rankeval_mlflow.reading.asking import registered_version
+from rankeval_mlflow.reading.resolving import registered_version
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -102,10 +107,14 @@ def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | 
     if data is None or isinstance(data, str):
         return judged_data(ev, role, data)
     if not isinstance(data, RankingData):
-        raise InvalidInput(
-            f"data is of type {type(data).__name__}; expected the name of the data set, RankingData or LoggedData"
-        )
+        raise _no_data_set(data, "RankingData or LoggedData")
     return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
+
+
+def _no_data_set(data: Any, others: str) -> InvalidInput:
+    return InvalidInput(
+        argument="data", found=f"of type {type(data).__name__}", expected=f"its name, {others}".replace(", or", " or")
+    )
 
 
 def log_evaluation(
@@ -189,7 +198,6 @@ def log_evaluation(
 
 
 def _step(step: Any) -> int | None:
-    """Return a step of training; raise if it is none."""
     if step is None:
         return None
     if isinstance(step, bool) or not isinstance(step, Integral) or not 0 <= int(step) < 2**31:
@@ -254,6 +262,8 @@ def log_comparison(
 
     if not isinstance(cmp, Comparison):
         raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
+    if not (data is None or isinstance(data, str | LoggedData)):
+        raise _no_data_set(data, "or LoggedData")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
 
 
@@ -368,3 +378,108 @@ class MlflowTracker:
         """
         target = Target(uri=store(uri), experiment_name=experiment)
         return deliver(Payload(target, record_node(record), now_ms(), run_context(), key=record.key))
+
+
+@dataclass(frozen=True)
+class LoggedRanker:
+    """A logged model.
+
+    Attributes
+    ----------
+    model_id : str
+        The id of the logged model, as for ``log_evaluation(..., model_id=)``.
+    model_uri : str
+        The address for ``mlflow.pyfunc.load_model`` and ``load_evaluation``.
+    run : TrackedRun
+        The run that it belongs to.
+    registered_model_name : str, optional
+        The registered model, if it was registered.
+    version : str, optional
+        Its version there.
+    """
+
+    model_id: str
+    model_uri: str
+    run: TrackedRun
+    registered_model_name: str | None = None
+    version: str | None = None
+
+
+def log_ranker(
+    ranker: Any,
+    name: str = "ranker",
+    *,
+    X: Any = None,
+    run_id: str | None = None,
+    registered_model_name: str | None = None,
+) -> LoggedRanker:
+    """Log a fitted ranker as a model of MLflow that needs no rankeval to predict.
+
+    The model is written in the flavour of its own library: LightGBM, XGBoost, CatBoost or scikit-learn. It loads with
+    ``mlflow.pyfunc.load_model`` and gives the scores of the ranker, to the last bit, after early stopping too.
+    rankeval's classes are taken out: a `rankeval.QueryRanker` around or inside a Pipeline, and a search, whose best
+    estimator is logged. Requirements are those of the file, with the installed versions.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted QueryRanker, ranker, regressor or classifier, or a Pipeline or search with one.
+    name : str, default "ranker"
+        Name of the model.
+    X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
+        Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a served model puts
+        columns in order and leaves others out, such as ``qid``; and the saved model must give the same scores.
+        Without X, and with a column of pandas' categories, there is no signature. Then a model of LightGBM or CatBoost
+        takes columns by their place, not by name: a frame in another order than that of ``fit`` gets other scores, and
+        no error. So does any MLflow model of these libraries without a signature.
+    run_id : str, optional
+        The run to write to. By default the active run, else a new run that is ended.
+    registered_model_name : str, optional
+        Register the model under this name, as a new version.
+
+    Returns
+    -------
+    LoggedRanker
+        With ``.model_id``, ``.model_uri`` and ``.version``.
+
+    Raises
+    ------
+    InvalidInput
+        If MLflow does not take the name for a model; the ranker is not fitted, cannot predict without rankeval, or
+        would give other scores once loaded; or X has whole numbers with missing values (pandas' Int64), for which
+        MLflow has no type.
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
+        model that is logged but could not be registered is named.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> data = rk.datasets.make_ranking(30, 10, rng=0)
+    >>> ranker = rk.QueryRanker(Ridge()).fit(data.X, data.y, qid=data.qid)
+    >>> logged = log_ranker(ranker, X=data, registered_model_name="ranker")
+    >>> loaded = mlflow.pyfunc.load_model("models:/ranker/1")
+    >>> bool((loaded.predict(data.X) == ranker.predict(data.X)).all())
+    True
+    """
+    model = saved(ranker, checked_model_name(name), X=X)
+    node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
+    run = send(node, run_id)
+    model_id = run.models[0]
+    version = None if registered_model_name is None else _registered(model_id, registered_model_name)
+    return LoggedRanker(model_id, f"models:/{model_id}", run, registered_model_name, version)
+
+
+def _registered(model_id: str, name: str) -> str:
+    import mlflow
+
+    uri = f"models:/{model_id}"
+    try:
+        return str(mlflow.register_model(uri, name).version)
+    except MlflowException as error:
+        raise TrackingError(
+            f"the model is logged as {uri}, and cannot be registered as {name!r}: {error.message}. "
+            f"Register it with:  mlflow.register_model({uri!r}, {name!r})"
+        ) from error

@@ -244,7 +244,6 @@ def _parsed(name: Any) -> _Name:
 
 
 def _parsed_text(name: str) -> _Name:
-    """Take a name that is text apart."""
     rest = name.removeprefix("models:/")
     found = _Name()
     if name.startswith("runs:/"):
@@ -291,7 +290,6 @@ def _is_deleted(run: Any) -> bool:
 
 
 def _version(client: Any, parts: _Name) -> Any:
-    """Return the version that a number or an alias means."""
     try:
         if parts.alias:
             return client.get_model_version_by_alias(parts.registered, parts.alias)
@@ -318,7 +316,6 @@ def _no_version(client: Any, parts: _Name) -> InvalidInput:
 
 
 def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
-    """Return the run that holds the evaluation of a registered version."""
     called = (str(version.name), str(version.version))
     logged = {found["role"]: run_id for key, run_id in version.tags.items() if (found := _LOGGED_IN.fullmatch(key))}
     model_id = model_behind(version)
@@ -343,7 +340,6 @@ def model_behind(version: Any) -> str | None:
 
 
 def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
-    """Return the run that holds the evaluation of a logged model."""
     try:
         model = client.get_logged_model(model_id)
     except MlflowException as error:
@@ -367,7 +363,6 @@ def run_of_model(client: Any, model_id: str, role: str | None, ids: Sequence[str
 
 
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
-    """Return the one of the runs of a model that holds an evaluation of the role."""
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
     roles = sorted({each for _, labels in held for each in labels})
     if role is None and len(roles) > 1:

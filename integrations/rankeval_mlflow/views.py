@@ -1,6 +1,10 @@
-"""Draw the files of a run that are made for people, from the files that hold its numbers.
+"""What people see of a run: descriptions in Markdown, tables and pages. Names come from outside, and are escaped.
 
-Delivery draws them when it sends an upload, and again at a resend: the numbers are safe on disk by then.
+Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of the experiment, does:
+it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
+
+Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an upload and again at a
+resend: the numbers are safe on disk by then.
 
 Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are one
 static HTML file without scripts: MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names come
@@ -15,17 +19,180 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval_mlflow.names import short_names
+from rankeval.comparison.views.tables import laid_out, unjudged_tables
+from rankeval.render.layouts import interval_name
+from rankeval.render.tables import Table, number
+from rankeval_mlflow.layout import MAX_TAG, short_name, short_names
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from rankeval.evaluation import Evaluation
+
+
+NAME = "Rankings"
+MOST = 12
+"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
+
+_LONGEST = 100
+_OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
+
+
+def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+    """
+    if evaluation.weights is not None or not evaluation.n_queries:
+        return {}
+    limits = evaluation.ci()
+    ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
+    return {str(label): (float(low), float(high)) for label, low, high in ends}
+
+
+def evaluation_section(
+    evaluation: Evaluation,
+    role: str,
+    limits: Mapping[str, tuple[float, float]],
+    *,
+    step: int | None = None,
+    table: str | None = None,
+) -> str:
+    """Describe an evaluation in Markdown: aggregates, intervals of the means, and where the queries are.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+    role : str
+        The role of its data.
+    limits : mapping of str to pair of float
+        The `intervals`.
+    step : int, optional
+        The step of training.
+    table : str, optional
+        The path of the table of queries among the artifacts.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame({"measure": evaluation.measure_names, "value": evaluation.aggregate().to_numpy(dtype=float)})
+    if limits:
+        shown = {label: f"[{number(low)}, {number(high)}]" for label, (low, high) in limits.items()}
+        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
+    system = f"{short_name(evaluation.name)}, " if evaluation.name else ""
+    at = "" if step is None else f" at step {step}"
+    queries = count(evaluation.n_queries, "query")
+    caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
+    notes = [*evaluation.info.values(), *([query_table_note(evaluation, table)] if table else [])]
+    return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
+
+
+def comparison_section(comparison: Comparison, *notes: str) -> str:
+    """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison, under the names that people shall see.
+    *notes : str
+        More notes; empty ones are left out.
+    """
+    shown = laid_out(comparison, "comparisons", digits=4)
+    shown = replace(shown, notes=(*shown.notes, *filter(None, notes)))
+    if not comparison.has_pairs:
+        return replace(shown, caption=f"{' '.join(comparison.findings)} {shown.caption}").to_markdown()
+    interval = interval_name(comparison.table, comparison.shown_level)
+    against = ["against"] if comparison.baseline is None else []
+    baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
+    kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]
+    shown = shown.only([*kept, "difference", interval, "p adjusted"])
+    shown = replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}")
+    return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
+
+
+def rankers_section(rankers: pd.DataFrame, best: str) -> str:
+    """Describe the rankers of an experiment in Markdown: a row each, the best first.
+
+    Parameters
+    ----------
+    rankers : DataFrame
+        A row per ranker.
+    best : str
+        The ranker whose metrics the run has.
+    """
+    caption = f"The rankers, the best first; the metrics of this run are those of {best}."
+    return Table(rankers, caption=caption).to_markdown()
+
+
+def merged(note: str, sections: Mapping[str, str]) -> str:
+    """Insert or replace our sections in the description of a run; the text of the user stays.
+
+    Parameters
+    ----------
+    note : str
+        The present description.
+    sections : mapping of str to str
+        Markdown by key.
+    """
+    for key, text in sections.items():
+        start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
+        block = f"{start}\n\n{text}\n\n{end}"
+        if len(block) > MAX_TAG // 2:
+            block = (
+                f"{start}\n\n{_first_paragraph(text)} The table is long: see the report among the artifacts.\n\n{end}"
+            )
+        before, found, rest = note.partition(start)
+        after = rest.partition(end)[2] if found else ""
+        joined = f"{before}{block}{after}" if found else f"{note}\n\n{block}".lstrip()
+        if len(joined) <= MAX_TAG:
+            note = joined
+    return note
+
+
+def _first_paragraph(text: str) -> str:
+    return text.split("\n\n", maxsplit=1)[0][:500]
+
+
+def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:
+    """Return the saved view with columns for measures; None if it needs no change, or is not ours.
+
+    Parameters
+    ----------
+    before : str, optional
+        The present value of the tag.
+    keys : sequence of str
+        The metrics, the one that counts most first.
+    now_ms : int
+        The time.
+    """
+    wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
+    try:
+        held = _columns(before) if before else []
+    except (ValueError, LookupError, TypeError):
+        return None
+    shown = [column for column in held if column.startswith("metrics.")]
+    columns = [*dict.fromkeys([*shown, *wanted])][:MOST]
+    if not wanted or columns == shown:
+        return None
+    others = [column for column in held if column not in shown] if held else _OTHERS
+    state = json.dumps({"selectedColumns": [*columns, *others]})
+    return json.dumps({"name": NAME, "createdAt": now_ms, "updatedAt": now_ms, "state": state})
+
+
+def _columns(value: str) -> list[str]:
+    state: dict[str, Any] = json.loads(json.loads(value)["state"])
+    return [str(column) for column in state["selectedColumns"]]
 
 
 MOST_QUERIES = 1000
@@ -117,7 +284,6 @@ def _text(content: bytes | str) -> str:
 
 
 def _systems(fields: dict[str, Any]) -> Iterable[str]:
-    """Return the names of the systems of a comparison as JSON."""
     frames = [frame for frame in (fields["table"], fields["means"]) if frame]
     named = [name for frame in frames for column in ("baseline", "system") for name in frame.get(column, ())]
     return dict.fromkeys(named)
@@ -199,7 +365,6 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
 
 
 def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the table of queries and, if wanted, the report."""
     from rankeval.evaluation import Evaluation
     from rankeval.report import report_for_evaluation
 
@@ -214,12 +379,10 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the page."""
     return {REPORT: comparison_page(shown_comparison(content))}
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the table of an experiment's rankers, a file of comma-separated values."""
     import pandas as pd
 
     frame = pd.read_csv(io.BytesIO(content))

@@ -11,9 +11,8 @@ from typing import Any
 
 from rankeval._registry import unknown
 from rankeval_mlflow.delivery.completeness import pieces_by_role, roles_of
-from rankeval_mlflow.layout import CARD, COMPLETE, FOLD_END, FOLD_START, RECORD, ROLE
-from rankeval_mlflow.names import SHOWN_DIGEST, short_digest
-from rankeval_mlflow.reading.asking import asking, experiment_ids, pages, resolve, text_of
+from rankeval_mlflow.layout import CARD, COMPLETE, FOLD_END, FOLD_START, RECORD, ROLE, SHOWN_DIGEST, short_digest
+from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages, resolve, text_of
 
 _HEAD = ".guard.head"
 """The end of the tags that hold the head of a ledger."""

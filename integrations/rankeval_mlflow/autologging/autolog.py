@@ -43,7 +43,7 @@ from rankeval_mlflow.delivery.payload import DatasetUse, Node
 from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.flavours.saving import saved
 from rankeval_mlflow.packing.evaluation import dataset_use, judged_data
-from rankeval_mlflow.recording.runs import log_cross_validation, send
+from rankeval_mlflow.recording import log_cross_validation, send
 
 _AUTOLOGGING = "mlflow.autologging"
 """MLflow's tag of the runs that its automatic logging made, and will end."""

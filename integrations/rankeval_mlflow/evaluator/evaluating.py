@@ -1,0 +1,528 @@
+"""The evaluation of a ranker for MLflow: settings, rows, scores, guard, measures, log, result.
+
+The trap: if there is a logged model, `mlflow.models.evaluate` logs the metrics that come back from here, to the run and
+to the model. So the upload leaves them out then, and each metric is there once. Without a model, only the upload logs
+them. A kill between the two leaves a whole evaluation without metrics in the run; they can be computed from it.
+
+The trap: MLflow leaves the columns of ids among the features, and a model would take them for features.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import mlflow
+import numpy as np
+from mlflow.models.evaluation import EvaluationResult
+from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEvaluationArtifact
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
+
+from rankeval._checks import few, shown
+from rankeval._registry import unknown
+from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.rows import check_rows, index_of, same_rows
+from rankeval.collection.run import Run
+from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation import evaluate
+from rankeval.evaluation.front_door import DEFAULT_MEASURES
+from rankeval.io import columns
+from rankeval.ledger import discovery
+from rankeval.measures import measures as parse_measures
+from rankeval_mlflow.delivery.addresses import now_ms, store
+from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
+from rankeval_mlflow.delivery.sending import deliver
+from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
+from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rankeval.evaluation import Evaluation
+
+
+NAME = "rankeval"
+"""The name of the evaluator, under which a nested ``evaluator_config`` has our keys."""
+
+_RULES = ("ties", "missing", "no_relevant", "judgments")
+
+
+class Settings(BaseModel):
+    """The settings of an evaluation, checked before the model predicts."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    qid: Any = Field(default="qid", description="column or level of the index with the query of each row, or an array")
+    docid: Any = Field(default=None, description="column of the document of each row, or an array")
+    weights: Any = Field(default=None, description="weights of the queries: a column, an array, or a mapping by query")
+    qrels: Any = Field(
+        default=None,
+        description="judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that "
+        "do not hold every judged document; needs docid",
+    )
+    measures: Any = Field(default=DEFAULT_MEASURES, description="measures, as rankeval.evaluate takes them")
+    convention: str | Convention = Field(default="rankeval", description="name of a preset, or a Convention")
+    ties: str | None = Field(default=None, description="single rule that replaces the one of the convention")
+    missing: str | None = Field(default=None, description="as ties")
+    no_relevant: str | None = Field(default=None, description="as ties")
+    judgments: str | None = Field(default=None, description="as ties")
+    guard: Any = Field(
+        default=None,
+        description="a Guard or the place of a ledger whose collections are refused too, beside the "
+        "ledger of the project",
+    )
+    role: str = Field(default="dev", description="role of the data: dev, test or another plain word")
+    data: str | None = Field(default=None, description="name of the data set; by default the name of MLflow's Dataset")
+    name: str | None = Field(
+        default=None, description="name of the system; by default of the logged model, or of the column of predictions"
+    )
+    report: StrictBool = Field(default=True, description="whether the run gets a report in HTML")
+    pass_ids: StrictBool = Field(
+        default=False,
+        description="true: the model gets the columns of qid, docid and weights even if its signature lacks them",
+    )
+
+    @classmethod
+    def of(cls, evaluator_config: Mapping[str, Any] | None) -> Settings:
+        """Read an ``evaluator_config``, flat or nested under the name of the evaluator.
+
+        Parameters
+        ----------
+        evaluator_config : mapping, optional
+            The keys and their values.
+
+        Raises
+        ------
+        UnknownName
+            If a key, measure, convention or rule does not exist.
+        InvalidInput
+            If a value cannot be used. The message names the key.
+        """
+        given = {} if evaluator_config is None else evaluator_config
+        if isinstance(given, Mapping) and set(given) == {NAME}:
+            given = given[NAME]
+        if not isinstance(given, Mapping):
+            raise InvalidInput(argument="evaluator_config", found=shown(given), expected="a mapping of keys")
+        for key in given:
+            if key not in cls.model_fields:
+                raise unknown("key of evaluator_config", key, cls.model_fields)
+        try:
+            settings = cls(**given)
+        except ValidationError as error:
+            raise InvalidInput(_problem(error)) from error
+        settings.rules()  # a misspelt name is an error before the model predicts
+        return settings
+
+    @field_validator("role")
+    @classmethod
+    def _plain(cls, role: str) -> str:
+        return checked_role(role)
+
+    @property
+    def single_rules(self) -> dict[str, str | None]:
+        """The rules that replace those of the convention."""
+        return {rule: getattr(self, rule) for rule in _RULES}
+
+    def rules(self) -> Convention:
+        """Return the convention in force, and check the measures under it."""
+        rules = rules_of_call(self.convention, self.qrels is None, **self.single_rules)
+        parse_measures(self.measures, rules)
+        return rules
+
+    def respect_guard(self) -> None:
+        """Look into the ledger that ``guard`` names, too.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such ledger, or ledgers are switched off.
+        """
+        from rankeval.guard import Guard
+
+        if self.guard is None:
+            return
+        where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard
+        if not isinstance(where, (str, os.PathLike)):
+            raise InvalidInput(
+                f"evaluator_config: guard is {shown(self.guard)}; expected a Guard, or the place of its ledger"
+            )
+        url = discovery.ledger_url(where)
+        if discovery.default_url() is None:
+            raise InvalidInput(
+                f"evaluator_config: guard names the ledger {shown(where)}, but ledgers are switched off for this "
+                f"process ({discovery.VARIABLE} or pyproject.toml); switch them on, or leave guard out"
+            )
+        if not discovery.may_exist(url):
+            raise InvalidInput(f"evaluator_config: guard names the ledger {shown(where)}, which does not exist")
+        discovery.watch(url)
+
+
+def _problem(error: ValidationError) -> str:
+    first, *others = error.errors(include_url=False)
+    key = first["loc"][0]
+    said = first["msg"].removeprefix("Value error, ")
+    more = f" (and {len(others)} more)" if others else ""
+    if first["type"] == "value_error":
+        return f"evaluator_config: {said}{more}"
+    return f"evaluator_config: {key} is {shown(first['input'])}; {said[:1].lower()}{said[1:]}{more}"
+
+
+_HERE = "predictions"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The columns of an evaluation, one value a row.
+
+    Parameters
+    ----------
+    features : DataFrame or ndarray of shape (n_rows, n_columns)
+        Everything but targets and predictions, ids included.
+    ids : tuple of str
+        The columns of the features that hold ids or weights.
+    qid, docid, weights, relevance : array of shape (n_rows,), optional
+        The columns. Weights may also be a mapping by query.
+    """
+
+    features: Any
+    ids: tuple[str, ...]
+    qid: Any
+    docid: Any = None
+    weights: Any = None
+    relevance: Any = None
+
+    @classmethod
+    def of(cls, dataset: Any, settings: Settings) -> Rows:
+        """Take the columns that the settings name.
+
+        Parameters
+        ----------
+        dataset : EvaluationDataset
+            MLflow's data set.
+        settings : Settings
+            The settings.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing, or its length or a value is wrong.
+        """
+        features = dataset.features_data
+        keys = {"qid": settings.qid, "docid": settings.docid, "weights": settings.weights}
+        taken = {key: _column(features, key, given) for key, given in keys.items()}
+        ids = tuple(given for given in keys.values() if isinstance(given, str) and given in _names(features))
+        if settings.qrels is not None:
+            _refuse_two_truths(dataset, settings)
+            return cls(features, ids, **taken)
+        if not dataset.has_targets:
+            raise InvalidInput(
+                "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
+                "or give the judgments of a collection as the key 'qrels' of evaluator_config"
+            )
+        relevance = columns.labels(dataset.labels_data, "targets")
+        columns.refuse_unbounded(relevance, "targets")
+        return cls(features, ids, **taken, relevance=relevance)
+
+    def for_model(self, named: Iterable[str], *, pass_ids: bool) -> Any:
+        """Return the features for the model.
+
+        Parameters
+        ----------
+        named : iterable of str
+            The columns in the signature of the model.
+        pass_ids : bool
+            Whether the model gets ids and weights that its signature does not name, too.
+        """
+        dropped = [] if pass_ids else [name for name in self.ids if name not in set(named)]
+        return self.features.drop(columns=dropped) if dropped else self.features
+
+    def for_guard(self) -> Any | None:
+        """Return the features that are numbers, by which registered content is recognised; None without any."""
+        bare = self.for_model((), pass_ids=False)
+        if hasattr(bare, "select_dtypes"):
+            bare = bare.select_dtypes(["number", "bool"])
+        elif np.asarray(bare).dtype.kind not in "biuf":
+            return None
+        return bare if bare.shape[1] else None
+
+
+def _column(features: Any, key: str, given: Any) -> Any:
+    if isinstance(given, str):
+        return _named(features, key, given)
+    if given is None:
+        if key == "qid":
+            raise QueryIdError("qid is None; name the column with the query of each row", argument="evaluator_config")
+        return None
+    if hasattr(given, "items") and key == "weights":
+        return given  # by query
+    n_rows = len(features)
+    if not hasattr(given, "__len__") or len(given) != n_rows:
+        found = f"{len(given)} values" if hasattr(given, "__len__") else f"a {type(given).__name__}"
+        raise InvalidInput(f"evaluator_config: {key} has {found} for {n_rows} rows of data; give one value a row")
+    check_rows(data=features, **{key: given})
+    return given.to_numpy() if hasattr(given, "to_numpy") else given
+
+
+def _named(features: Any, key: str, name: str) -> Any:
+    if name in _names(features):
+        return features[name].to_numpy()
+    index = getattr(features, "index", None)
+    if index is not None and name in index.names:
+        return index.get_level_values(name).to_numpy()
+    wrong = unknown(f"column (evaluator_config: {key})", name, _names(features), summary="it is not in the data")
+    raise type(wrong)(f"{wrong}. Give {key} as an array if the column is not among the features that MLflow has")
+
+
+def _names(features: Any) -> list[Any]:
+    return list(getattr(features, "columns", ()))
+
+
+def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
+    """Raise unless the judgments come from one place, and the rows say which documents they rank."""
+    if dataset.has_targets:
+        raise InvalidInput(
+            "targets and the key 'qrels' of evaluator_config both give judgments",
+            remedy="leave one of them out: the targets hold no documents that the ranking lacks, qrels does",
+        )
+    if settings.docid is None:
+        raise InvalidInput("qrels needs docid, the column with the document of each row", argument="evaluator_config")
+    if settings.weights is not None and not hasattr(settings.weights, "items"):
+        raise InvalidInput("evaluator_config: with qrels, weights must be a mapping by query: some have no row")
+
+
+def static_scores(dataset: Any) -> NDArray[Any]:
+    """Return the predictions that the data set holds.
+
+    Parameters
+    ----------
+    dataset : EvaluationDataset
+        MLflow's data set.
+
+    Raises
+    ------
+    InvalidInput
+        If it has none, or one of them is no finite number.
+    """
+    if not dataset.has_predictions:
+        raise InvalidInput(
+            "there is neither a model nor predictions: give model=, or name the column of the scores "
+            "(predictions=; for a Dataset: from_pandas(..., predictions=))"
+        )
+    return _checked(dataset.predictions_data, len(dataset.features_data))
+
+
+def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bool) -> NDArray[Any]:
+    """Return what the model predicts.
+
+    Parameters
+    ----------
+    model : object with a method ``predict``
+        MLflow's pyfunc model.
+    rows : Rows
+        The rows.
+    column : str, optional
+        The column of the scores, if the model predicts several.
+    pass_ids : bool
+        Whether the model gets ids that its signature does not name.
+
+    Raises
+    ------
+    InvalidInput
+        If the model does not predict one finite number a row.
+    """
+    features = rows.for_model(_signature(model), pass_ids=pass_ids)
+    output = _one_column(model.predict(features), column)
+    index = index_of(output)
+    if index is not None and len(index) == len(features) and not _in_order(index, features):
+        raise InvalidInput(
+            f"{_HERE}: the model returned a Series whose index is not that of the data, in the same order; return an "
+            "array in the order of the rows"
+        )
+    return _checked(output, len(features))
+
+
+def _signature(model: Any) -> Iterable[str]:
+    """Return the columns in the signature of a model; a Python function has none."""
+    metadata = getattr(model, "metadata", None)
+    schema = None if metadata is None else metadata.get_input_schema()
+    return schema.input_names() if schema is not None and schema.has_input_names() else ()
+
+
+def _one_column(output: Any, column: str | None) -> Any:
+    """Return the column of the scores of what a model returned."""
+    if isinstance(output, Mapping):
+        names, chosen = list(output), column or next(iter(output), None)
+    elif hasattr(output, "columns"):
+        names, chosen = list(output.columns), column or next(iter(output.columns), None)
+    elif column is not None and getattr(output, "name", None) != column:
+        raise InvalidInput(
+            f"predictions={column!r} names a column of the model's output, but the model returned a "
+            f"{type(output).__name__} without columns; leave predictions= out"
+        )
+    else:
+        return columns.as_column(output)
+    if column is None and len(names) != 1:
+        raise InvalidInput(
+            f"{_HERE}: the model returned {len(names)} columns ({few(names)})", remedy="choose one with predictions="
+        )
+    if chosen not in names:
+        raise unknown("column of the model's output (predictions=)", chosen, names)
+    return output[chosen]
+
+
+def _in_order(index: Any, features: Any) -> bool:
+    """Return whether an index is that of the rows, or only counts them."""
+    ours = getattr(features, "index", None)
+    return (ours is not None and same_rows(index, ours)) or bool(np.array_equal(index, np.arange(len(index))))
+
+
+def _checked(values: Any, n_rows: int) -> NDArray[Any]:
+    """Return scores; raise unless they are one finite number for each row."""
+    if not hasattr(values, "__len__"):
+        raise InvalidInput(f"{_HERE}: expected one number a row, found a {type(values).__name__}")
+    if len(values) != n_rows:
+        raise InvalidInput(f"{_HERE}: {len(values)} values for {n_rows} rows of data; expected one number a row")
+    scores = columns.scores(values, _HERE)
+    columns.refuse_unbounded(scores, _HERE)
+    return scores
+
+
+_ACTION = "mlflow.models.evaluate"
+_UNNAMED = "dataset"
+"""MLflow's name for a data set without one."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments with which MLflow calls an evaluator.
+
+    Parameters
+    ----------
+    dataset : EvaluationDataset
+        The rows.
+    run_id : str
+        The run to log to.
+    evaluator_config : mapping, optional
+        The settings.
+    model : pyfunc model, optional
+        The ranker; None if the data set holds the predictions.
+    model_id : str, optional
+        The logged model.
+    predictions : str, optional
+        The column of the model's output that holds the scores.
+    """
+
+    dataset: Any
+    run_id: str
+    evaluator_config: Mapping[str, Any] | None
+    model: Any = None
+    model_id: str | None = None
+    predictions: str | None = None
+
+
+def evaluate_ranker(call: Call, *, extra_metrics: Any = None, custom_artifacts: Any = None) -> EvaluationResult:
+    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts.
+
+    Parameters
+    ----------
+    call : Call
+        The arguments.
+    extra_metrics, custom_artifacts : None
+        Refused.
+
+    Raises
+    ------
+    InvalidInput
+        If the settings or the data cannot be used.
+    GuardRefusal
+        If the data is registered test content.
+    TrackingError
+        If the store refuses; the evaluation is kept on disk.
+    """
+    _refuse_extras(extra_metrics, custom_artifacts)
+    settings = Settings.of(call.evaluator_config)
+    settings.respect_guard()
+    rows = Rows.of(call.dataset, settings)
+    scores = (
+        static_scores(call.dataset)
+        if call.model is None
+        else predicted_scores(call.model, rows, call.predictions, pass_ids=settings.pass_ids)
+    )
+    if settings.qrels is None:
+        _refuse(rows, scores)
+    evaluation = _evaluated(rows, scores, settings, _system(call, settings))
+    data = judged_data(evaluation, settings.role, settings.data or _data_name(call.dataset))
+    node = evaluation_node(evaluation, settings.role, data, report=settings.report)
+    _log(node, call)
+    return _result(node, evaluation, settings.role, call.run_id)
+
+
+def _refuse_extras(extra_metrics: Any, custom_artifacts: Any) -> None:
+    if extra_metrics:
+        raise InvalidInput(
+            "extra_metrics score rows, and a ranking is scored by query: give a measure of your own as "
+            "evaluator_config={'measures': [..., your_measure]}; the guide own_measure.md shows how to write one"
+        )
+    if custom_artifacts:
+        raise InvalidInput(
+            "custom_artifacts are not made here: log them to the run yourself (mlflow.log_artifact, "
+            "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries"
+        )
+
+
+def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
+    """Refuse registered test content by its features; `rankeval.evaluate` sees labels and documents only."""
+    features = rows.for_guard() if discovery.active_urls() else None
+    if features is not None:
+        check = ContaminationCheck.current()
+        check.refuse(features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION)
+
+
+def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:
+    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.weights, **settings.single_rules}
+    if settings.qrels is not None:
+        ranking = Run(rows.qid, rows.docid, scores)
+        return evaluate(settings.qrels, ranking, measures=settings.measures, name=name, **rules)
+    return evaluate(
+        rows.relevance, scores, qid=rows.qid, docid=rows.docid, measures=settings.measures, name=name, **rules
+    )
+
+
+def _system(call: Call, settings: Settings) -> str | None:
+    """Return the name of the system: as set, else that of the logged model, else of the column of predictions."""
+    if settings.name:
+        return settings.name
+    if call.model_id:
+        return str(mlflow.get_logged_model(call.model_id).name)
+    return str(call.dataset.predictions_name) if call.model is None else None
+
+
+def _data_name(dataset: Any) -> str | None:
+    """Return the name that the user gave to MLflow's data set; None if MLflow made one up."""
+    return None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
+
+
+def _log(node: Node, call: Call) -> None:
+    """Send the evaluation to the run; its metrics too, unless MLflow logs them for the model."""
+    target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=call.run_id)
+    payload = Payload(target, node, now_ms(), {}, call.model_id)
+    deliver(payload, aggregates=call.model_id is None)
+
+
+def _result(node: Node, evaluation: Evaluation, role: str, run_id: str) -> EvaluationResult:
+    run = mlflow.get_run(run_id)
+    prefix = "" if run.data.tags[ROLE] == role else f"{role}/"
+    metrics = {f"{prefix}{key}": value for scores in node.scores for key, value in scores.metrics.items()}
+    folder = run.info.artifact_uri
+    # With their content: MLflow saves what is there, and downloads nothing then.
+    facts = json.loads(manifest(node))
+    artifacts = {
+        f"{prefix}per_query": ParquetEvaluationArtifact(f"{folder}/{evaluation_path(role)}", evaluation.per_query),
+        f"{prefix}manifest": JsonEvaluationArtifact(f"{folder}/{manifest_path(node.label)}", facts),
+    }
+    return EvaluationResult(metrics, artifacts, run_id)

@@ -1,1 +1,0 @@
-"""Retrieval measures for mlflow.genai.evaluate."""

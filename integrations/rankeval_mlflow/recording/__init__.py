@@ -1,1 +1,0 @@
-"""The calls that log: what the user has becomes an upload."""

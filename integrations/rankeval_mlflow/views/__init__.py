@@ -1,1 +1,0 @@
-"""What people see of a run: the description, the pages, the table of queries."""
