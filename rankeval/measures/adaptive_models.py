@@ -10,8 +10,7 @@ ranks above, and the value is the gain per rank read:
 
 Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so at 1000).
 
-Each measure has its own way to average over the orders of tied rows: INST scores orders, BPM uses the distribution of
-the gain above a row, the NERR measures have a transform (`expected_nerr`).
+For tied rows, BPM uses the distribution of the gain above a row; INST and the NERR measures score orders.
 
 The trap is BPM, whose users stop at a sum of gains of T. Whether a sum like 1/3 + 1/3 + 1/3 reaches 1 depends on
 rounding, and rounding depends on the order: see `_stops_at`.
@@ -28,8 +27,6 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Judged
 from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
-from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
-from rankeval.measures.expected_nerr import write_expected
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Count
 from rankeval.measures.lattice import as_listed, distinct_rows
@@ -201,20 +198,12 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
 def _nerr(
     judged: Judged, name: str, patience: Callable[[Floats], Floats], min_rel: float, max_rel: float, depth: int
 ) -> Floats:
-    """Return a NERR measure; for tied rows its mean over orders.
+    """Return a NERR measure.
 
     ``patience`` gives the chance to read on after each rank without gain. A gain g multiplies that chance by 1 - g.
     """
     gain = scaled_gains(judged, name, min_rel, max_rel)
-
-    def as_listed_to(judged: Judged, depth: int) -> Floats:
-        return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
-
-    value = as_listed_to(judged, depth)
-    rank = np.arange(1, depth, dtype=np.float64)
-    attention = np.concatenate(([1.0], np.cumprod(patience(rank))))
-    too_many = write_expected(judged, gain, attention, value)
-    return write_over_orders(value, too_many, as_listed_to, judged, {"depth": depth})
+    return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
 
 
 @family(
@@ -223,8 +212,7 @@ def _nerr(
     formula="C(i) = 1 - g(i), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -241,8 +229,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -259,8 +246,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR10",)},
 )
 def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
@@ -279,8 +265,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR11",)},
 )
 def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
