@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.family import family
-from rankeval.measures.gain_maps import GainMap
+from rankeval.measures.family import GainMap, family
 from rankeval.measures.graded import DISCOUNTS, gains_of
 
 _CELLS = 2**18
