@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import said, shown
+from rankeval._checks import shown
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 
@@ -69,9 +69,9 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
 def _generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
         expected = "a whole number of 0 or more, a Generator or None"
-        raise InvalidInput(said(error), argument="rng", found=shown(rng), expected=expected) from None
+        raise InvalidInput(argument="rng", found=shown(rng), expected=expected) from None
 
 
 def _candidates(
