@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rankeval.errors import UnknownName
@@ -31,7 +31,9 @@ def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
     return name
 
 
-def unknown(kind: str, name: Any, known: Iterable[str], *, summary: str = "") -> UnknownName:
+def unknown(
+    kind: str, name: Any, known: Iterable[str], *, summary: str = "", write: Callable[[str], str] = str
+) -> UnknownName:
     """Make the error for an unknown name, with the nearest known ones.
 
     Parameters
@@ -44,6 +46,8 @@ def unknown(kind: str, name: Any, known: Iterable[str], *, summary: str = "") ->
         All names.
     summary : str
         Said instead of all names if none is near and they are too many to read.
+    write : callable
+        Gives the name asked for and each near one as they are written, such as with the cut-off that was given.
     """
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
@@ -51,8 +55,8 @@ def unknown(kind: str, name: Any, known: Iterable[str], *, summary: str = "") ->
     alike = difflib.get_close_matches(asked, lowered, n=3, cutoff=0.6)
     near = [lowered[match] for match in alike if _may_be_meant(asked, match)]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else summary or listed
-    shown = " ".join(repr(name).split())
+    hint = f"did you mean {' or '.join(repr(write(one)) for one in near)}?" if near else summary or listed
+    shown = " ".join(repr(write(name) if isinstance(name, str) else name).split())
     return UnknownName(f"unknown {kind} {shown if len(shown) < 200 else f'{shown[:197]}...'}; {hint}")
 
 

@@ -110,6 +110,10 @@ class QueryIdError(InvalidInput):
     """Query ids are missing, of the wrong length, or differ between two sources."""
 
 
+class UnusableQueryIdsError(QueryIdError):
+    """Query ids that one source gives are missing, of the wrong length, or of other rows."""
+
+
 class ConventionMismatch(InvalidInput):
     """Numbers must not be compared: names how their conventions or judgments differ."""
 

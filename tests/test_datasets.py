@@ -136,3 +136,14 @@ def test_impossible_data_cannot_be_asked_for(arguments, message):
     """The argument is named."""
     with pytest.raises(InvalidInput, match=message):
         make_ranking(**arguments)
+
+
+@pytest.mark.parametrize("rng", ["x", -1, 0.5])
+def test_what_is_no_seed_is_refused_by_its_argument(rng):
+    with pytest.raises(InvalidInput) as error:
+        make_ranking(3, 3, rng=rng)
+    assert error.value.argument == "rng"
+
+
+def test_no_rows_are_a_part_too():
+    assert len(make_ranking(3, 3).take([])) == 0

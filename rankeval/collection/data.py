@@ -105,7 +105,7 @@ class RankingData:
         ['b', 'a']
         """
         index = np.asarray(rows)
-        index = np.flatnonzero(index) if index.dtype == bool else index
+        index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp) if not index.size else index
         return replace(
             self,
             X=take_rows(self.X, index),

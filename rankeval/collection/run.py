@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, shown
 from rankeval.collection.rows import Rows
+from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, numbers_of, places_of
 from rankeval.io.formats import Source
@@ -53,6 +54,11 @@ class Run(Rows):
 
     _value: ClassVar[str] = "score"
     _words: ClassVar[str] = "a ranking"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.name, str | None):
+            raise InvalidInput(argument="name", found=shown(self.name), expected="text: the name of the system")
 
     @staticmethod
     def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import shown
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 
@@ -50,7 +51,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     for argument, number in (("n_queries", n_queries), ("n_candidates", n_candidates + 1)):
         if not 1 <= number <= len(images):
             raise InvalidInput(f"{argument}={number} is out of range: there are {len(images)} images")
-    generator = np.random.default_rng(rng)
+    generator = _generator(rng)
     query = generator.choice(len(images), n_queries, replace=False)
     candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
     query = np.repeat(query, n_candidates)
@@ -63,6 +64,14 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
         feature_names=feature_names,
         name="digits",
     )
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        expected = "a whole number of 0 or more, a Generator or None"
+        raise InvalidInput(argument="rng", found=shown(rng), expected=expected) from None
 
 
 def _candidates(
@@ -160,7 +169,7 @@ def make_ranking(
             f"n_docs={n_docs}, noise={noise}, tie_share={tie_share}: expected a rising range, noise of 0 or more and a "
             "share from 0 to 1"
         )
-    generator = np.random.default_rng(rng)
+    generator = _generator(rng)
     sizes = generator.integers(low, high, size=n_queries, endpoint=True)
     qid = np.repeat(np.arange(1, n_queries + 1), sizes)
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)

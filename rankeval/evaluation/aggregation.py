@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.join.flat import Floats
 from rankeval.measures import Measure
-from rankeval.measures.aggregates import AGGREGATES
+from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
 
 _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}

@@ -29,8 +29,7 @@ from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
 from rankeval.measures import Measure
-from rankeval.measures.family import FAMILIES
-from rankeval.measures.gain_maps import are_unnamed
+from rankeval.measures.family import FAMILIES, are_unnamed
 
 Named = Iterable[tuple[str, Measure]]
 

@@ -34,6 +34,7 @@ from rankeval.experiment.sections import (
     OutputConfig,
     RankerConfig,
     Section,
+    Seed,
     SplitConfig,
     TrackingConfig,
 )
@@ -242,14 +243,23 @@ class ExperimentConfig(Section):
         default_factory=lambda: TrackingConfig.model_validate({}), description="off: nothing is logged"
     )
     output: OutputConfig = Field(default=OutputConfig(), description="the folder of the results")
-    seed: int = Field(default=0, description="seed of estimators without one, of random searches and of resamples")
-    n_jobs: int = Field(default=1, description="number of fits at once, as for joblib; -1: one for each core")
+    seed: Seed = Field(default=0, description="seed of estimators without one, of random searches and of resamples")
+    n_jobs: Annotated[int, Field(strict=True)] = Field(
+        default=1, description="number of fits at once, as for joblib; -1: one for each core"
+    )
 
     @field_validator("measures", "primary")
     @classmethod
     def _canonical(cls, named: Any) -> Any:
         """Replace the spellings of other tools by ours."""
         return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
+
+    @field_validator("n_jobs")
+    @classmethod
+    def _some(cls, n_jobs: int) -> int:
+        if n_jobs == 0:
+            raise ValueError("expected the number of fits at once, or -1, found 0")
+        return n_jobs
 
     @field_validator("convention")
     @classmethod

@@ -111,7 +111,7 @@ def _kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         return "mapping" if inner is Any else f"mapping of {_plural('list' if inner is list else _kind(parts[1]))}"
     limits = list(_flat(metadata))
     bounds = [
-        f"{word} {getattr(one, name):g}" for name, word in _BOUNDS.items() for one in limits if hasattr(one, name)
+        f"{word} {getattr(one, name):.10g}" for name, word in _BOUNDS.items() for one in limits if hasattr(one, name)
     ]
     return f"{_SCALARS[annotation]} {' and '.join(bounds)}".strip()
 

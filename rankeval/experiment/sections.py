@@ -22,6 +22,9 @@ from rankeval.tracking import find_tracker
 LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
 
+Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
+"""What scikit-learn takes as a seed. Strict, because pydantic reads true as 1."""
+
 _BOUND = 2**62
 RANGES = ("int", "float", "log_float")
 """Names of distributions: whole numbers, numbers, and numbers whose logarithm is uniform."""
@@ -144,7 +147,7 @@ class CvConfig(Section):
     """Cross-validation on the training rows, in folds of whole queries."""
 
     n_splits: Annotated[int, Field(ge=2)] = Field(default=5, description="number of folds")
-    seed: int = Field(default=0, description="seed of the shuffle of queries")
+    seed: Seed = Field(default=0, description="seed of the shuffle of queries")
 
 
 class GuardConfig(Section):

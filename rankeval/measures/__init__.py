@@ -4,7 +4,6 @@ To add one, write a decorated function in the chapter it belongs to: see `family
 """
 
 from rankeval.measures import (  # declared by being imported
-    adaptive_models,
     cascade,
     compatibility,
     contingency,
@@ -18,7 +17,7 @@ from rankeval.measures import (  # declared by being imported
     preference,
     ranked,
     set_based,
-    static_models,
+    user_models,
 )
 from rankeval.measures.family import Family, Measure, family
 from rankeval.measures.grammar import Spelling
@@ -38,7 +37,6 @@ __all__ = [
     "LabelledMeasure",
     "Measure",
     "Spelling",
-    "adaptive_models",
     "cascade",
     "compatibility",
     "contingency",
@@ -61,5 +59,5 @@ __all__ = [
     "preference",
     "ranked",
     "set_based",
-    "static_models",
+    "user_models",
 ]

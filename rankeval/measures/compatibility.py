@@ -7,7 +7,7 @@ each depth adds p^(d-1) / d, down to a depth that does not depend on the length 
     ideal       d1(2)  d4(1)  d3(1)               d4: r = 1, s = 2, in the overlap from depth 2 on
 
 Tied rows: the k-th document of its grade in a group has the same ideal rank s in every order. Its rank r is that of hit
-number k of a group, whose distribution `lattice.place_of_hit` gives.
+number k of a group, whose distribution `chances.place_of_hit` gives.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
+from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
 from rankeval.measures.grammar import DEEPEST, Count, Spelling
-from rankeval.measures.lattice import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.tie_enumeration import write_over_orders
 
 _MOST = 4096

@@ -35,13 +35,75 @@ from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
 from rankeval.measures import grammar
-from rankeval.measures.aggregates import AGGREGATES
-from rankeval.measures.gain_maps import GainMap, first_fall
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.tie_enumeration import EXACT_TO, over_orders
 from rankeval.measures.travelling import packed, unpacked
 
 Kernel = Callable[..., NDArray[np.float64]]
+
+GainMap = tuple[tuple[float, float], ...]
+"""Pairs of grade and gain: gains of some grades; another grade is its own gain, as in trec_eval."""
+
+
+def mapped_gains(grades: NDArray[Any], gain: GainMap) -> NDArray[np.float64]:
+    """Return the gain of each grade; a grade below 0 has none.
+
+    Parameters
+    ----------
+    grades : ndarray of shape (n,)
+        Grades.
+    gain : GainMap
+        Gains by grade. A grade that it does not name is its own gain, as in trec_eval's ``-m ndcg.1=3.5``.
+    """
+    given = dict(gain)
+    return np.array([given.get(one, one) if one >= 0 else 0.0 for one in grades.tolist()], dtype=np.float64)
+
+
+def are_unnamed(grades: NDArray[Any], gain: GainMap) -> NDArray[np.bool_]:
+    """Say which grades above 0 a map does not name.
+
+    Parameters
+    ----------
+    grades : ndarray of shape (n,)
+        Grades.
+    gain : GainMap
+        Gains by grade.
+    """
+    return (grades > 0) & ~np.isin(grades, [grade for grade, _ in gain])
+
+
+def first_fall(grades: NDArray[Any], gain: GainMap) -> str:
+    """Describe the lowest grade with a smaller gain than the next lower one, or return "" if gains rise with grades.
+
+    Parameters
+    ----------
+    grades : ndarray of shape (n,)
+        Grades. Those that the map names are added.
+    gain : GainMap
+        Gains by grade.
+    """
+    ordered = np.unique(np.append(grades, [grade for grade, _ in gain]).astype(np.float64))
+    gains = mapped_gains(ordered, gain)
+    falls = np.flatnonzero(np.diff(gains) < 0)
+    if not len(falls):
+        return ""
+    low, high = falls[0], falls[0] + 1
+    return f"grade {ordered[low]:g} has gain {gains[low]:g} and grade {ordered[high]:g} has gain {gains[high]:g}"
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    if weights is not None:
+        return float(np.average(values, weights=weights))
+    # Added up one after the other, as trec_eval does: NumPy adds up by pairs, and the last digit printed may differ.
+    return float(np.add.accumulate(values)[-1] / len(values))
+
+
+AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
+    "mean": _mean,
+    "sum": lambda values, weights: float(values.sum() if weights is None else (values * weights).sum()),
+    "gmean": lambda values, weights: float(np.exp(_mean(values, weights))),
+}
+"""How the values of queries become one number, by name; the values of a geometric mean are logarithms already."""
 
 CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,

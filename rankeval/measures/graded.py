@@ -11,8 +11,7 @@ from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.family import family
-from rankeval.measures.gain_maps import GainMap, mapped_gains
+from rankeval.measures.family import GainMap, family, mapped_gains
 from rankeval.measures.grammar import Spelling
 
 GREATEST_EXPONENT = 1000

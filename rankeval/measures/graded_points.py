@@ -7,7 +7,7 @@ row, padded on the right:
     query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F        both lists, over all queries here
 
 The trap: `GainTable.gain` is the mean gain of the tied group, so that running sums are means over orders. That is
-enough for linear measures (RnDCG). The others (nDCGrel, G, binG) have a kernel of their own for tied rows.
+enough for linear measures (RnDCG); for the others (nDCGrel, G, binG) orders of tied rows are scored.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from numpy.typing import NDArray
 
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.expected_gains import EXACT_TO, by_composition
-from rankeval.measures.family import family
-from rankeval.measures.gain_maps import GainMap
-from rankeval.measures.graded import DISCOUNTS, discounts_of, gains_of
-from rankeval.measures.tie_enumeration import write_over_orders
+from rankeval.measures.family import GainMap, family
+from rankeval.measures.graded import DISCOUNTS, gains_of
 
 _CELLS = 2**18
 """Most cells of a table: it stays in the processor's cache."""
@@ -111,7 +108,7 @@ def _in_order(values: Floats) -> Floats:
     title="nDCG averaged over relevant documents",
     formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list if not retrieved",
     source="Buckley, trec_eval",
-    expected="kernel",
+    expected="orders",
     spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
 )
 def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
@@ -119,43 +116,20 @@ def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 
     In [0, 1], higher is better; 0/0 without such documents. ``gain`` as of DCG.
     """
-    # In a group of m rows, r of them with a gain above 0, the row at each place has a gain with chance r/m. If so, the
-    # rows above it in the group are a random choice of the others, and their mean gain follows.
     gains = gains_of(judged, gain)
-    discount = discounts_of(judged, "log2", 2, None)
-    positive = (gains > 0)[judged.code].astype(np.float64)
-    above, own = np.zeros(len(positive)), np.where(positive > 0, gains[judged.code], 0.0)
-    start_of = np.arange(len(positive))  # the first row of each row's group
-    if len(judged.groups.start):
-        row, group = judged.tied_rows()
-        size = (judged.groups.end - judged.groups.start).astype(np.float64)
-        number, total, mine = (
-            np.bincount(group, weights=values[row]) for values in (positive, gains[judged.code], own)
-        )
-        positive[row], own[row] = (number / size)[group], (mine / size)[group]
-        above[row] = ((number * total - mine) / (size * (size - 1)))[group]
-        start_of[row] = judged.groups.start[group]
+    positive = (gains > 0)[judged.code]
     value = np.full(judged.n_queries, np.nan)
     for table in _gain_tables(judged, gains):
-        n_ranks = table.gain.shape[1]
-        if n_ranks == 0:
+        if table.gain.shape[1] == 0:
             continue
-        weight = discount[:n_ranks]
         dcg, ideal = table.running
         chance = table.listed_of(positive)
-        if len(judged.groups.start):
-            begin = np.maximum(table.listed_of(start_of) - judged.offsets[table.query, None], 0)
-            before = np.concatenate((np.zeros((len(dcg), 1)), dcg), axis=1)
-            so_far = np.concatenate(([0.0], np.cumsum(weight)))
-            inside = table.listed_of(above) * (so_far[:-1] - so_far[begin])
-            found = chance * np.take_along_axis(before, begin, axis=1) + inside + table.listed_of(own) * weight
-        else:
-            found = np.where(chance > 0, dcg, 0.0)
+        found = np.where(chance, dcg, 0.0)
         n_positive = (table.ideal > 0).sum(axis=1)
         some = n_positive > 0
         share = ratio(found, ideal, otherwise=0.0)
         last = ratio(dcg[:, -1], ideal[:, -1], otherwise=0.0)
-        total = _in_order(share) + (n_positive - _in_order(chance)) * last
+        total = _in_order(share) + (n_positive - chance.sum(axis=1)) * last
         value[table.query[some]] = total[some] / n_positive[some]
     return value
 
@@ -207,45 +181,12 @@ def _discounted_by_cost(table: GainTable) -> tuple[Floats, Floats]:
     return ratio(table.gain, np.log2(2 + cost), otherwise=0.0), could
 
 
-def _expected_g(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Return the mean of G over the orders of tied rows, from the distribution of the gain above each row."""
-    gains = gains_of(judged, gain)
-    spare, has = np.zeros(len(judged.code)), np.zeros(len(judged.code))
-    tied = np.zeros(len(judged.code), dtype=bool)
-    tied[judged.tied_rows()[0]] = True
-    total, best = np.zeros(judged.n_queries), np.zeros(judged.n_queries)
-    for table in _gain_tables(judged, gains):
-        found, could = _discounted_by_cost(table)
-        best[table.query] = _in_order(table.ideal)
-        total[table.query] = _in_order(np.where(table.listed_of(tied), 0.0, found))
-        spare[table.row[table.listed]] = (2 + could)[table.listed]
-        has[table.row[table.listed]] = np.cumsum(table.gain, axis=1)[table.listed]
-    start, _, query = judged.groups
-    above = np.where(start > judged.offsets[query], has[start - 1], 0.0)
-    by_group = np.zeros(len(start))
-    too_many = np.zeros(judged.n_queries, dtype=bool)
-    for kinds, groups in by_composition(judged, judged.groups, gains, judged.groups.end - start):
-        too_many[query[groups]] |= kinds is None
-        for kind in kinds or ():
-            if kind.gain:
-                left = spare[start[groups, None] + np.arange(len(kind.chance))] - above[groups, None] - kind.gain
-
-                def discount(some: slice, place: Ints, sums: Floats, left: Floats = left) -> Floats:
-                    return 1 / np.log2(left[some, place] - sums)
-
-                by_group[groups] += kind.gain * kind.mean(len(groups), discount)
-    total += np.bincount(query, by_group, judged.n_queries)
-    value = ratio(total, best)
-    return write_over_orders(value, too_many, normalised_gain, judged, {"gain": gain})
-
-
 @family(
     "G",
     title="normalised gain",
     formula="sum of gain / log2(2 + cost - gain so far) / sum of all gains; cost adds max(ideal gain, 1) at each rank",
     source="Buckley, trec_eval",
-    expected=_expected_g,
-    exact_to=EXACT_TO,
+    expected="orders",
     spellings={"trec_eval": ("G", "G_{gain}")},
 )
 def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
@@ -268,7 +209,7 @@ def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats
     title="normalised gain, binary",
     formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not relevant)",
     source="Buckley, trec_eval",
-    expected="kernel",
+    expected="orders of hits",
     spellings={"trec_eval": ("binG",)},
 )
 def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
@@ -277,19 +218,5 @@ def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
     found = judged.relevant(rel)
-    above = found.rank - found.hits
-    part = 1 / np.log2(2 + above)
-    if len(judged.groups.start):
-        # In a group with u rows that are not relevant, a relevant row has 0, 1 ... u of them above it, each number with
-        # equal chance: the mean over these numbers.
-        start, end, query = judged.groups
-        prefix = judged.prefix(rel).astype(np.int64)
-        relevant = prefix[end] - prefix[start]
-        so_far = start - judged.offsets[query] - (prefix[start] - prefix[judged.offsets[query]])
-        others = end - start - relevant
-        weights = np.concatenate(([0.0], np.cumsum(1 / np.log2(2 + np.arange(judged.longest + 1)))))
-        mean = (weights[so_far + others + 1] - weights[so_far]) / (others + 1)
-        row, group = judged.tied_rows()
-        hit = judged.code[row] >= judged.threshold(rel)
-        part[prefix[row[hit]]] = mean[group[hit]]
+    part = 1 / np.log2(2 + found.rank - found.hits)
     return ratio(judged.sums(found.query, part), judged.n_relevant(rel))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import AmbiguousName, InvalidInput, RankevalError, UnknownName
+from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
 from rankeval.measures.aliases import (
     PRINTED,
     ROOTS,
@@ -276,13 +276,12 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
     ours = {known.lower() for known in FAMILIES}  # if a family and an alias are spelled alike, suggest the family
     known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]
     summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
-    error = unknown("measure", written.head, known, summary=summary)
 
-    def with_cutoff(quoted: re.Match[str]) -> str:
-        takes = "cutoff" in FAMILIES[quoted[1]].defaults if quoted[1] in FAMILIES else quoted[1] not in plain
-        return repr(quoted[1] + suffix) if takes else quoted[0]
+    def with_cutoff(near: str) -> str:
+        takes = "cutoff" in FAMILIES[near].defaults if near in FAMILIES else near not in plain
+        return near + suffix if takes else near
 
-    raise UnknownName(re.sub(r"'([^']+)'", with_cutoff, str(error)))
+    raise unknown("measure", written.head, known, summary=summary, write=with_cutoff)
 
 
 def _chosen(name: str, rules: Convention | None) -> Measure:

@@ -87,7 +87,7 @@ def _preferences(judged: Judged) -> Iterator[Preferences]:
         # A comparison with nan is False: a group has no preference about documents that it did not grade.
         with np.errstate(invalid="ignore"):
             prefers = grade.T[:, :, None] > grade.T[:, None, :]
-        if judged.aspects is not None and judged.aspects.table.group is not None:
+        if judged.aspects is not None and judged.aspects.table.group is not None and len(prefers):
             grade, prefers, partial = _by_group_of_judges(judged.aspects, query, grade, prefers)
         else:
             partial = np.zeros(len(prefers), dtype=bool)

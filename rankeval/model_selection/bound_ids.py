@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from rankeval.collection.rows import check_rows, index_of, same_rows
-from rankeval.errors import QueryIdError
-from rankeval.model_selection.query_ids import UnusableQueryIdsError, id_array, n_rows
+from rankeval.errors import QueryIdError, UnusableQueryIdsError
+from rankeval.model_selection.query_ids import id_array, n_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,8 @@ from rankeval.contamination.pools import hangs_on_refusals
 from rankeval.contamination.signature import Signature
 from rankeval.errors import QueryCutWarning, SharedQueries, SharedQueriesError
 from rankeval.join.matching import Hashes
-from rankeval.model_selection.callers import FOLDS, callers, in_search, is_of
 from rankeval.model_selection.nesting import last_of
+from rankeval.model_selection.stopping import FOLDS, callers, in_search, is_of
 
 NOTE = "rankeval warned of a cut query"
 """The note in the outermost frame of a search; no variable can have this name."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.collection.rows import check_rows, index_of
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import refuse_masked
 from rankeval.io.ids import as_typed
 from rankeval.join.grouping import sizes_to_ids
@@ -29,10 +29,6 @@ NAME = "qid"
 
 DOCID = "docid"
 """The index level that holds document ids."""
-
-
-class UnusableQueryIdsError(QueryIdError):
-    """Ids that are missing, of the wrong length, or of other rows."""
 
 
 def n_rows(X: Any) -> int:

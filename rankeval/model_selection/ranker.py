@@ -26,7 +26,6 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
-from rankeval.model_selection.callers import in_search
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.features import features_for
 from rankeval.model_selection.held_out import SCORE, hold_out
@@ -34,7 +33,7 @@ from rankeval.model_selection.known_queries import Watched
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.stopping import stopping
+from rankeval.model_selection.stopping import in_search, stopping
 from rankeval.model_selection.validation_part import refuse_cut, validation_part
 
 

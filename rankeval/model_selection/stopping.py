@@ -1,15 +1,57 @@
-"""Stop a search at unusable ids or weights: scikit-learn turns every `Exception` inside it into nan or a failed fit."""
+"""Stop a search at unusable ids or weights: scikit-learn turns every `Exception` inside it into nan or a failed fit.
+
+scikit-learn does not tell a scorer or an estimator that a search calls it, so the frames of the callers are read.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 from rankeval.contamination.pools import hangs_on_refusals
-from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, QueryIdError, UnusableWeights
-from rankeval.model_selection.callers import in_search
-from rankeval.model_selection.query_ids import UnusableQueryIdsError
+from rankeval.errors import (
+    ConflictingQueryIds,
+    InvalidInput,
+    MissingQueryIds,
+    QueryIdError,
+    UnusableQueryIdsError,
+    UnusableWeights,
+)
+
+SEARCHES = "sklearn.model_selection"
+"""The package of scikit-learn's searches and validations."""
+
+FOLDS = f"{SEARCHES}._validation"
+"""The module that fits and scores their folds; the score of a search that was fitted does not pass it."""
+
+
+def callers() -> Iterator[FrameType]:
+    """Yield the frames of the calling functions, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def is_of(frame: FrameType, *packages: str) -> bool:
+    """Say whether a frame's module is in one of these packages.
+
+    Parameters
+    ----------
+    frame : frame
+        The frame of a function.
+    *packages : str
+        Beginnings of module names.
+    """
+    return str(frame.f_globals.get("__name__", "")).startswith(packages)
+
+
+def in_search(package: str = SEARCHES) -> bool:
+    """Say whether scikit-learn's model selection is calling, or a part of it, in this process or as a worker of it."""
+    return any(is_of(frame, package) for frame in callers())
 
 
 def stop(message: str, cause: Exception | None = None) -> NoReturn:

@@ -8,10 +8,10 @@ import numpy as np
 
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, UnusableQueryIdsError
 from rankeval.io import columns
-from rankeval.model_selection.callers import in_search
-from rankeval.model_selection.query_ids import UnusableQueryIdsError, find, id_array, n_rows, without_ids
+from rankeval.model_selection.query_ids import find, id_array, n_rows, without_ids
+from rankeval.model_selection.stopping import in_search
 
 FORMS = "give (Xv, yv), a list that holds one such pair, or a RankingData"
 CUT = "A search of scikit-learn cuts metadata that is as long as X"

@@ -253,3 +253,9 @@ def test_a_name_cannot_inject_markup():
     """The notebook view shows a name as text."""
     assert "<b>" not in rk.Run.from_dict(SCORES, name="<b>")._repr_html_()
     assert repr(rk.Run.from_dict(SCORES, name="bm25")) == "Run('bm25', 3 rows, 2 queries)"
+
+
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(InvalidInput) as error:
+        rk.Run(["a"], ["x"], [1.0], name=3)
+    assert (error.value.argument, error.value.found) == ("name", "3")

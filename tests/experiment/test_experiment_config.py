@@ -68,6 +68,11 @@ def test_a_ranker_set_to_null_is_left_out():
         (["cv"], "expected key.sub=value"),
         (["cv.n_splits=["], "line 1, column 2"),
         (["data={}"], "the key 'data.loader' is missing"),
+        (["seed=-1"], "seed: "),
+        (["seed=true"], "seed: "),
+        (["cv.seed=-1"], "cv.seed: "),
+        (["n_jobs=0"], "n_jobs: "),
+        (["n_jobs=true"], "n_jobs: "),
     ],
 )
 def test_what_does_not_fit_is_one_line_with_the_key_and_a_way_out(settings, said):

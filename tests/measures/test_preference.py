@@ -196,3 +196,11 @@ def test_what_counts_as_relevant_where_few_others_are_retrieved():
     names = [f"PrefsR(count='retrieved', rule={rule!r})" for rule in ("exact", "trec_eval")]
     value = scored(qrels, {"a": 3.0, "b": 2.0, "d": 1.0}, names)
     assert value.tolist() == [1.0, 4 / 5]
+
+
+@pytest.mark.parametrize("name", ["NumPrefs", "NumPrefsFul", "Prefs", "PrefsR"])
+def test_sub_groups_none_of_whose_documents_has_a_row(name):
+    """By the rows given, the query has no judged document, so no preference."""
+    qrels = rk.Qrels(["a", "a"], ["x", "y"], [1, 0], ["j", "j"], ["s", "s"])
+    ev = rk.evaluate(qrels, {"a": {"z": 1.0}}, measures=name, convention="lightgbm")
+    assert ev.per_query.iloc[0, 0] == (0.0 if name.startswith("Num") else 1.0)

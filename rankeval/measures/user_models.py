@@ -10,8 +10,7 @@ ranks above, and the value is the gain per rank read:
 
 Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so at 1000).
 
-Each measure has its own way to average over the orders of tied rows: INST scores orders, BPM uses the distribution of
-the gain above a row, the NERR measures have a transform (`expected_nerr`).
+For tied rows, BPM uses the distribution of the gain above a row; INST and the NERR measures score orders.
 
 The trap is BPM, whose users stop at a sum of gains of T. Whether a sum like 1/3 + 1/3 + 1/3 reaches 1 depends on
 rounding, and rounding depends on the order: see `_stops_at`.
@@ -25,16 +24,129 @@ from functools import lru_cache
 import numpy as np
 
 from rankeval.errors import InvalidInput
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.measures.expected_gains import EXACT_TO, Above, by_composition
-from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
-from rankeval.measures.expected_nerr import write_expected
-from rankeval.measures.family import family
+from rankeval.measures.cascade import ranks
+from rankeval.measures.chances import EXACT_TO, Above, as_listed, by_composition, distinct_rows
+from rankeval.measures.family import GainMap, family
+from rankeval.measures.graded import gains_of
 from rankeval.measures.grammar import Count
-from rankeval.measures.lattice import as_listed, distinct_rows
-from rankeval.measures.static_models import DEPTH, scaled_gains
+from rankeval.measures.incomplete import persistence
 from rankeval.measures.tie_enumeration import write_over_orders
+
+DEPTH = 1000
+"""Default number of ranks in measures without a cut-off: cwl_eval's value."""
+
+
+def scaled_gains(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
+    """Return the gain of each label, (rel - min_rel) / (max_rel - min_rel), 0 below min_rel.
+
+    Parameters
+    ----------
+    judged : Judged
+        The chunk.
+    name : str
+        The name of the measure, for messages.
+    min_rel, max_rel : float
+        Grades with gain 0 and gain 1.
+
+    Raises
+    ------
+    InvalidInput
+        If a label is above max_rel, or min_rel is not between 0 and max_rel.
+    """
+    level = np.asarray(judged.levels, dtype=np.float64)
+    if not 0 <= min_rel < max_rel or level[-1] > max_rel:
+        raise InvalidInput(
+            f"{name}: expected 0 <= min_rel < max_rel and no grade above max_rel, since unjudged documents gain 0 "
+            f"(found min_rel={min_rel}, max_rel={max_rel}, and a document of grade {level[-1]:g})"
+        )
+    return (np.maximum(level, min_rel) - min_rel) / (max_rel - min_rel)
+
+
+@family(
+    "SDCG",
+    title="scaled discounted cumulative gain",
+    formula="sum to k of g(rel) / log2(1 + rank) over sum to k of 1 / log2(1 + rank), "
+    "g = max(0, rel - min_rel) / (max_rel - min_rel)",
+    source="Moffat & Zobel 2008; cwl_eval",
+    doi="10.1145/1416950.1416952",
+    linear=True,
+    monotone="grade",
+    spellings={"ir_measures": ("SDCG@{cutoff}",)},
+)
+def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
+    """DCG divided by the DCG of k documents of grade max_rel, even if the query has fewer of them.
+
+    In [0, 1], higher is better; 0 without documents of a grade above min_rel.
+    """
+    discount = 1 / np.log2(ranks(judged, cutoff) + 1)
+    value = judged.discounted(scaled_gains(judged, "SDCG", min_rel, max_rel), discount, cutoff)
+    share: Floats = value / discount[:cutoff].sum()
+    return share
+
+
+@family(
+    "gRBP",
+    title="rank-biased precision with graded gains",
+    formula="(1 - p) sum over ranks of g(rel) p^(rank - 1), g = (rel - min_rel) / (max_rel - min_rel)",
+    source="Moffat & Zobel 2008",
+    doi="10.1145/1416950.1416952",
+    linear=True,
+    monotone="grade",
+)
+def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, cutoff: int | None = None) -> Floats:
+    """Gain per row of users who read the next row with chance p; a gain is a share of the scale's greatest grade.
+
+    In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the greatest grade of
+    each query instead, as trec_eval 10 does.
+    """
+    weight = persistence(judged, p)
+    return (1 - p) * judged.discounted(scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff)
+
+
+@family(
+    "INSQ",
+    title="inverse squares",
+    formula="sum over ranks of W g(rel), W proportional to 1 / (rank + 2T - 1)^2, up to rank depth",
+    source="Moffat, Scholer & Thomas 2012",
+    doi="10.1145/2407085.2407092",
+    linear=True,
+    monotone="grade",
+    spellings={"ir_measures": ("INSQ",)},
+)
+def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
+    """Gain per row of users who want T documents and grow more patient with depth.
+
+    In [0, 1], higher is better; 0 without relevant documents. Ranks below ``depth`` have no weight, as in cwl_eval.
+    """
+    if T <= 0:
+        raise InvalidInput(f"INSQ: T, the gain wanted, must be above 0 (found {T})")
+    weight = 1 / (ranks(judged, depth) + 2 * T - 1) ** 2
+    value = judged.discounted(scaled_gains(judged, "INSQ", min_rel, max_rel), weight, depth)
+    share: Floats = value / weight[:depth].sum()
+    return share
+
+
+@family(
+    "NCG",
+    title="normalised cumulative gain",
+    formula="sum to k of gain(rel) over that of the best order",
+    source="Järvelin & Kekäläinen 2002",
+    doi="10.1145/582415.582418",
+    linear=True,
+    monotone="order",
+)
+def ncg(judged: Judged, *, gain: str | GainMap = "linear", cutoff: int | None = None) -> Floats:
+    """Undiscounted gain within the cut-off, as a share of the greatest possible.
+
+    In [0, 1], higher is better; 0/0 without relevant documents. ``gain`` as of DCG.
+    """
+    gains, flat = gains_of(judged, gain), np.ones(max(judged.longest, cutoff or 0))
+    ideal = judged.ideal(gains, flat, cutoff)
+    value = judged.discounted(gains, flat, cutoff)
+    return ratio(value, ideal)
+
 
 Continuation = Callable[[Floats, Floats], Floats]
 
@@ -201,20 +313,12 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
 def _nerr(
     judged: Judged, name: str, patience: Callable[[Floats], Floats], min_rel: float, max_rel: float, depth: int
 ) -> Floats:
-    """Return a NERR measure; for tied rows its mean over orders.
+    """Return a NERR measure.
 
     ``patience`` gives the chance to read on after each rank without gain. A gain g multiplies that chance by 1 - g.
     """
     gain = scaled_gains(judged, name, min_rel, max_rel)
-
-    def as_listed_to(judged: Judged, depth: int) -> Floats:
-        return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
-
-    value = as_listed_to(judged, depth)
-    rank = np.arange(1, depth, dtype=np.float64)
-    attention = np.concatenate(([1.0], np.cumprod(patience(rank))))
-    too_many = write_expected(judged, gain, attention, value)
-    return write_over_orders(value, too_many, as_listed_to, judged, {"depth": depth})
+    return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
 
 
 @family(
@@ -223,8 +327,7 @@ def _nerr(
     formula="C(i) = 1 - g(i), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -241,8 +344,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -259,8 +361,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR10",)},
 )
 def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
@@ -279,8 +380,7 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=EXACT_NERR,
+    expected="orders",
     spellings={"ir_measures": ("NERR11",)},
 )
 def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
