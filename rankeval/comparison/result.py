@@ -13,8 +13,7 @@ import pandas as pd
 from rankeval.comparison import saving
 from rankeval.comparison.choice import Choice
 from rankeval.comparison.derived.choosing import best_system
-from rankeval.comparison.derived.effects import effects_of
-from rankeval.comparison.derived.posteriors import posteriors_of
+from rankeval.comparison.derived.effects import effects_of, posteriors_of
 from rankeval.comparison.derived.query_scores import has_scores
 from rankeval.comparison.derived.ranks import rank_table
 from rankeval.comparison.design import without_adjusted
