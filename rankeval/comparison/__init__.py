@@ -4,7 +4,7 @@ A comparison is made in these steps; a record of its numbers is all that the oth
 
     comparing    scores -> design -> concluding -> (grouping, for collections and slices) -> Comparison
     record       the fields of a Comparison
-    derived/     what follows from it when asked: best, effects, posteriors, ranks
+    derived/     what follows from it when asked: best, effects and posteriors, ranks
     views/       how it is read: headline, tables, figures
 
 Beside it: folds (algorithms over cross-validation), ordering and agreement (orders of systems), variance (anova).

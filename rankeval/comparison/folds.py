@@ -33,6 +33,8 @@ from rankeval.significance.folds import REPEATS_RECOMMENDED, widened
 from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
 
 DEFAULT_TEST = "corrected_resampled_t"
+OPTIONS = ("baseline", "measures", "test", "correction", "family", "alpha", "alternative", "claim", "margin")
+"""What a comparison of algorithms can be asked for."""
 
 
 def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
@@ -70,6 +72,7 @@ def compare_algorithms(
     alternative: Alternative = "two-sided",
     claim: ClaimName = "difference",
     margin: float = 0.0,
+    **others: Any,
 ) -> Comparison:
     """Compare algorithms by the corrected resampled t test over the same folds.
 
@@ -91,6 +94,8 @@ def compare_algorithms(
         "holm", "bonferroni", "bh", "by", "none": those that need p-values only.
     family, alpha, alternative, claim, margin
         As in `rankeval.compare`.
+    **others
+        None: other options of `rankeval.compare` are about queries, and are refused.
 
     Returns
     -------
@@ -105,8 +110,10 @@ def compare_algorithms(
     ConventionMismatch
         Evaluations whose conventions or judgments differ.
     UnknownName
-        A baseline, measure or setting that does not exist.
+        A baseline, measure, setting or option that does not exist.
     """
+    for name in others:
+        raise unknown("option for algorithms", name, OPTIONS)
     settings = Settings(alternative, alpha, rng=0, claim=claim, margin=margin)
     _check(list(folds), sizes, test, correction)
     refuse_undirected(claim, baseline)

@@ -20,6 +20,9 @@ from rankeval.comparison.fold_scores import FoldScores
 from rankeval.errors import InvalidInput
 
 JSON_FORMAT = "rankeval.comparison/5"
+ENDS = ("estimate", "ci_low", "ci_high")
+"""Fields of a `Choice` that may be infinite; its names are text, also the name "inf"."""
+
 Made = TypeVar("Made")
 
 
@@ -72,7 +75,9 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
             "first_two": COLUMNS,
         }
         beside = {name: fields[name] and _frame(fields[name], names, grouped) for name, names in frames.items()}
-        choice = fields["choice"] and Choice(**fields["choice"])
+        choice = fields["choice"] and Choice(
+            **{name: _from_plain(value) if name in ENDS else value for name, value in fields["choice"].items()}
+        )
         folds = fields["folds"] and FoldScores.from_plain(**fields["folds"])
         parts = {
             "table": table,
@@ -98,7 +103,9 @@ def _fields_of(part: Any) -> Any:
     """Return the fields of a part of a Comparison, columns of frames, and arrays as lists."""
     if isinstance(part, pd.DataFrame):
         return {name: [_to_plain(value) for value in part[name]] for name in part}
-    return part.tolist() if isinstance(part, np.ndarray) else vars(part)
+    if isinstance(part, np.ndarray):
+        return part.tolist()
+    return {name: _to_plain(value) for name, value in vars(part).items()}
 
 
 def _frame(columns: Mapping[str, Any], names: Sequence[str], text: Sequence[str]) -> pd.DataFrame:

@@ -45,20 +45,21 @@ def test_the_best_has_the_largest_gain_and_the_value_of_its_choice():
         best.estimate = 1.0
 
 
-def test_the_measure_is_the_primary_or_the_first_or_the_one_asked_for():
+def test_the_measure_is_the_primary_or_the_first():
     compared = compare(frames(measures=("AP", "RR")), baseline="base")
     assert compared.best.measure == "AP"
-    assert replace(compared, primary="RR").best == compared.best_by("RR")
-    assert compared.best_by("RR").measure == "RR"
+    decided = replace(compared, primary="RR").best
+    assert decided.measure == "RR"
+    assert decided == compare(frames(measures=("AP", "RR")), baseline="base", measures=["RR"]).best
     with pytest.raises(UnknownName, match="measure of the comparison"):
-        compared.best_by("P@5")
+        _ = replace(compared, primary="P@5").best
 
 
 def test_where_less_is_better_the_lowest_mean_is_chosen():
     """ARP is AP turned about: the same system, the same figures with the other sign."""
     systems = {name: frame.assign(ARP=-frame["AP"]) for name, frame in frames().items()}
     compared = compare(systems, baseline="base")
-    more, less = compared.best, compared.best_by("ARP")
+    more, less = compared.best, replace(compared, primary="ARP").best
     assert less.system == more.system
     assert parts(less) == pytest.approx((-more.estimate, -more.ci_high, -more.ci_low), rel=1e-9)
     assert f"smallest mean of 5 candidates, here {less.system}, changes ARP (less is better) by about " in str(less)
@@ -125,7 +126,7 @@ def test_json_keeps_it_to_the_last_bit():
     assert again.with_notes("a note").best == compared.best
     assert Comparison.from_json(again.to_json()).best == compared.best
     with pytest.raises(InvalidInput, match=r"by 'ARP' needs the scores .* kept is by 'AP'; compare"):
-        again.best_by("ARP")
+        _ = replace(again, primary="ARP").best
 
 
 def test_without_scores_it_is_refused_and_everything_else_works():
@@ -150,6 +151,17 @@ def test_folds_are_refused():
     with pytest.raises(InvalidInput, match="one of folds"):
         _ = compared.best
     assert json.loads(compared.to_json())["choice"] is None
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
+def test_an_infinite_end_is_kept_in_json(alternative):
+    """Equal gains leave the value of the choice without a finite end; a system may be named like one."""
+    base = frames()["base"]
+    for systems in ({"base": base, "inf": base}, {"base": base, "inf": base, "s1": base + 0.1}):
+        compared = compare(systems, baseline="base", alternative=alternative)
+        assert compared.best.ci_low == -np.inf or compared.best.ci_high == np.inf
+        assert Comparison.from_json(compared.to_json()).best == compared.best
 
 
 def test_names_are_escaped_in_a_notebook():

@@ -96,6 +96,12 @@ def test_bad_use(evaluations):
         compare_algorithms(one, evaluations, sizes=SIZES)
 
 
+@pytest.mark.parametrize("option", ["unjudged", "by", "alhpa"])
+def test_options_of_queries_are_refused(evaluations, option):
+    with pytest.raises(UnknownName, match=f"unknown option for algorithms '{option}'"):
+        compare_algorithms(folds(evaluations), evaluations, sizes=SIZES, **{option: "skip"})
+
+
 def test_other_conventions_are_refused(evaluations):
     qid = np.repeat(np.arange(30), 8)
     other = rk.evaluate(np.zeros(240) + (qid > 3), np.arange(240.0), qid=qid, measures=["nDCG@10", "AP", "NumRel"])

@@ -13,6 +13,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -340,7 +341,7 @@ def kept(made: rk.Comparison) -> Any:
 
 READINGS: dict[str, Callable[[rk.Comparison], Any]] = {
     "best": lambda c: choice(c.best),
-    "best by": lambda c: [choice(c.best_by(name)) for name in c.table["measure"].unique()],
+    "best by": lambda c: [choice(replace(c, primary=name).best) for name in c.table["measure"].unique()],
     "findings": lambda c: c.findings,
     "effects": lambda c: c.effects,
     "ranks": lambda c: c.ranks,

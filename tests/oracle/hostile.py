@@ -560,7 +560,6 @@ def _cases() -> None:  # noqa: PLR0915 - a table
     case("compare claims", lambda: rk.compare, systems=EVS, baseline="a", **claims)
     case("compare inside", lambda: lambda a, b: rk.compare({"a": a, "b": b}), a=SCORES["a"], b=SCORES["b"])
     case("Comparison.bayes", lambda: COMPARISON.bayes, 3, rope=0.01, method="t", n_samples=100, rng=0)
-    case("Comparison.best_by", lambda: COMPARISON.best_by, measure="AP")
     case("Comparison.from_json", lambda: rk.Comparison.from_json, text=COMPARISON.to_json())
     case("Comparison.to_markdown", lambda: COMPARISON.to_markdown, **TABLES)
     case("Comparison.to_latex", lambda: COMPARISON.to_latex, 3, **TABLES, label="")

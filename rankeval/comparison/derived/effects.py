@@ -1,4 +1,4 @@
-"""The sizes of the differences of a comparison, row by row."""
+"""The sizes of the differences of a comparison row by row, and how probable it is that a system is better."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 
 import pandas as pd
 
+from rankeval._registry import chosen
 from rankeval.comparison.derived.query_scores import held_scores, refuse_without_scores
 from rankeval.comparison.record import ComparisonRecord
+from rankeval.errors import InvalidInput
 from rankeval.measures import direction
+from rankeval.significance.bayes import Posterior, correlated_t, signed_rank
 from rankeval.significance.columns import differences
-from rankeval.significance.declarations import Floats
+from rankeval.significance.declarations import Floats, Rng, seed_of
 from rankeval.significance.effects import cliffs_delta, effect_interval, hedges_g, standardised_effect, superiority
+
+METHODS = ("t", "signed_rank")
 
 
 @dataclass(frozen=True)
@@ -103,3 +108,31 @@ def _of_queries(record: ComparisonRecord, measures: list[str]) -> dict[tuple[str
         for place, name in enumerate(shared.systems)
         for column, one in enumerate(shared.measures)
     }
+
+
+def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng) -> pd.DataFrame:
+    """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
+    if chosen("method", method, METHODS) == "signed_rank" and record.folds:
+        raise InvalidInput(
+            'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t, or '
+            'compare the queries with question="models"'
+        )
+    seed = seed_of(rng)
+
+    def posterior(row: RowScores) -> Posterior:
+        if method == "signed_rank":
+            return signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
+        return correlated_t(row.gains, rope, ratio=record.folds.ratio if record.folds else 0.0)
+
+    found = [(row, posterior(row)) for row in scores_by_row(record)]
+    return pd.DataFrame(
+        [
+            {
+                **row.names,
+                "p_worse": float(one.worse),
+                "p_equivalent": float(one.equivalent),
+                "p_better": float(one.better),
+            }
+            for row, one in found
+        ]
+    )
