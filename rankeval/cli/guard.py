@@ -111,7 +111,9 @@ def freeze(
         str | None, typer.Option(help="What to show: difference, better, not_worse or equivalent.")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="Margin of the claim, in units of the measure.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Test on queries that nobody has looked at.")] = False,
+    queries: Annotated[
+        str | None, typer.Option(help="fresh: test on the queries that nobody has looked at; else on all.")
+    ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
     resamples: Annotated[int, typer.Option(help="Number of resamples.")] = 9999,
     seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
@@ -129,8 +131,7 @@ def freeze(
         alpha=alpha,
         n_resamples=resamples,
         rng=seed,
-        fresh=fresh,
-        **_given(claim=claim, margin=margin),
+        **_given(claim=claim, margin=margin, queries=queries),
     )
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")

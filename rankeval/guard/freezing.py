@@ -25,6 +25,8 @@ from rankeval.guard.records import Journal, Records
 from rankeval.guard.standing.exposure import is_few, keep_places
 from rankeval.measures import Measure, measure
 
+FRESH = "fresh"
+
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
@@ -45,7 +47,7 @@ def freeze(
     *,
     measures: Sequence[str | Measure],
     convention: Convention,
-    fresh: bool,
+    queries: str | None,
     **options: Any,
 ) -> Plan:
     """Record a plan with the rankings of its systems, unless it is on record.
@@ -64,8 +66,8 @@ def freeze(
         The primary measure, then the secondary ones.
     convention : Convention
         The rules of scoring.
-    fresh : bool
-        Whether to test on the queries alone that nobody has looked at.
+    queries : {"fresh"}, optional
+        The queries to test on; all by default.
     **options
         Further fields of the plan.
     """
@@ -73,8 +75,8 @@ def freeze(
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
     if not isinstance(test, RegisteredCollection):
         raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
-    if not isinstance(fresh, bool):
-        raise InvalidInput(argument="fresh", found=shown(fresh), expected="True or False")
+    if queries not in (None, FRESH):
+        raise InvalidInput(argument="queries", found=shown(queries), expected="'fresh', or nothing for all queries")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     check_alpha(fields["alpha"])
@@ -92,7 +94,7 @@ def freeze(
         predicted = out_of_fold(loaded, systems, folds)
         systems, fields = predicted.systems, {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
-    asked = _Asked(test, loaded, rankings, fields, fresh)
+    asked = _Asked(test, loaded, rankings, fields, queries == FRESH)
     return journal.decide(lambda records: _record(journal, records, asked), records)
 
 
@@ -162,7 +164,7 @@ def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
     from rankeval.significance.families import limited_by_resamples, resolution_notes
     from rankeval.significance.registry import CORRECTIONS, TESTS
 
-    settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
+    settings = Settings("two-sided", 1 - plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
     test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
     if size and limited_by_resamples(test, correction, n_queries, settings):
         for note in resolution_notes(test, correction, size, n_queries, settings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rankeval._checks import shown
 from rankeval.collection.convention import Convention, get_convention
@@ -138,7 +138,7 @@ class Guard(Gates):
         rng: int = 0,
         claim: ClaimName = "difference",
         margin: float = 0.0,
-        fresh: bool = False,
+        queries: Literal["fresh"] | None = None,
     ) -> Plan:
         """Fix the systems that will be opened, and the test, before any of their scores is seen.
 
@@ -176,10 +176,10 @@ class Guard(Gates):
             The claim to be shown, as in `rankeval.compare`; "not_worse" and "equivalent" count one unseen query.
         margin : float, default 0
             Of the claim, in units of the measure.
-        fresh : bool, default False
-            True tests only on queries that nobody in this ledger looked at. Where ids and features changed, queries
+        queries : {"fresh"}, optional
+            "fresh" tests only on queries that nobody in this ledger looked at. Where ids and features changed, queries
             that may have been looked at unrecognised are left out too. Their number, and the difference that they can
-            show, stand in ``plan.notes``.
+            show, stand in ``plan.notes``. All queries by default.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class Guard(Gates):
             rng=int(rng),
             claim=claim,
             margin=margin,
-            fresh=fresh,
+            queries=queries,
         )
 
     def open(self, plan: Plan | str, test: RegisteredCollection | None = None) -> Comparison:
@@ -252,18 +252,28 @@ class Guard(Gates):
         for an ``alpha`` of .05, and up to .125 for claims with one side. No p-value is
         adjusted for systems that were made after an opening.
         """
-        return self._opened(plan, test)[0]
+        return self.open_counted(plan, test)[0]
 
-    def _opened(self, plan: Plan | str, test: RegisteredCollection | None = None) -> tuple[Comparison, int]:
+    def open_counted(self, plan: Plan | str, test: RegisteredCollection | None = None) -> tuple[Comparison, int]:
+        """Open a plan as `open` does, and return also the number of looks that this call recorded.
+
+        If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
+
+        Parameters
+        ----------
+        plan, test
+            As in `open`.
+
+        Returns
+        -------
+        tuple of (Comparison, int)
+
+        Raises
+        ------
+        LedgerError
+            As in `open`.
+        """
         if test is not None and not isinstance(test, RegisteredCollection):
             raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return opening.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
-
-
-def open_counted(guard: Guard, plan: Plan) -> tuple[Comparison, int]:
-    """Open a plan, and return also the number of looks that this call recorded.
-
-    If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
-    """
-    return guard._opened(plan)  # noqa: SLF001 - for reports of an experiment; users read guard.looks

@@ -102,7 +102,7 @@ class TestSupersedes:
         team.opened(test, 1)
         X, y = np.vstack([MORE.X, data.X]), np.append(MORE.y, data.y)
         larger = team.guard.register("test", X, y, qid=np.repeat(np.arange(140), 10), supersedes=test)
-        plan = team.frozen(larger, 1, fresh=True)
+        plan = team.frozen(larger, 1, queries="fresh")
         assert "tests on 40 of 140 queries" in plan.notes[0]
 
     def test_only_what_is_registered_is_superseded(self, team, test, data):
