@@ -38,7 +38,7 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     unknown = ~exposed & untold(records, registration.hash)
     places = np.flatnonzero(~exposed & ~unknown)
     if len(places) < 2:
-        said = f"queries='fresh': {len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"
+        said = f"fresh=True: {len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"
         if unknown.any():
             raise InvalidInput(
                 f"{said} are known to be new. {int(exposed.sum())} were looked at in some collection, and "

@@ -1,13 +1,13 @@
 """The standing of an opening in words, and the facts that such words hold.
 
-A comparison travels as its table and notes: into JSON, into MLflow, into a report. `facts_in` reads there what
-`summary_of` wrote, so the head of the ledger is found wherever a comparison went.
+A comparison travels into JSON, into MLflow, into a report, and takes the facts along as ``Comparison.opening``. So the
+head of the ledger is found wherever a comparison went, and nobody reads it from a sentence.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,48 +20,11 @@ from rankeval.guard.standing.history import History, inflation_of
 from rankeval.guard.standing.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
 from rankeval.ledger.entry import Entry
 
-_SUMMARY = re.compile(
-    r"(?P<looks>[\d,]+) looks? of project ['\"](?P<project>.*)['\"] at ['\"](?P<test>.*?)['\"]"
-    r"(?: up to this plan, (?P<later>[\d,]+) later)?"
-    r"(?: \((?P<elsewhere>\d+) more by other projects\))?; plan (?P<plan>[0-9a-f]+); "
-    r"ledger (?P<ledger>.*) as of head (?P<head>[0-9a-f+]+)"
-)
-"""A sentence of `summary_of`."""
-
 _CAUSES = {"decide": "a gate", "exempt": "an exemption", "retire": "a retirement"}
 """What exposes queries without a look, in words."""
 
 LEAST_SHARED = 10
 """Queries from which spread and correlation of the scores can be estimated."""
-
-
-def facts_in(notes: Iterable[str]) -> dict[str, str] | None:
-    """Return the facts that the summary among the notes of an opening holds; None without one.
-
-    Parameters
-    ----------
-    notes : iterable of str
-        The notes.
-
-    Returns
-    -------
-    dict of str, optional
-        ``looks``, ``later``, ``elsewhere``, ``project``, ``test``, ``plan``, ``ledger`` and ``head``.
-
-    Examples
-    --------
-    >>> summary = f"2 looks of project 'p' at 'web'; plan 0f; ledger /l as of head {'ab' * 32}"
-    >>> found = facts_in(["confirmatory for AP: frozen before the first opening", summary])
-    >>> found["looks"], found["elsewhere"], found["ledger"]
-    ('2', '0', '/l')
-    """
-    summary = next(filter(None, map(_SUMMARY.fullmatch, notes)), None)
-    return None if summary is None else {name: said or "0" for name, said in summary.groupdict().items()}
-
-
-def is_summary(note: str) -> bool:
-    """Return whether a note of a comparison is a sentence of `summary_of`."""
-    return _SUMMARY.fullmatch(note) is not None
 
 
 def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
@@ -92,8 +55,8 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
     return [*notes, *plan.notes]
 
 
-def summary_of(batch: Batch, standing: Standing, history: History, where: str) -> str:
-    """Return the sentence that counts the looks, and names the plan and the ledger.
+def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str, head: str) -> dict[str, Any]:
+    """Return the facts on an opening: the looks, the names of project, collection and plan, the ledger and its head.
 
     Looks after the opening of the plan do not bear on its result, and stand apart.
 
@@ -101,16 +64,37 @@ def summary_of(batch: Batch, standing: Standing, history: History, where: str) -
     ----------
     batch, standing, history
         As in `notes_of`.
-    where : str
+    ledger, head : str
         The ledger and its head.
     """
     plan = batch.scored.plan
-    more = f" ({history.elsewhere} more by other projects)" if history.elsewhere else ""
-    looks = count(standing.n_looks, "look")
-    # Before its opening a plan knows of all looks, and of its own, which are no part of the history yet.
-    n_later = max(0, len(history.looks) - standing.n_looks)
-    later = f" up to this plan, {n_later:,} later" if n_later else ""
-    return f"{looks} of project {plan.project!r} at {plan.collection!r}{later}{more}; plan {plan.id}; {where}"
+    return {
+        "looks": standing.n_looks,
+        # Before its opening a plan knows of all looks, and of its own, which are no part of the history yet.
+        "later": max(0, len(history.looks) - standing.n_looks),
+        "elsewhere": history.elsewhere,
+        "project": plan.project,
+        "test": plan.collection,
+        "plan": plan.id,
+        "ledger": ledger,
+        "head": head,
+    }
+
+
+def summary_of(facts: Mapping[str, Any]) -> str:
+    """Return the sentence that counts the looks, and names the plan and the ledger.
+
+    Parameters
+    ----------
+    facts : mapping
+        The result of `facts_of`, as ``Comparison.opening`` holds it.
+    """
+    more = f" ({facts['elsewhere']} more by other projects)" if facts["elsewhere"] else ""
+    later = f" up to this plan, {facts['later']:,} later" if facts["later"] else ""
+    return (
+        f"{count(facts['looks'], 'look')} of project {facts['project']!r} at {facts['test']!r}{later}{more}; "
+        f"plan {facts['plan']}; ledger {facts['ledger']} as of head {facts['head']}"
+    )
 
 
 def _standing(batch: Batch, standing: Standing, history: History) -> str:
@@ -152,17 +136,17 @@ def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
         return (
             f"exploratory: {', '.join(standing.taken)} had been opened in another clone when this plan was frozen "
             "without knowing of that: the choice may rest on the result. No p-value can be adjusted for that: confirm "
-            "on fresh queries (queries='fresh')"
+            "on fresh queries (fresh=True)"
         )
     if n_looks == len(standing.looks):
         return (
             f"exploratory: {_exposed(standing, plan.project)}, by {_causes(history, plan.id)}. No p-value can be "
-            "adjusted for that: confirm on fresh queries (queries='fresh')"
+            "adjusted for that: confirm on fresh queries (fresh=True)"
         )
     return (
         f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the "
         f"first was seen. {_inflation(batch, history, n_looks)}. No p-value can be adjusted for that: confirm on fresh "
-        "queries (queries='fresh')"
+        "queries (fresh=True)"
     )
 
 

@@ -14,7 +14,7 @@ from rankeval.errors import LedgerError
 from rankeval.guard.batches import Batch
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.loaded import LoadedCollection
-from rankeval.guard.notes import notes_of, summary_of
+from rankeval.guard.notes import facts_of, notes_of, summary_of
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.scored import ScoredPlan
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rankeval.comparison.result import Comparison
 
 
-def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> tuple[Comparison, int]:
+def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> Comparison:
     """Score a plan, record the opening unless it is on record, and compare.
 
     Parameters
@@ -41,8 +41,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
 
     Returns
     -------
-    tuple of (Comparison, int)
-        The comparison, and the number of looks that were recorded now.
+    Comparison
+        Its ``opening`` holds the number of looks that were recorded now: none, if another process had opened the plan.
     """
     records = journal.read()
     plan = records.plan(plan_id)
@@ -61,7 +61,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     # The last comparison, and the standing that it was made for.
     made: list[tuple[Standing, Batch, Comparison]] = []
 
-    def record(records: Records) -> tuple[Comparison, int]:
+    def record(records: Records) -> Comparison:
         records.in_use(test)
         body = records.standings.frozen[plan.id][0].body
         history, before = History(records.standings, body), records.standings.opening_of(plan.id)
@@ -69,14 +69,14 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         if not made or made[-1][0] != standing:
             made.append((standing, *_compared(records, scored, standing, history)))
         _, batch, comparison = made[-1]
-        head, n_new = records.head, 0
+        head, n_added = records.head, 0
         if before is None:
             head = journal.append(records, ("open", scored.body(standing, journal.ledger)))
-            n_new = len(standing.looks)
+            n_added = len(standing.looks)
         else:
             scored.check_against(before.body, journal.ledger)
-        where = f"ledger {records.where} as of head {head}"
-        return comparison.with_notes(summary_of(batch, standing, history, where)), n_new
+        facts = facts_of(batch, standing, history, ledger=records.where, head=head)
+        return replace(comparison, opening=facts | {"looks_added": n_added}).with_notes(summary_of(facts))
 
     return journal.decide(record, records)
 
