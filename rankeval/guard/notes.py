@@ -46,8 +46,8 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
             f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "
             "may have been fitted on them: they count as exposed"
         )
-    notes += [_beside(entry) for entry in standing.beside]
-    notes += [_missed(entry) for entry in standing.missed if is_look(entry) and entry.project == plan.project]
+    notes += [_parallel(entry) for entry in standing.parallel]
+    notes += [_merged_in(entry) for entry in standing.merged_in if is_look(entry) and entry.project == plan.project]
     if plan.folds:
         notes.append(NOTE.format(folds=plan.folds))
     if plan.secondary:
@@ -105,7 +105,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         looked = "; ".join(
             f"project {one.project!r} looked at {one.n_queries} of them, {count(one.n_looks, 'look')} by "
             f"{', '.join(one.who)}"
-            for one in standing.before
+            for one in standing.others
         )
         known = "If results were published, they" if looked else "If a decision was told, it"
         return (
@@ -113,7 +113,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
             f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
             f"systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
-    if standing.status == CONCURRENT and not any(entry.project == plan.project for entry in standing.beside):
+    if standing.status == CONCURRENT and not any(entry.project == plan.project for entry in standing.parallel):
         return (
             f"concurrent for {plan.measure}: it was frozen in one clone while other plans of the project were opened "
             "on these queries in another, and opened after the merge. They are one family, and it is not "
@@ -131,12 +131,12 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
 
 def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
     plan, n_looks = batch.scored.plan, standing.n_looks
-    if standing.taken:
+    if standing.opened_before:
         # Where the plan was exploratory without them too, this is one reason more.
         return (
-            f"exploratory: {', '.join(standing.taken)} had been opened in another clone when this plan was frozen "
-            "without knowing of that: the choice may rest on the result. No p-value can be adjusted for that: confirm "
-            "on fresh queries (fresh=True)"
+            f"exploratory: {', '.join(standing.opened_before)} had been opened in another clone when this plan was "
+            "frozen without knowing of that: the choice may rest on the result. No p-value can be adjusted for that: "
+            "confirm on fresh queries (fresh=True)"
         )
     if n_looks == len(standing.looks):
         return (
@@ -184,7 +184,7 @@ def _correction(batch: Batch) -> str:
 def _exposed(standing: Standing, project: str) -> str:
     """Return how many queries were exposed, and when, as the beginning of a sentence."""
     by = "before this plan was frozen"
-    if any(not is_look(entry) or entry.project != project for entry in standing.missed):
+    if any(not is_look(entry) or entry.project != project for entry in standing.merged_in):
         by += ", or in another clone before it was opened"
     return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed {by}"
 
@@ -201,7 +201,7 @@ def _causes(history: History, plan_id: str) -> str:
     return " and ".join(words for kind, words in _CAUSES.items() if kind in found) or "others"
 
 
-def _missed(entry: Entry) -> str:
+def _merged_in(entry: Entry) -> str:
     return (
         f"frozen without knowing of plan {entry.body['plan']} of {entry.who} "
         f"({count(len(entry.body['looks']), 'look')}), which had been opened on queries of this plan in another clone "
@@ -209,7 +209,7 @@ def _missed(entry: Entry) -> str:
     )
 
 
-def _beside(entry: Entry) -> str:
+def _parallel(entry: Entry) -> str:
     return (
         f"concurrent with plan {entry.body['plan']} of {entry.who} (project {entry.project!r}, "
         f"{count(len(entry.body['looks']), 'look')}): it was opened on queries of this plan, and neither opening knew "
