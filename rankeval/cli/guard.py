@@ -33,7 +33,7 @@ from rankeval.cli.output import (
 if TYPE_CHECKING:
     from rankeval.guard import Guard
     from rankeval.guard.collection import RegisteredCollection
-    from rankeval.guard.status import Status
+    from rankeval.guard.releasing import Status
     from rankeval.ledger.entry import Entry
 
 

@@ -18,13 +18,12 @@ from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim
 from rankeval.guard.collection import RegisteredCollection, load_collection
-from rankeval.guard.gate.declaring import declare
-from rankeval.guard.gate.gate import Gate
-from rankeval.guard.gate.terms import Terms
+from rankeval.guard.gate.decisions import Terms
+from rankeval.guard.gate.gate import Gate, declare
 from rankeval.guard.looks import looks_table
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal
-from rankeval.guard.status import Status, status_of
+from rankeval.guard.releasing import Status, status_of
 from rankeval.ledger import discovery
 from rankeval.ledger.ledger import Ledger
 from rankeval.ledger.noted import heads_in

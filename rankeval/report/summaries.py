@@ -10,7 +10,7 @@ from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
-from rankeval.guard.notes import summary_of
+from rankeval.guard.opening import summary_of
 from rankeval.render.tables import DASH, Table
 from rankeval.report.guard_facts import GuardFacts
 from rankeval.tracking import LoggedData

@@ -8,7 +8,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.contamination import refusal
-from rankeval.guard.notes import summary_of
+from rankeval.guard.opening import summary_of
 from rankeval.guard.standing.standings import STANDINGS
 from rankeval.report import GuardFacts
 
