@@ -33,7 +33,7 @@ from rankeval.cli.output import (
 if TYPE_CHECKING:
     from rankeval.guard import Guard
     from rankeval.guard.collection import RegisteredCollection
-    from rankeval.guard.status import Status
+    from rankeval.guard.releasing import Status
     from rankeval.ledger.entry import Entry
 
 
@@ -111,9 +111,9 @@ def freeze(
         str | None, typer.Option(help="What to show: difference, better, not_worse or equivalent.")
     ] = None,
     margin: Annotated[float | None, typer.Option(help="Margin of the claim, in units of the measure.")] = None,
-    queries: Annotated[
-        str | None, typer.Option(help="fresh: test on the queries that nobody has looked at; else on all.")
-    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Test on the queries that nobody has looked at; else on all.")
+    ] = False,
     alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
     resamples: Annotated[int, typer.Option(help="Number of resamples.")] = 9999,
     seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
@@ -131,7 +131,8 @@ def freeze(
         alpha=alpha,
         n_resamples=resamples,
         rng=seed,
-        **_given(claim=claim, margin=margin, queries=queries),
+        fresh=fresh,
+        **_given(claim=claim, margin=margin),
     )
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
@@ -265,9 +266,12 @@ def verify(
     if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
         raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
     noted = "+".join([*(head or ()), *_heads_of(report or ())])
-    problems = guard.problems(noted or None, other=other)
-    if problems:
-        raise errors.GuardRefusal(f"{guard.ledger}: {'; '.join(problems)}")
+    try:
+        guard.verify(noted or None, other=other, strict=True)
+    except errors.LedgerError as error:
+        if error.where is None:  # it could not be read, and nothing was verified
+            raise
+        raise errors.GuardRefusal(error.problem, where=error.where) from error
     tell(f"{guard.ledger} is whole; head {guard.head}")
     projects = sorted({entry.project for entry in entries_of(ledger)})
     if project not in projects:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -67,6 +68,7 @@ class ComparisonRecord:
     condensed: pd.DataFrame | None = None
     first_two: pd.DataFrame | None = None
     standing: str = ""
+    opening: Mapping[str, Any] | None = None
 
     @property
     def has_pairs(self) -> bool:

@@ -107,6 +107,9 @@ class Comparison(ComparisonRecord):
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
         "concurrent", "exploratory" or "secondary", as of the opening. The notes say why. "" without a guard.
+    opening : dict or None
+        The facts on the opening, if the guard opened it: looks (of the project up to this plan), later, elsewhere,
+        looks_added (by the call that opened it), project, test, plan, ledger, head.
 
     Examples
     --------

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.contamination.entries import Entries, short
-from rankeval.contamination.hashing import number_hashes, ordered_bits, taken
-from rankeval.contamination.id_hashes import keys
+from rankeval.contamination.hashing import keys, number_hashes, ordered_bits, taken
 from rankeval.join.matching import Hashes, mixed
 
 LEAST_BITS = 8.0

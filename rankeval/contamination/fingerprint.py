@@ -52,8 +52,8 @@ from rankeval.contamination.hashing import (
     number_hashes,
     rounded_hashes,
     row_hashes,
+    text_hashes,
 )
-from rankeval.contamination.id_hashes import text_hashes
 from rankeval.contamination.label_counts import LabelCounts, label_bytes, summand
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores

@@ -24,8 +24,7 @@ from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.kept_traces import KeptTraces
 from rankeval.contamination.matching import Match, match, was_opened
-from rankeval.contamination.memory import MEMORY, REST, is_rest
-from rankeval.contamination.nothing_found import forget_nothing, known_nothing, traces
+from rankeval.contamination.memory import MEMORY, REST, forget_nothing, is_rest, known_nothing, traces
 from rankeval.contamination.pairing import Traces
 from rankeval.contamination.pools import hangs_on_refusals
 from rankeval.contamination.register import REGISTERS, RegisteredContent, read_register

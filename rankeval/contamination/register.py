@@ -211,7 +211,7 @@ def read_register(url: str, head: str = GENESIS) -> Register:
         if not register.snapshot.holds(head):
             raise LedgerError(
                 f"the ledger {Ledger(url).where} no longer has the entry {head[:12]} that this work began with: it was "
-                "replaced or shortened. List its faults with Guard(...).problems(), and restore it from a copy"
+                "replaced or shortened. List its faults with Guard(...).verify(strict=True), and restore it from a copy"
             )
         discovery.watch(url)  # in a worker, a plain evaluate respects the ledgers that its scorer brought along
     REGISTERS[url] = register

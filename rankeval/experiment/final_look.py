@@ -251,16 +251,16 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         claim=check_claim(config.comparison.claim, config.comparison.margin),
         margin=config.comparison.margin,
         rng=config.seed,
-        **given(queries=None if config.guard.queries == "all" else config.guard.queries),
+        fresh=config.guard.fresh,
     )
     with committing(config):
-        comparison, looks_added = guard.open_counted(plan)
-    facts = GuardFacts.of(comparison, digest=part.registered.digest, looks_added=looks_added)
+        comparison = guard.open(plan)
+    facts = GuardFacts.of(comparison, digest=part.registered.digest)
     if facts is None:
         raise LedgerError(f"the opening of plan {plan.id} names no standing: is the guard of another version?")
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     evaluations = _scored(config, part.data, scores)
-    if config.guard.queries == "fresh":  # the others are not open
+    if config.guard.fresh:  # the others are not open
         opened = {name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)}
         evaluations = {name: one.subset(opened[name].queries) for name, one in evaluations.items()}
     return Opened(comparison, evaluations, facts)

@@ -163,9 +163,7 @@ class GuardConfig(Section):
     supersedes: str | None = Field(
         default=None, description="the registered test part whose place this one takes, for another set of queries"
     )
-    queries: Literal["all", "fresh"] = Field(
-        default="all", description="fresh: test on the queries that nobody has looked at yet"
-    )
+    fresh: bool = Field(default=False, description="true: test on the queries that nobody has looked at yet")
     commits_ledger: bool = Field(
         default=False, description="true: this run, in continuous integration, commits the ledger of the checkout"
     )

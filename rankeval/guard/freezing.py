@@ -25,8 +25,6 @@ from rankeval.guard.records import Journal, Records
 from rankeval.guard.standing.exposure import is_few, keep_places
 from rankeval.measures import Measure, measure
 
-FRESH = "fresh"
-
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
@@ -47,7 +45,7 @@ def freeze(
     *,
     measures: Sequence[str | Measure],
     convention: Convention,
-    queries: str | None,
+    fresh: bool,
     **options: Any,
 ) -> Plan:
     """Record a plan with the rankings of its systems, unless it is on record.
@@ -66,8 +64,8 @@ def freeze(
         The primary measure, then the secondary ones.
     convention : Convention
         The rules of scoring.
-    queries : {"fresh"}, optional
-        The queries to test on; all by default.
+    fresh : bool
+        Whether to test on those queries alone that nobody looked at.
     **options
         Further fields of the plan.
     """
@@ -75,8 +73,8 @@ def freeze(
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
     if not isinstance(test, RegisteredCollection):
         raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
-    if queries not in (None, FRESH):
-        raise InvalidInput(argument="queries", found=shown(queries), expected="'fresh', or nothing for all queries")
+    if not isinstance(fresh, (bool, np.bool_)):
+        raise InvalidInput(argument="fresh", found=shown(fresh), expected="True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     check_alpha(fields["alpha"])
@@ -94,7 +92,7 @@ def freeze(
         predicted = out_of_fold(loaded, systems, folds)
         systems, fields = predicted.systems, {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
-    asked = _Asked(test, loaded, rankings, fields, queries == FRESH)
+    asked = _Asked(test, loaded, rankings, fields, bool(fresh))
     return journal.decide(lambda records: _record(journal, records, asked), records)
 
 
@@ -164,7 +162,7 @@ def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
     from rankeval.significance.families import limited_by_resamples, resolution_notes
     from rankeval.significance.registry import CORRECTIONS, TESTS
 
-    settings = Settings("two-sided", 1 - plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
+    settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
     test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
     if size and limited_by_resamples(test, correction, n_queries, settings):
         for note in resolution_notes(test, correction, size, n_queries, settings):
@@ -180,7 +178,7 @@ def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
     if is_few(int(exposed.sum()), len(exposed)):
         return ()
     rest = len(exposed) - int(exposed.sum())
-    hint = f"; queries='fresh' tests on the {rest} others" if rest > 1 else ""
+    hint = f"; fresh=True tests on the {rest} others" if rest > 1 else ""
     said = (
         f"not confirmatory: {int(exposed.sum())} of {count(len(exposed), 'query')} were exposed before this plan was "
         f"frozen{hint}"

@@ -2,32 +2,41 @@
 
 The comparison is made before the opening is recorded, so that no look is spent on one that fails. It is made again if
 somebody else appended in between and the standing changed.
+
+The standing of an opening in words, and the facts that such words hold.
+
+A comparison travels into JSON, into MLflow, into a report, and takes the facts along as ``Comparison.opening``. So the
+head of the ledger is found wherever a comparison went, and nobody reads it from a sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count
 from rankeval.errors import LedgerError
-from rankeval.guard.batches import Batch
+from rankeval.guard.batches import Batch, ScoredPlan
 from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.folds import NOTE
 from rankeval.guard.loaded import LoadedCollection
-from rankeval.guard.notes import notes_of, summary_of
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.scored import ScoredPlan
-from rankeval.guard.standing.exposure import places_of
-from rankeval.guard.standing.history import History
-from rankeval.guard.standing.standings import Standing
+from rankeval.guard.standing.exposure import is_look, places_of
+from rankeval.guard.standing.history import History, inflation_of
+from rankeval.guard.standing.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
+from rankeval.ledger.entry import Entry
 from rankeval.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     from rankeval.comparison.result import Comparison
 
 
-def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> tuple[Comparison, int]:
+def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> Comparison:
     """Score a plan, record the opening unless it is on record, and compare.
 
     Parameters
@@ -41,8 +50,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
 
     Returns
     -------
-    tuple of (Comparison, int)
-        The comparison, and the number of looks that were recorded now.
+    Comparison
+        Its ``opening`` holds the number of looks that were recorded now: none, if another process had opened the plan.
     """
     records = journal.read()
     plan = records.plan(plan_id)
@@ -61,7 +70,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     # The last comparison, and the standing that it was made for.
     made: list[tuple[Standing, Batch, Comparison]] = []
 
-    def record(records: Records) -> tuple[Comparison, int]:
+    def record(records: Records) -> Comparison:
         records.in_use(test)
         body = records.standings.frozen[plan.id][0].body
         history, before = History(records.standings, body), records.standings.opening_of(plan.id)
@@ -69,14 +78,14 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         if not made or made[-1][0] != standing:
             made.append((standing, *_compared(records, scored, standing, history)))
         _, batch, comparison = made[-1]
-        head, n_new = records.head, 0
+        head, n_added = records.head, 0
         if before is None:
             head = journal.append(records, ("open", scored.body(standing, journal.ledger)))
-            n_new = len(standing.looks)
+            n_added = len(standing.looks)
         else:
             scored.check_against(before.body, journal.ledger)
-        where = f"ledger {records.where} as of head {head}"
-        return comparison.with_notes(summary_of(batch, standing, history, where)), n_new
+        facts = facts_of(batch, standing, history, ledger=records.where, head=head)
+        return replace(comparison, opening=facts | {"looks_added": n_added}).with_notes(summary_of(facts))
 
     return journal.decide(record, records)
 
@@ -103,3 +112,206 @@ def _compared(records: Records, scored: ScoredPlan, standing: Standing, history:
     batch = Batch.of(scored, others, score)
     comparison = replace(batch.compare(adjusted=standing.is_adjusted), standing=standing.status)
     return batch, comparison.with_notes(*notes_of(batch, standing, history))
+
+
+_CAUSES = {"decide": "a gate", "exempt": "an exemption", "retire": "a retirement"}
+"""What exposes queries without a look, in words."""
+
+LEAST_SHARED = 10
+"""Queries from which spread and correlation of the scores can be estimated."""
+
+
+def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
+    """Return the sentences that say how far a comparison can be believed.
+
+    Parameters
+    ----------
+    batch : Batch
+        The systems that were corrected together.
+    standing : Standing
+        The standing of the plan.
+    history : History
+        The openings of its queries.
+    """
+    plan = batch.scored.plan
+    notes = [_standing(batch, standing, history)]
+    if standing.n_released:
+        notes.append(
+            f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "
+            "may have been fitted on them: they count as exposed"
+        )
+    notes += [_parallel(entry) for entry in standing.parallel]
+    notes += [_merged_in(entry) for entry in standing.merged_in if is_look(entry) and entry.project == plan.project]
+    if plan.folds:
+        notes.append(NOTE.format(folds=plan.folds))
+    if plan.secondary:
+        notes.append(f"secondary, without adjusted p: {', '.join(plan.secondary)}")
+    return [*notes, *plan.notes]
+
+
+def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str, head: str) -> dict[str, Any]:
+    """Return the facts on an opening: the looks, the names of project, collection and plan, the ledger and its head.
+
+    Looks after the opening of the plan do not bear on its result, and stand apart.
+
+    Parameters
+    ----------
+    batch, standing, history
+        As in `notes_of`.
+    ledger, head : str
+        The ledger and its head.
+    """
+    plan = batch.scored.plan
+    return {
+        "looks": standing.n_looks,
+        # Before its opening a plan knows of all looks, and of its own, which are no part of the history yet.
+        "later": max(0, len(history.looks) - standing.n_looks),
+        "elsewhere": history.elsewhere,
+        "project": plan.project,
+        "test": plan.collection,
+        "plan": plan.id,
+        "ledger": ledger,
+        "head": head,
+    }
+
+
+def summary_of(facts: Mapping[str, Any]) -> str:
+    """Return the sentence that counts the looks, and names the plan and the ledger.
+
+    Parameters
+    ----------
+    facts : mapping
+        The result of `facts_of`, as ``Comparison.opening`` holds it.
+    """
+    more = f" ({facts['elsewhere']} more by other projects)" if facts["elsewhere"] else ""
+    later = f" up to this plan, {facts['later']:,} later" if facts["later"] else ""
+    return (
+        f"{count(facts['looks'], 'look')} of project {facts['project']!r} at {facts['test']!r}{later}{more}; "
+        f"plan {facts['plan']}; ledger {facts['ledger']} as of head {facts['head']}"
+    )
+
+
+def _standing(batch: Batch, standing: Standing, history: History) -> str:
+    plan = batch.scored.plan
+    if standing.status == CONFIRMATORY:
+        return f"confirmatory for {plan.measure}: frozen before the first opening{_correction(batch)}"
+    if standing.status == FIRST:
+        looked = "; ".join(
+            f"project {one.project!r} looked at {one.n_queries} of them, {count(one.n_looks, 'look')} by "
+            f"{', '.join(one.who)}"
+            for one in standing.others
+        )
+        known = "If results were published, they" if looked else "If a decision was told, it"
+        return (
+            f"{FIRST} for {plan.measure}: {_exposed(standing, plan.project)} ("
+            f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
+            f"systems; else p is as for a confirmatory plan{_correction(batch)}"
+        )
+    if standing.status == CONCURRENT and not any(entry.project == plan.project for entry in standing.parallel):
+        return (
+            f"concurrent for {plan.measure}: it was frozen in one clone while other plans of the project were opened "
+            "on these queries in another, and opened after the merge. They are one family, and it is not "
+            f"confirmatory alone{_correction(batch)}"
+        )
+    if standing.status == CONCURRENT:
+        return (
+            f"concurrent for {plan.measure}: other plans of the project were opened on these queries, and neither side "
+            f"knew of the other. They are one family, and neither is confirmatory alone{_correction(batch)}"
+        )
+    if standing.status == EXPLORATORY:
+        return _exploratory(batch, standing, history)
+    return "secondary: all these rankings were opened before; nothing here is confirmatory"
+
+
+def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
+    plan, n_looks = batch.scored.plan, standing.n_looks
+    if standing.opened_before:
+        # Where the plan was exploratory without them too, this is one reason more.
+        return (
+            f"exploratory: {', '.join(standing.opened_before)} had been opened in another clone when this plan was "
+            "frozen without knowing of that: the choice may rest on the result. No p-value can be adjusted for that: "
+            "confirm on fresh queries (fresh=True)"
+        )
+    if n_looks == len(standing.looks):
+        return (
+            f"exploratory: {_exposed(standing, plan.project)}, by {_causes(history, plan.id)}. No p-value can be "
+            "adjusted for that: confirm on fresh queries (fresh=True)"
+        )
+    return (
+        f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the "
+        f"first was seen. {_inflation(batch, history, n_looks)}. No p-value can be adjusted for that: confirm on fresh "
+        "queries (fresh=True)"
+    )
+
+
+def _inflation(batch: Batch, history: History, n_looks: int) -> str:
+    """Say how much better the best of all looks appears, on the queries that all were opened on."""
+    plan = batch.scored.plan
+    own = {output: _scores(batch, name) for name, output in plan.systems}
+    known = history.scores_of_looks(plan.measure) | own
+    shared = np.asarray(np.isfinite(np.column_stack(list(known.values()))).all(axis=1), dtype=bool)
+    if shared.sum() < LEAST_SHARED or history.looks - known.keys():
+        return (
+            f"The best of {n_looks} equally good systems would look better than it is, by an amount that cannot be "
+            f"estimated: too few queries have scores of all of them by {plan.measure}"
+        )
+    inflation = inflation_of([one[shared] for one in known.values()], n_looks)
+    where = "" if shared.all() else f" on the {int(shared.sum())} of {count(len(shared), 'query')} with scores of all"
+    return (
+        f"The best of {n_looks} equally good systems would look better than it is by about {inflation:.3f} in "
+        f"{plan.measure}{where}"
+    )
+
+
+def _correction(batch: Batch) -> str:
+    """Return what p-values are corrected for, as the end of a sentence."""
+    if len(batch.scored.plan.systems) == 1:
+        return "; a mean, and no test"
+    said = ", max-T over the batch"
+    if batch.n_others:
+        said += f" and {count(batch.n_others, 'system')} of other plans frozen by then"
+    if batch.n_batches > 1:
+        said += f", times {batch.n_batches} for the plans that form batches of their own"
+    return said
+
+
+def _exposed(standing: Standing, project: str) -> str:
+    """Return how many queries were exposed, and when, as the beginning of a sentence."""
+    by = "before this plan was frozen"
+    if any(not is_look(entry) or entry.project != project for entry in standing.merged_in):
+        by += ", or in another clone before it was opened"
+    return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed {by}"
+
+
+def _causes(history: History, plan_id: str) -> str:
+    """Name what exposed queries of a plan that the project had not opened, but for what came after its opening."""
+    exposure, opened = history.standings.exposure, history.standings.opened.get(plan_id, ())
+    found = {
+        entry.kind
+        for entry in exposure.exposing(history.standings.project)
+        if exposure.shared(history.body, entry.body)
+        and not any(exposure.snapshot.precedes(opening.hash, entry.hash) for opening in opened)
+    }
+    return " and ".join(words for kind, words in _CAUSES.items() if kind in found) or "others"
+
+
+def _merged_in(entry: Entry) -> str:
+    return (
+        f"frozen without knowing of plan {entry.body['plan']} of {entry.who} "
+        f"({count(len(entry.body['looks']), 'look')}), which had been opened on queries of this plan in another clone "
+        "before this one was opened"
+    )
+
+
+def _parallel(entry: Entry) -> str:
+    return (
+        f"concurrent with plan {entry.body['plan']} of {entry.who} (project {entry.project!r}, "
+        f"{count(len(entry.body['looks']), 'look')}): it was opened on queries of this plan, and neither opening knew "
+        "of the other"
+    )
+
+
+def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
+    """Return the scores of a system of the plan by its primary measure, in the order of the content."""
+    scores: NDArray[np.float64] = batch.scored.loaded.by_content(batch.scored.evaluations[name])[:, 0]
+    return scores

@@ -1,26 +1,43 @@
-"""The guard, by which a test collection is used: register it, freeze systems, open them once."""
+"""The guard, by which a test collection is used: register it, freeze systems, open them once.
+
+Each step of the protocol stands in a module of its own; the class says what a reader may ask for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankeval._checks import shown
+from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import InvalidInput
-from rankeval.guard import freezing, opening, registering
+from rankeval.contamination.matching import match
+from rankeval.errors import InvalidInput, LedgerError
+from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim
 from rankeval.guard.collection import RegisteredCollection, load_collection
-from rankeval.guard.gates import Gates
+from rankeval.guard.gate.decisions import Terms
+from rankeval.guard.gate.gate import Gate, declare
+from rankeval.guard.looks import looks_table
 from rankeval.guard.plan import Plan
+from rankeval.guard.records import Journal
+from rankeval.guard.releasing import Status, status_of
+from rankeval.ledger import discovery
+from rankeval.ledger.ledger import Ledger
+from rankeval.ledger.noted import heads_in
 from rankeval.measures import Measure
+from rankeval.measures import measure as parse_measure
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rankeval.comparison import Comparison
     from rankeval.significance.declarations import ClaimName
 
 
-class Guard(Gates):
+class Guard:
     """Keeps test collections out of tuning, and counts the looks at them.
 
     Once a collection is registered, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit` refuse its
@@ -56,6 +73,34 @@ class Guard(Gates):
     >>> guard.looks(test)[["system", "status"]].values.tolist()
     [['v2', 'confirmatory']]
     """
+
+    def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None, who: str | None = None) -> None:
+        # The ledger's column holds 255 letters.
+        if not isinstance(project, str) or not 1 <= len(project.strip()) <= 255:
+            raise InvalidInput(argument="project", found=f"{project!r}", expected="a name of 1 to 255 letters")
+        if who is not None and (not isinstance(who, str) or not who.strip()):
+            raise InvalidInput(argument="who", found=shown(who), expected="the name of a person or machine")
+        url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
+        if url is None:
+            raise LedgerError(
+                f"the ledger is switched off ({discovery.VARIABLE}=off or [tool.rankeval] ledger): switch it on, or "
+                "name its place with ledger="
+            )
+        self.project = project
+        self._ledger = Ledger(url, who)
+        self._journal = Journal(project, self._ledger)
+        self._collections: dict[str, RegisteredCollection] = {}
+        discovery.watch(url)
+
+    @property
+    def ledger(self) -> str:
+        """The path or URL of the ledger."""
+        return self._ledger.where
+
+    @property
+    def head(self) -> str:
+        """The hash of the ledger's last entry. Keep it elsewhere to find out later if entries were cut off."""
+        return self._journal.read().head
 
     def register(
         self,
@@ -138,7 +183,7 @@ class Guard(Gates):
         rng: int = 0,
         claim: ClaimName = "difference",
         margin: float = 0.0,
-        queries: Literal["fresh"] | None = None,
+        fresh: bool = False,
     ) -> Plan:
         """Fix the systems that will be opened, and the test, before any of their scores is seen.
 
@@ -176,10 +221,10 @@ class Guard(Gates):
             The claim to be shown, as in `rankeval.compare`; "not_worse" and "equivalent" count one unseen query.
         margin : float, default 0
             Of the claim, in units of the measure.
-        queries : {"fresh"}, optional
-            "fresh" tests only on queries that nobody in this ledger looked at. Where ids and features changed, queries
+        fresh : bool, default False
+            Whether to test only on queries that nobody in this ledger looked at. If ids and features changed, queries
             that may have been looked at unrecognised are left out too. Their number, and the difference that they can
-            show, stand in ``plan.notes``. All queries by default.
+            show, stand in ``plan.notes``.
 
         Returns
         -------
@@ -216,7 +261,7 @@ class Guard(Gates):
             rng=int(rng),
             claim=claim,
             margin=margin,
-            queries=queries,
+            fresh=fresh,
         )
 
     def open(self, plan: Plan | str, test: RegisteredCollection | None = None) -> Comparison:
@@ -252,28 +297,370 @@ class Guard(Gates):
         for an ``alpha`` of .05, and up to .125 for claims with one side. No p-value is
         adjusted for systems that were made after an opening.
         """
-        return self.open_counted(plan, test)[0]
-
-    def open_counted(self, plan: Plan | str, test: RegisteredCollection | None = None) -> tuple[Comparison, int]:
-        """Open a plan as `open` does, and return also the number of looks that this call recorded.
-
-        If another process has opened the plan meanwhile, its call counted the looks, and this one counts none.
-
-        Parameters
-        ----------
-        plan, test
-            As in `open`.
-
-        Returns
-        -------
-        tuple of (Comparison, int)
-
-        Raises
-        ------
-        LedgerError
-            As in `open`.
-        """
         if test is not None and not isinstance(test, RegisteredCollection):
             raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return opening.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
+
+    def gate(
+        self,
+        test: RegisteredCollection,
+        *,
+        baseline: Any = None,
+        budget: int = 20,
+        measure: str | Measure = "nDCG@10",
+        claim: ClaimName = "better",
+        margin: float = 0.0,
+        alpha: float = 0.05,
+        convention: str | Convention = "rankeval",
+        sd: float | None = None,
+        rng: int = 0,
+        name: str = "gate",
+    ) -> Gate:
+        """Declare a gate: it accepts or rejects one candidate after the other, and shows nothing else.
+
+        A gate is declared once for a collection and its revisions. The same call again returns it, with or without its
+        baseline. Each candidate is tested at ``alpha / budget``. If the queries were looked at before, the gate is
+        declared all the same, and says so in its entry, in a warning and wherever it is printed: its level does not
+        hold for candidates that such looks helped to make.
+
+        Parameters
+        ----------
+        test : RegisteredCollection
+            The collection that `register` returned.
+        baseline : array, fitted model or Run
+            The system in use, as in `freeze`. Candidates are compared with it until one is accepted.
+        budget : int, default 20
+            Number of decisions.
+        measure : str or Measure
+            The measure.
+        claim : {"better", "not_worse"}, default "better"
+            What must be shown of a candidate: that it is better than the baseline by more than the margin, or not worse
+            by the margin. The latter counts one unseen query, as `rankeval.compare` does.
+        margin : float, default 0
+            Of the claim, in units of the measure; "not_worse" needs one.
+        alpha : float, default 0.05
+            The level of all decisions together.
+        convention : str or Convention
+            The rules by which rankings are scored.
+        sd : float, optional
+            Standard deviation of the differences by query, from which the gate says what it can find; by default .2.
+            It is no part of the terms.
+        rng : int
+            Seed of the randomisation test.
+        name : str, default "gate"
+            Name of the gate.
+
+        Returns
+        -------
+        Gate
+            Its ``decide(name, system)`` returns a Decision, which says if the system was accepted and how many
+            decisions are left. Printed, the gate says which difference it can find.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no baseline for a new gate, a term is out of range, or so few queries can show nothing.
+        LedgerError
+            If a gate of this name has other terms, or the collection was retired.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> data = make_ranking(60, rng=0)
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
+        >>> gate = guard.gate(guard.register("my-test", data), baseline=-data.y, budget=10)
+        >>> bool(gate.decide("perfect", data.y)), bool(gate.decide("random", data.X[:, 0] * 0))
+        (True, False)
+        """
+        terms = Terms(
+            measure=str(parse_measure(measure, get_convention(convention))),
+            convention=get_convention(convention),
+            claim=claim,
+            margin=float(margin),
+            alpha=float(alpha),
+            budget=budget,
+            rng=int(rng),
+            unseen=1 if claim == "not_worse" else 0,
+        )
+        return declare(self._journal, test, name, terms, baseline=baseline, sd=sd)
+
+    def plan(self, plan_id: str) -> Plan:
+        """Return a frozen plan of this project.
+
+        Parameters
+        ----------
+        plan_id : str
+            Its id, or enough of its beginning.
+
+        Returns
+        -------
+        Plan
+
+        Raises
+        ------
+        LedgerError
+            If no plan, or more than one, has an id that begins so.
+        """
+        return self._journal.read().plan(plan_id)
+
+    def looks(
+        self, test: RegisteredCollection | str | None = None, *, projects: Literal["own", "all"] = "own"
+    ) -> pd.DataFrame:
+        """Return the looks at a collection, or all of this project, one row per look, oldest first.
+
+        Looks belong to queries: those at other collections that share queries with this one are listed too. Standings
+        are as of the present head, so an opening that was confirmatory is concurrent once the ledger of a colleague was
+        merged who opened these queries too.
+
+        What two clones opened beside each other stands in the order of their clocks.
+
+        Parameters
+        ----------
+        test : RegisteredCollection or str, optional
+            The collection or its name; with all its revisions. Without one, all looks of the project.
+        projects : {"own", "all"}, default "own"
+            Whether to list the looks of other projects at these queries too.
+
+        Returns
+        -------
+        DataFrame
+            Columns: look, time, who, project, system, measure, value (the aggregate that was seen), status, plan,
+            output, n_queries (those of the collection that the look was at); without ``test`` a first column ``test``.
+            Its ``attrs`` hold ledger, head, the number of looks of other projects at these queries (``elsewhere``), and
+            that of the decisions of gates on them (``decisions``): these are no looks, and ``gate.decisions()`` lists
+            them.
+
+        Raises
+        ------
+        LedgerError
+            If the collection is not registered, or the ledger is not whole.
+        """
+        chosen("projects", projects, ("own", "all"))
+        return looks_table(self._journal.read(), test, everybody=projects == "all")
+
+    def verify(
+        self,
+        head: str | os.PathLike[str] | None = None,
+        *,
+        other: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+    ) -> bool:
+        """Return whether the ledger is whole: no entry or file altered, none missing.
+
+        To detect entries cut off at the end, it compares the ledger with earlier heads: the last one that this process
+        saw, those given here, and those of another copy.
+
+        Parameters
+        ----------
+        head : str or path, optional
+            A head, or a report or any file that names heads.
+        other : str or path, optional
+            A copy of the ledger, such as that of a colleague, all of whose entries must be here.
+        strict : bool, default False
+            Whether to raise an error that lists the faults if there are any, instead of returning False.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        InvalidInput
+            If ``head`` is neither, or a file that names no head.
+        LedgerError
+            If a ledger cannot be read at all; with ``strict``, if it is not whole.
+        """
+        copy = None if other is None else _existing(other)
+        problems = self._ledger.problems(*_heads(head), self._journal.seen, other=copy)
+        if problems and strict:
+            raise LedgerError("; ".join(problems), where=self.ledger)
+        return not problems
+
+    def merge(self, other: str | os.PathLike[str]) -> int:
+        """Add all entries and files of another ledger to this one; the other one stays as it is.
+
+        Plans that were opened in both without knowing of each other become concurrent.
+
+        Parameters
+        ----------
+        other : str or path
+            A path or an SQLAlchemy URL.
+
+        Returns
+        -------
+        int
+            Number of entries that were added; 0 if all were here. Files that were missing come along uncounted.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such ledger, one of the two is not whole, or this one cannot be written.
+        """
+        self._journal.read()
+        return self._ledger.merge(_existing(other))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Add all entries and files to another ledger, which is made if it does not exist.
+
+        Parameters
+        ----------
+        path : str or path
+            A path or an SQLAlchemy URL: from a folder to a database, or back.
+
+        Returns
+        -------
+        int
+            Number of entries that were added there.
+
+        Raises
+        ------
+        LedgerError
+            If one of the two is not whole, or the other one cannot be written.
+        """
+        self._journal.read()
+        return self._ledger.export(path)
+
+    def status(
+        self,
+        X: Any | None = None,
+        y: Any | None = None,
+        *,
+        qid: Any | None = None,
+        group: Any | None = None,
+        docid: Any | None = None,
+        qrels: Any | None = None,
+        queries: Mapping[Any, str] | None = None,
+    ) -> Status:
+        """Return whether some data would be refused, and why.
+
+        Parameters
+        ----------
+        X, y, qid, group, docid, qrels, queries
+            The data, as in `register`; X may be left out.
+
+        Returns
+        -------
+        Status
+            The answer with the evidence: ``.rows`` is a mask, so that ``X[~status.rows]`` is the rest, and ``.queries``
+            are the ids.
+
+        Raises
+        ------
+        InvalidInput
+            If the data is incomplete.
+        QueryIdError
+            If the group sizes do not add up to the rows, or disagree with the ids.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
+        >>> test, other = make_ranking(60, rng=0), make_ranking(60, rng=1)
+        >>> collection = guard.register("my-test", test)
+        >>> guard.status(test).refused, guard.status(other).refused
+        (True, False)
+        """
+        data = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid).prints
+        records = self._journal.read()
+        found = [match(one, data) for one in records.in_force()]
+        return status_of(found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)
+
+    def exempt(self, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str) -> int:
+        """Exempt some queries of a registered collection: they are not refused any more anywhere.
+
+        For a legitimate overlap, such as another split of the same data. It goes on record, and for plans that are
+        frozen later these queries count as exposed, since systems may have been fitted on them.
+
+        Parameters
+        ----------
+        test : RegisteredCollection or str
+            The collection of any project, as "name" or "project/name".
+        queries : iterable of query id, or Status
+            The queries, by the ids under which they were registered; or the result of `status`, for those found in the
+            data.
+        reason : str
+            The reason, which goes on record.
+
+        Returns
+        -------
+        int
+            Number of queries that were exempted now.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no reason, or an id is not registered.
+        LedgerError
+            If there is no such collection.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> guard, data = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger"), make_ranking(60, rng=0)
+        >>> test = guard.register("my-test", data)
+        >>> part = data.take(data.qid < 5)
+        >>> guard.status(part).refused, guard.exempt("my-test", guard.status(part), reason="also in the dev split")
+        (True, 4)
+        >>> guard.status(part).refused
+        False
+        """
+        return releasing.exempt(self._journal, test, queries, reason)
+
+    def retire(self, test: RegisteredCollection | str, reason: str) -> None:
+        """Retire a test collection for good: its content may be fitted on from now on, and it is never opened again.
+
+        All its revisions are retired with it. Other projects that registered the same content keep it.
+
+        Parameters
+        ----------
+        test : RegisteredCollection or str
+            The collection or its name.
+        reason : str
+            The reason, which goes on record.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no reason.
+        LedgerError
+            If it is not registered, or was retired before.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankeval.datasets import make_ranking
+        >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
+        >>> test = guard.register("my-test", make_ranking(60, rng=0))
+        >>> guard.retire(test, reason="replaced by a larger one")
+        >>> guard.verify()
+        True
+        """
+        releasing.retire(self._journal, test, reason)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.project!r}, ledger={self.ledger!r})"
+
+
+def _existing(spec: str | os.PathLike[str]) -> Ledger:
+    ledger = Ledger(discovery.ledger_url(spec))
+    if not ledger.exists():
+        raise LedgerError(f"there is no ledger {ledger.where}")
+    return ledger
+
+
+def _heads(head: str | os.PathLike[str] | None) -> list[str]:
+    """Return the heads that a text is, or that a file names."""
+    if head is None:
+        return []
+    if not isinstance(head, (str, os.PathLike)):
+        raise InvalidInput(f"head is {shown(head)}; expected a head, or the path of a report that names one")
+    if not Path(head).is_file():
+        return [os.fspath(head)]
+    found = heads_in(head)
+    if not found:
+        raise InvalidInput(f"{os.fspath(head)} names no head of a ledger: give a report, or the head itself")
+    return found

@@ -142,7 +142,7 @@ def _predecessor(
 def _findings(records: Records, new: _New, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
     registered = _content(records, new)
-    own = _known_to(records, [entry.hash for entry in _line(records, new.name, revised)])
+    own = _with_parts(records, [entry.hash for entry in _line(records, new.name, revised)])
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
     retired = tuple(one for one in matches if one.registered.retired is not None)
     ranks_rows = new.content.qrels is None
@@ -153,7 +153,7 @@ def _findings(records: Records, new: _New, matches: list[Match], revised: str | 
     )
 
 
-def _known_to(records: Records, line: list[str]) -> set[str]:
+def _with_parts(records: Records, line: list[str]) -> set[str]:
     """Return some registrations, and those of the project that hold none but their queries under other names."""
     exposure = records.exposure
     if not line:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.guard.notes import facts_in
 from rankeval.guard.standing.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
 
 WARNED = {
@@ -64,8 +63,8 @@ class GuardFacts:
     later: int = 0
 
     @classmethod
-    def of(cls, comparison: Comparison, *, digest: str = "", looks_added: int = 0) -> GuardFacts | None:
-        """Return what a comparison and its notes say of the guard; None if no guard opened it.
+    def of(cls, comparison: Comparison, *, digest: str = "") -> GuardFacts | None:
+        """Return the facts on the guard that opened a comparison; None if none did.
 
         Parameters
         ----------
@@ -73,15 +72,10 @@ class GuardFacts:
             The comparison.
         digest : str
             Digest of the registered content.
-        looks_added : int
-            Looks that this run added.
         """
-        found = facts_in(comparison.notes)
-        if found is None or not comparison.standing:
+        if comparison.opening is None:
             return None
-        counted = {name: int(found.pop(name).replace(",", "")) for name in ("looks", "later", "elsewhere")}
-        counted["looks_added"] = looks_added
-        return cls(active=True, digest=digest, standing=comparison.standing, **counted, **found)  # type: ignore[arg-type] # all other fields are texts
+        return cls(active=True, digest=digest, standing=comparison.standing, **comparison.opening)
 
     @property
     def warning(self) -> str:

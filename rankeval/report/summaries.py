@@ -10,7 +10,7 @@ from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
-from rankeval.guard.notes import is_summary
+from rankeval.guard.opening import summary_of
 from rankeval.render.tables import DASH, Table
 from rankeval.report.guard_facts import GuardFacts
 from rankeval.tracking import LoggedData
@@ -166,7 +166,9 @@ def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
         The experiment.
     """
     notes: tuple[str, ...] = facts.comparison.notes
-    return tuple(note for note in notes if not (facts.guard.active and is_summary(note)))
+    opening = facts.comparison.opening
+    said = summary_of(opening) if facts.guard.active and opening is not None else None
+    return tuple(note for note in notes if note != said)
 
 
 def standing(facts: ExperimentFacts) -> str:

@@ -19,8 +19,7 @@ from rankeval.contamination.fingerprint import (
     run_outputs,
     tie_levels,
 )
-from rankeval.contamination.hashing import blocks, rounded_hashes, row_hashes
-from rankeval.contamination.id_hashes import _letter_hashes, text_hashes
+from rankeval.contamination.hashing import _letter_hashes, blocks, rounded_hashes, row_hashes, text_hashes
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput
 

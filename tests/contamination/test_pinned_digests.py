@@ -12,7 +12,7 @@ import pytest
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels, run_outputs
-from rankeval.contamination.id_hashes import keys, text_hashes
+from rankeval.contamination.hashing import keys, text_hashes
 from rankeval.contamination.signature import Signature
 from rankeval.guard.loaded import output_digest
 from rankeval.ledger import ledger as ledger_module

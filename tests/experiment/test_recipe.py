@@ -416,7 +416,7 @@ def test_fresh_queries_are_those_of_the_extended_test_part_that_nobody_saw():
     """All numbers of the report are about them: the other queries were not opened for these rankings."""
     run_experiment(small())
     more = {"loader": "digits", "arguments": {"n_queries": 150, "n_candidates": 15}}
-    guard = {"queries": "fresh", "supersedes": "digits-test"}
+    guard = {"fresh": True, "supersedes": "digits-test"}
     result = run_experiment(small(data=more, guard=guard, rankers=other_tree(3)))
     (fresh,) = result.comparison.table["n_queries"]
     assert result.guard.standing == "confirmatory"

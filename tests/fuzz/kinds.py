@@ -169,7 +169,7 @@ def guarded(folder: Path) -> bytes:
 
 def read_ledger(path: Path) -> None:
     guard = rk.Guard("p", ledger=path)
-    guard.problems()
+    guard.verify()
     guard.looks("t")
 
 

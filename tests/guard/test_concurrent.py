@@ -274,7 +274,9 @@ def test_a_missing_file_of_links_is_named(team, test, data):
     entry = team.guard._ledger.read().entries[-1]
     name = entry.body["links"]["pairs"]
     (team.guard._ledger._store.path / name).unlink()
-    assert team.guard.problems() == [f"the file {name} is missing"]
+    with pytest.raises(LedgerError) as caught:
+        team.guard.verify(strict=True)
+    assert caught.value.problem == f"the file {name} is missing"
     with pytest.raises(LedgerError, match=f"lacks its file {name}"):
         team.guard.looks("test")
 
@@ -288,4 +290,5 @@ def test_a_merge_of_nothing_is_said(team, tmp_path):
     assert team.guard.verify(other=tmp_path / "copy.db")
     Guard("ours", ledger=tmp_path / "copy.db").retire("test", "there only")
     assert not team.guard.verify(other=tmp_path / "copy.db")
-    assert "is not here" in team.guard.problems(other=tmp_path / "copy.db")[0]
+    with pytest.raises(LedgerError, match="is not here"):
+        team.guard.verify(other=tmp_path / "copy.db", strict=True)

@@ -79,7 +79,7 @@ def test_exempted_queries_count_as_exposed_for_later_plans(team, test, data):
 
 def test_without_looks_the_rest_is_still_confirmatory(team, test, data):
     team.guard.exempt(test, team.guard.status(part(data, 12)), "overlap")
-    plan = team.frozen(test, 1, queries="fresh")
+    plan = team.frozen(test, 1, fresh=True)
     assert "tests on 88 of 100 queries" in plan.notes[0]
     assert standing(team.guard.open(plan)) == "confirmatory"
     assert standing(team.opened(test, 1, 2)) == "exploratory"

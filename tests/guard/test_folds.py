@@ -251,7 +251,7 @@ def test_a_plan_over_folds_may_test_on_fresh_queries_alone(guard, test):
     with pytest.warns(RankevalWarning, match="RG003"):
         seen = guard.register("seen", DATA.X[half], DATA.y[half], qid=DATA.qid[half])
     guard.open(guard.freeze(seen, systems={"a": DATA.X[half, 0]}))
-    plan = guard.freeze(test, systems={"ridge": Ridge()}, folds=FOLD_OF_ROW, queries="fresh")
+    plan = guard.freeze(test, systems={"ridge": Ridge()}, folds=FOLD_OF_ROW, fresh=True)
     opened = guard.open(plan)
     assert sorted(opened.evaluations["ridge"].queries.tolist()) == QUERIES[20:].tolist()
     assert opened.means["n_queries"].tolist() == [20]

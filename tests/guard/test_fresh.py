@@ -27,7 +27,7 @@ def scores(X, *weights):
 
 
 def test_only_fresh_queries_are_scored_and_the_result_is_confirmatory(team, larger):
-    plan = team.frozen(larger, 2, queries="fresh", secondary="AP")
+    plan = team.frozen(larger, 2, fresh=True, secondary="AP")
     result = team.guard.open(plan)
     assert standing(result) == "confirmatory"
     expected = {
@@ -51,14 +51,14 @@ def test_two_fresh_queries_are_the_fewest(team, test, data, n_fresh):
     X, y = np.vstack([data.X, MORE.X[few]]), np.append(data.y, MORE.y[few])
     larger = team.guard.register("test", X, y, qid=np.append(data.qid, MORE.qid[few] + 1000), supersedes=test)
     if n_fresh == 2:
-        assert team.frozen(larger, 1, queries="fresh").queries is not None
+        assert team.frozen(larger, 1, fresh=True).queries is not None
     else:
         with pytest.raises(InvalidInput):
-            team.frozen(larger, 1, queries="fresh")
+            team.frozen(larger, 1, fresh=True)
 
 
 def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, data):
-    plan = team.frozen(larger, 2, 3, queries="fresh")
+    plan = team.frozen(larger, 2, 3, fresh=True)
     opened = {
         name: rk.evaluate(data.y, score, qid=data.qid, measures="nDCG@10").scores[:, 0]
         for name, score in scores(data.X, 0, 1).items()
@@ -75,22 +75,22 @@ def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, d
 
 
 def test_without_opened_scores_the_deviation_is_assumed(team, test):
-    plan = team.frozen(test, 1, queries="fresh")
+    plan = team.frozen(test, 1, fresh=True)
     assert "standard deviation of 0.20 (assumed, since no scores were opened)" in plan.notes[0]
     assert plan.queries is None, "all queries are fresh, so this is the plan without queries="
     assert plan.id == team.frozen(test, 1).id
 
 
 def test_a_single_system_is_told_the_number_only(team, larger):
-    plan = team.frozen(larger, 2, baseline=None, queries="fresh")
+    plan = team.frozen(larger, 2, baseline=None, fresh=True)
     assert plan.notes == ("tests on 40 of 140 queries, those not recognised as looked at",)
 
 
 def test_what_a_plan_on_fresh_queries_exposes_is_not_fresh_again(team, larger):
-    first, second = (team.frozen(larger, weight, queries="fresh") for weight in (2, 3))
+    first, second = (team.frozen(larger, weight, fresh=True) for weight in (2, 3))
     assert standing(team.guard.open(first)) == "confirmatory"
     with pytest.raises(InvalidInput, match=r"0 of 140 queries of 'test' were never exposed.*supersedes='test'"):
-        team.frozen(larger, 4, queries="fresh")
+        team.frozen(larger, 4, fresh=True)
     result = team.guard.open(second)
     assert standing(result) == "confirmatory", "frozen before the first opening of these queries: one family"
     assert any("1 system of other plans frozen by then" in note for note in result.notes)
@@ -98,7 +98,7 @@ def test_what_a_plan_on_fresh_queries_exposes_is_not_fresh_again(team, larger):
 
 
 def test_a_plan_on_a_part_opens_in_another_process_and_row_order(team, larger):
-    plan = team.frozen(larger, 2, queries="fresh")
+    plan = team.frozen(larger, 2, fresh=True)
     here = team.guard.open(plan)
     data = larger.content
     order = np.random.default_rng(0).permutation(len(data.y))
@@ -117,14 +117,15 @@ def test_judgments_have_fresh_queries_too(team):
     options = {"measure": "AP", "n_resamples": 99}
     team.guard.open(team.guard.freeze(old, systems={"a": runs[0], "b": runs[1]}, **options))
     new = team.guard.register("topics", qrels=qrels, supersedes=old)
-    result = team.guard.open(team.guard.freeze(new, systems={"a": runs[0], "b": runs[1]}, queries="fresh", **options))
+    result = team.guard.open(team.guard.freeze(new, systems={"a": runs[0], "b": runs[1]}, fresh=True, **options))
     assert standing(result) == "confirmatory"
     assert set(result.evaluations["a"].queries) == {f"q{q}" for q in range(30, 60)}
 
 
 def test_only_fresh_can_be_asked_for(team, test):
-    with pytest.raises(InvalidInput, match="queries is 'new'; expected 'fresh', or nothing"):
-        team.frozen(test, 1, queries="new")
+    with pytest.raises(InvalidInput) as caught:
+        team.frozen(test, 1, fresh="new")
+    assert (caught.value.argument, caught.value.found) == ("fresh", "'new'")
 
 
 def scaled(data, share, seed=0):
@@ -145,7 +146,7 @@ def test_what_is_not_recognised_beside_what_is_recognised_is_not_known_to_be_fre
     X, y = scaled(data, share)
     again = team.guard.register("again", X, y, qid=data.qid + 1000, supersedes=supersedes)
     with pytest.raises(InvalidInput, match=r"0 of 100 queries of 'again' are known to be new.*may be others of it"):
-        team.frozen(again, 2, queries="fresh")
+        team.frozen(again, 2, fresh=True)
 
 
 @pytest.mark.filterwarnings("ignore:RG003")
@@ -154,7 +155,7 @@ def test_ids_that_were_kept_tell_which_queries_are_new(team, test, data):
     X, y = scaled(data, 0.05)
     X, y = np.vstack([X, MORE.X]), np.append(y, MORE.y)
     larger = team.guard.register("larger", X, y, qid=np.append(data.qid, MORE.qid + 1000))
-    plan = team.frozen(larger, 2, queries="fresh")
+    plan = team.frozen(larger, 2, fresh=True)
     assert plan.notes[0].startswith("tests on 40 of 140 queries")
 
 
@@ -165,4 +166,4 @@ def test_features_that_were_kept_tell_which_queries_are_new(team, test, data):
     half = data.qid <= 50
     X, y = np.vstack([data.X[half], MORE.X]), np.append(np.roll(data.y, 1)[half], MORE.y)
     other = team.guard.register("other", X, y, qid=np.append(data.qid[half] + 500, MORE.qid + 1000))
-    assert team.frozen(other, 2, queries="fresh").notes[0].startswith("tests on 40 of 90 queries")
+    assert team.frozen(other, 2, fresh=True).notes[0].startswith("tests on 40 of 90 queries")

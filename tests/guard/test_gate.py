@@ -16,7 +16,7 @@ from rankeval.contamination import forget
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Decision, Gate
-from rankeval.guard.gate.terms import Terms
+from rankeval.guard.gate.decisions import Terms
 from rankeval.significance.power import detectable_difference
 
 DATA = make_ranking(60, 10, 4, rng=0)

@@ -25,7 +25,7 @@ def halves(team, data):
     first = team.guard.register("first", data.X[part], data.y[part], qid=data.qid[part])
     team.opened(first, 1)
     whole = team.guard.register("whole", data, supersedes="first")
-    assert standing(team.opened(whole, 1, queries="fresh")) == "confirmatory"
+    assert standing(team.opened(whole, 1, fresh=True)) == "confirmatory"
     return whole
 
 

@@ -76,7 +76,7 @@ class TestSupersedes:
         assert looks["n_queries"].tolist() == [100]
         plan = team.frozen(larger, 1)
         assert any("100 of 140 queries were exposed" in note for note in plan.notes)
-        assert any("queries='fresh' tests on the 40 others" in note for note in plan.notes)
+        assert any("fresh=True tests on the 40 others" in note for note in plan.notes)
 
     def test_ids_link_what_nothing_else_shows(self, team, test, data):
         """All labels and features are new: only the declaration says that these are the same queries."""
@@ -102,7 +102,7 @@ class TestSupersedes:
         team.opened(test, 1)
         X, y = np.vstack([MORE.X, data.X]), np.append(MORE.y, data.y)
         larger = team.guard.register("test", X, y, qid=np.repeat(np.arange(140), 10), supersedes=test)
-        plan = team.frozen(larger, 1, queries="fresh")
+        plan = team.frozen(larger, 1, fresh=True)
         assert "tests on 40 of 140 queries" in plan.notes[0]
 
     def test_only_what_is_registered_is_superseded(self, team, test, data):

@@ -56,7 +56,7 @@ def test_an_extended_test(big):
     larger = stacked(big.test, big.dev.take(big.dev.qid <= 140))
     new = guard.register("test 2", larger, supersedes="test")
     assert len(guard.looks(new)) == 1
-    plan = planned(guard, new, larger, 0, 2, queries="fresh")
+    plan = planned(guard, new, larger, 0, 2, fresh=True)
     result = guard.open(plan)
     assert standing(result) == "confirmatory"
     assert {one.n_queries for one in result.evaluations.values()} == {60}

@@ -8,38 +8,32 @@ import pytest
 
 import rankeval as rk
 from rankeval.contamination import refusal
-from rankeval.guard.notes import facts_in
+from rankeval.guard.opening import summary_of
 from rankeval.guard.standing.standings import STANDINGS
 from rankeval.report import GuardFacts
 
 HEAD = "+".join(("ab" * 32, "cd" * 32))
-SUMMARY = (
-    "1,234 looks of project \"bob's\" at 'a; plan b' (2 more by other projects); plan 0f1e; "
-    f"ledger /l l as of head {HEAD}"
-)
-
-
-def test_the_summary_is_found_among_the_notes():
-    found = facts_in(["a note of the test", "confirmatory for AP: so it was", "secondary, without adjusted p", SUMMARY])
-    assert found == {
-        "looks": "1,234",
-        "later": "0",
-        "elsewhere": "2",
-        "project": "bob's",
-        "test": "a; plan b",
-        "plan": "0f1e",
-        "ledger": "/l l",
-        "head": HEAD,
-    }
+OPENING = {
+    "looks": 1234,
+    "later": 0,
+    "elsewhere": 2,
+    "looks_added": 1,
+    "project": "bob's",
+    "test": "a; plan b",
+    "plan": "0f1e",
+    "ledger": "/l l",
+    "head": HEAD,
+}
 
 
 @pytest.mark.parametrize("standing", STANDINGS)
 def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
     """Notes may begin with the words of another standing, and one on a dagger may come before all."""
-    beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP", SUMMARY)
-    opened = replace(rk.compare(_systems()).with_notes(*beside), standing=standing)
+    beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP", summary_of(OPENING))
+    opened = replace(rk.compare(_systems()).with_notes(*beside), standing=standing, opening=OPENING)
     facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
-    assert (facts.standing, facts.looks, facts.head) == (standing, 1234, HEAD)
+    assert facts.standing == standing
+    assert {name: getattr(facts, name) for name in OPENING} == OPENING
 
 
 def test_a_comparison_that_no_guard_opened_has_no_facts():

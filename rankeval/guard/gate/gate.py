@@ -6,6 +6,10 @@ they teach. So a gate has a budget of T decisions, tests each candidate at alpha
 As long as nothing was accepted, every answer was "rejected", and the next candidate would have been made whatever the
 scores were. So the chance that a gate with no better candidate ever accepts one is at most alpha, by Bonferroni's
 inequality, as nearly as the randomisation test holds its level. With skewed differences it is larger.
+
+A candidate at a gate: its ranking and its scores, and what else the ledger knows of the queries.
+
+Declare a gate: put its terms and its baseline on record, or find that they are.
 """
 
 from __future__ import annotations
@@ -15,27 +19,93 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankeval._checks import count, shown
+from rankeval._checks import check_number, count, shown
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate.candidates import (
-    Candidate,
-    about,
-    exposed,
-    exposed_words,
-    registration_of,
-    scores_of,
-)
-from rankeval.guard.gate.decisions import Decision, GateRecord
-from rankeval.guard.gate.terms import Terms
-from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.gate.decisions import Decision, GateRecord, Terms
+from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
 from rankeval.guard.records import Journal, Records
+from rankeval.guard.standing.exposure import is_few
 from rankeval.ledger.entry import Entry
 from rankeval.measures import direction
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A ranking at a gate.
+
+    Attributes
+    ----------
+    name : str
+        The system.
+    ranking : ndarray or Run
+        Its ranking.
+    output : str
+        The hash of its ranking output.
+    """
+
+    name: str
+    ranking: Ranking
+    output: str
+
+    @classmethod
+    def of(cls, loaded: LoadedCollection, name: str, system: Any) -> Candidate:
+        """Return the ranking of a system from its scores, its fitted model or its run."""
+        ranking = loaded.ranking(name, system)
+        return cls(name, ranking, output_digest(loaded.outputs(ranking)))
+
+
+def scores_of(loaded: LoadedCollection, system: Candidate, terms: Terms) -> NDArray[np.float64]:
+    """Return the scores of a system by query, in the order of the content."""
+    evaluation = loaded.evaluate(system.name, system.ranking, [terms.measure], terms.convention)
+    scores = loaded.by_content(evaluation)[:, 0]
+    lacking = ~np.isfinite(scores)
+    if lacking.any():
+        query = loaded.prints.names_by_content[lacking][0]
+        raise InvalidInput(
+            f"{system.name!r} has no score by {terms.measure} on {count(int(lacking.sum()), 'query')}, such as "
+            f"{query!r}: declare a gate by a convention that scores every query"
+        )
+    return scores
+
+
+def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | None = None) -> int:
+    """Return how many queries of a collection somebody looked at, apart from the decisions of a gate; 0 if few."""
+    own = set() if gate is None else {entry.hash for entry in gate.decided}
+    exposure = records.exposure
+    queries = exposure.queries_of(about(test, records))
+    others = [one for one in exposure.exposing(records.project) if one.hash not in own]
+    n_exposed = int(exposure.exposed(queries, others).sum())
+    return 0 if is_few(n_exposed, len(queries)) else n_exposed
+
+
+def exposed_words(n_exposed: int, test: RegisteredCollection) -> str:
+    """Say what looks beside the gate mean for it."""
+    return (
+        f"{n_exposed} of {count(test.n_queries, 'query')} of {test.name!r} were looked at outside of this gate. Its "
+        "level does not hold for candidates that such a look helped to make: declare a gate on fresh queries"
+    )
+
+
+def registration_of(records: Records, test: RegisteredCollection) -> str:
+    """Return the id of the registration of a collection."""
+    return records.registered(test).hash
+
+
+def about(test: RegisteredCollection, records: Records) -> dict[str, Any]:
+    """Return the keys by which entries name a collection."""
+    return {
+        "registration": registration_of(records, test),
+        "queries": None,
+        "digest": test.digest,
+        "collection": test.name,
+    }
+
 
 _WARNED: set[str] = set()
 """The gates of whose exposure this process has warned."""
@@ -252,3 +322,96 @@ def _used_up(gate: GateRecord, test: RegisteredCollection) -> LedgerError:
         f"gate {gate.name!r} has made its {count(gate.terms.budget, 'decision')} on {test.name!r}, and decides no "
         "more: collect and label fresh queries, register them, and declare a gate on them"
     )
+
+
+ASSUMED_SD = 0.2
+"""Standard deviation of the differences of two systems by query, if nobody says otherwise."""
+
+
+def declare(
+    journal: Journal,
+    test: RegisteredCollection,
+    name: str,
+    terms: Terms,
+    *,
+    baseline: Any = None,
+    sd: float | None = None,
+) -> Gate:
+    """Record a gate, unless it is on record.
+
+    Parameters
+    ----------
+    journal : Journal
+        The ledger.
+    test : RegisteredCollection
+        The collection.
+    name : str
+        Name of the gate.
+    terms : Terms
+        Its terms.
+    baseline : array, fitted model or Run, optional
+        The system that candidates are compared with; needed for a new gate.
+    sd : float, optional
+        Standard deviation of differences by query.
+    """
+    if not isinstance(test, RegisteredCollection):
+        raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput(argument="name", found=shown(name), expected="a name for the gate")
+    spread = ASSUMED_SD if sd is None else sd
+    check_number("sd", spread)
+    if spread <= 0:
+        raise InvalidInput(f"sd is {sd}; expected the standard deviation of the differences by query, above 0")
+    loaded = test.loaded()
+    gate = Gate(name, test, terms, terms.detectable(test.n_queries, spread), spread, sd is None, journal)
+    journal.ledger.check_writable()
+    given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
+
+    def record(records: Records) -> None:
+        records.in_use(test)
+        found = GateRecord.find(records, name, registration_of(records, test))
+        if found is not None:
+            _refuse_other_terms(found, terms, given)
+            return
+        if given is None:
+            raise InvalidInput("baseline is missing: give the system in use, with which candidates are compared")
+        _refuse_too_few(test, terms)
+        scores_of(loaded, given, terms)  # raises if a query cannot be scored
+        n_exposed = exposed(records, test)
+        body = {
+            **about(test, records),
+            "gate": name,
+            "terms": terms.content(),
+            "baseline": given.output,
+            "baseline_name": given.name,
+            "rankings": journal.ledger.keep("rankings", loaded.stored(given.ranking)),
+            "n_exposed": n_exposed,
+        }
+        journal.append(records, ("gate", body))
+        if n_exposed:
+            warn(f"gate {name!r}: {exposed_words(n_exposed, test)}")
+
+    journal.decide(record)
+    return gate
+
+
+def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None) -> None:
+    told = found.terms.differences(terms)
+    if told:
+        raise LedgerError(
+            f"gate {found.name!r} is declared by other terms ({told}), and terms do not change: use those, or declare "
+            "a gate of another name on fresh queries"
+        )
+    if given is not None and not found.knows(given.output):
+        raise LedgerError(
+            f"gate {found.name!r} is declared with another baseline: leave baseline= out here; "
+            "decide(..., baseline=) compares with the system in use"
+        )
+
+
+def _refuse_too_few(test: RegisteredCollection, terms: Terms) -> None:
+    if test.n_queries < terms.least_queries:
+        raise InvalidInput(
+            f"{test.name!r} has {count(test.n_queries, 'query')}, on which no candidate can be accepted at "
+            f"{terms.level:.2g}: that takes {terms.least_queries}. Take more queries, or a smaller budget"
+        )

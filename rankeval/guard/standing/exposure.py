@@ -250,6 +250,48 @@ def outputs_shown(openings: Sequence[Entry]) -> set[str]:
     return looks or {output for entry in openings for output in entry.body["systems"].values()}
 
 
+@dataclass(frozen=True)
+class OtherProject:
+    """The looks of another project at queries of a plan."""
+
+    project: str
+    n_looks: int
+    n_queries: int
+    who: tuple[str, ...]
+
+
+def other_projects(
+    exposure: Exposure, project: str, about: Mapping[str, Any], entries: Iterable[Entry]
+) -> tuple[OtherProject, ...]:
+    """Return the other projects that looked at some queries, and how often.
+
+    Parameters
+    ----------
+    exposure : Exposure
+        The queries that were looked at.
+    project : str
+        The project that asks.
+    about : mapping
+        The body of an entry that names the queries.
+    entries : iterable of Entry
+        The entries among which openings are looked for.
+    """
+    queries = exposure.queries_of(about)
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.kind == "open" and entry.project != project and exposure.shared(about, entry.body):
+            found.setdefault(entry.project, []).append(entry)
+    return tuple(
+        OtherProject(
+            other,
+            len(outputs_shown(openings)),
+            int(exposure.exposed(queries, openings).sum()),
+            tuple(dict.fromkeys(entry.who for entry in openings)),
+        )
+        for other, openings in found.items()
+    )
+
+
 def places_of(ledger: Ledger, name: str) -> NDArray[np.int64]:
     """Return the places of a part of a collection's queries, in the order of the content.
 

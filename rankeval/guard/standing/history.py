@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.standing.elsewhere import looked_elsewhere
+from rankeval.guard.standing.exposure import other_projects
 from rankeval.guard.standing.standings import Standings
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
@@ -46,7 +46,7 @@ class History:
     def elsewhere(self) -> int:
         """The looks of other projects at any of these queries."""
         exposure, project = self.standings.exposure, self.standings.project
-        return sum(one.n_looks for one in looked_elsewhere(exposure, project, self.body, exposure.snapshot.entries))
+        return sum(one.n_looks for one in other_projects(exposure, project, self.body, exposure.snapshot.entries))
 
     @property
     def first_baseline(self) -> str | None:

@@ -1,21 +1,44 @@
-"""The standing of a plan: how far its result can be believed, decided by what its writer had seen when it was frozen.
+"""The standing of a plan: how far its result can be believed, decided by what its writer may have seen.
 
-Only the ancestors of the entry that froze a plan count, never a clock. Four openings of one collection::
+Only the order of entries in the graph of the ledger counts, never a clock. Four openings of one collection::
 
     freeze A --- freeze B --- open A --+-- freeze C --- open B --- open C
                                        |
                                        +-- freeze D --- open D          (in another clone)
 
 A and B were frozen before anything was opened: both are confirmatory, and one family, since a result may be picked from
-either. C and D came after A was opened: they are exploratory. If D had been frozen and opened beside A, neither having
-seen the other, A and D would be concurrent: one family, and neither confirmatory alone.
+either. C and D came after A was opened: they are exploratory.
 
-A plan that was frozen beside an opening and opened after the merge is concurrent too, and one family with all that was
-opened there: somebody may have told the results. If one of its own outputs was opened there, it is exploratory. Later
-entries can lower a standing, and never raise it (`timing`).
+A plan can be frozen in one clone of a ledger and opened after a merge. The merge brings entries in that its opening
+knows, and its freeze did not know::
 
-The looks of a project count in full. Those of other projects do not make a plan exploratory, but it is not confirmatory
-either: it is the first look of this project, and its notes say who looked before.
+    register --+-- freeze P ------------ merge, open P       the opening of Q was merged in:
+               |                           |                 somebody may have told its result
+               +-- freeze Q -- open Q -----+
+
+So an entry that exposes queries stands to a plan in one of these ways:
+
+* known at the freeze: it is an ancestor of the freeze;
+* merged in: it is an ancestor of the opening, and neither of freeze and entry knew of the other;
+* parallel: neither of opening and entry knew of the other.
+
+An entry that was written after a freeze, and knew it, cannot have guided it: the plan was fixed by then. The standing
+is the lowest that such entries give, where they expose more than few of the queries of the plan (`is_few`)::
+
+    the entry                                        known at the freeze    merged in           parallel
+    a look of another project, a decision there      first look             first look          -
+    a look of the project                            exploratory            concurrent (*)      concurrent
+    a decision of a gate of the project              exploratory            exploratory         -
+    an exemption or a retirement by anybody (**)     exploratory            exploratory         -
+    nothing of these                                 confirmatory
+
+    (*)  exploratory if it opened an output of the plan: the choice may rest on the result
+    (**) a retirement by another project counts as its looks do for what the project had registered itself by then,
+         since that went on being refused
+
+A plan that is exploratory, and whose outputs were all opened before, is secondary. If a plan was frozen or opened in
+two clones, the freezes that an opening knows count, and what is known to any of them is known. Later entries can lower
+a standing, and never raise it.
 """
 
 from __future__ import annotations
@@ -28,10 +51,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.standing.elsewhere import ElsewhereLooked, looked_elsewhere
-from rankeval.guard.standing.exposure import Classes, Exposure, is_few, is_look
-from rankeval.guard.standing.timing import Timing
+from rankeval.guard.standing.exposure import Classes, Exposure, OtherProject, is_few, is_look, other_projects
 from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import Snapshot
 
 CONFIRMATORY = "confirmatory"
 """Frozen before anybody had looked at its queries: its p-values hold, adjusted over its family."""
@@ -53,6 +75,54 @@ RELEASES = ("exempt", "retire")
 
 
 @dataclass(frozen=True)
+class Timing:
+    """The freezes and the openings of one plan, among all entries.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The ledger.
+    freezes, openings : tuple of Entry
+        The entries that froze and that opened the plan; several, if several clones did.
+    """
+
+    snapshot: Snapshot
+    freezes: tuple[Entry, ...]
+    openings: tuple[Entry, ...]
+
+    def known_at_freeze(self, entry: Entry) -> bool:
+        """Return whether an entry was known when the plan was frozen."""
+        return any(self.snapshot.precedes(entry.hash, freeze.hash) for freeze, _ in self._steps)
+
+    def merged_in(self, entry: Entry) -> bool:
+        """Return whether an entry was known when the plan was opened, but not when it was frozen, nor knew of that.
+
+        A plan that was not opened yet will be opened with knowledge of all entries.
+        """
+        return any(
+            self.snapshot.concurrent(entry.hash, freeze.hash)
+            and (opening is None or self.snapshot.precedes(entry.hash, opening.hash))
+            for freeze, opening in self._steps
+        )
+
+    def parallel(self, entry: Entry) -> bool:
+        """Return whether an entry and an opening of the plan did not know of each other."""
+        return any(self.snapshot.concurrent(entry.hash, opening.hash) for opening in self.openings)
+
+    @cached_property
+    def _steps(self) -> list[tuple[Entry, Entry | None]]:
+        """Each opening with each freeze that it knew; each freeze alone, if the plan was not opened."""
+        if not self.openings:
+            return [(freeze, None) for freeze in self.freezes]
+        return [
+            (freeze, opening)
+            for opening in self.openings
+            for freeze in self.freezes
+            if self.snapshot.precedes(freeze.hash, opening.hash)
+        ]
+
+
+@dataclass(frozen=True)
 class Standing:
     """The standing of a plan as of one head of the ledger.
 
@@ -69,14 +139,14 @@ class Standing:
     n_queries, n_exposed, n_released : int
         Queries of the plan; those that anybody had looked at when it was frozen; those that had been exempted or
         retired by then.
-    before : tuple of ElsewhereLooked
+    others : tuple of OtherProject
         Other projects that had looked at them by then.
-    beside : tuple of Entry
-        Openings of these queries that did not know of this plan's opening, nor it of them.
-    missed : tuple of Entry
-        What else exposed these queries before the plan was opened, without its freeze knowing of it.
-    taken : tuple of str
-        The systems of the plan whose outputs the project had opened among these.
+    parallel : tuple of Entry
+        Looks at these queries by openings parallel to that of the plan.
+    merged_in : tuple of Entry
+        Entries that expose these queries and were merged in between the freeze and the opening.
+    opened_before : tuple of str
+        The systems of the plan whose outputs the project had opened in merged-in entries.
     """
 
     status: str
@@ -86,10 +156,10 @@ class Standing:
     n_queries: int
     n_exposed: int
     n_released: int
-    before: tuple[ElsewhereLooked, ...]
-    beside: tuple[Entry, ...]
-    missed: tuple[Entry, ...]
-    taken: tuple[str, ...]
+    others: tuple[OtherProject, ...]
+    parallel: tuple[Entry, ...]
+    merged_in: tuple[Entry, ...]
+    opened_before: tuple[str, ...]
 
     @property
     def is_adjusted(self) -> bool:
@@ -145,10 +215,10 @@ class Standings:
         looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
         looks = looks if openings else new_looks()
         queries, before = self.exposure.queries_of(body), self._before(plan_id)
-        missed, beside = self._missed(plan_id), self._beside(plan_id)
-        status, taken = self._at_freeze(plan_id), self._taken(body, missed)
-        if status in ADJUSTED and self._matters(body, self._looks_of_own([*missed, *beside])):
-            status = EXPLORATORY if taken else CONCURRENT
+        merged_in, parallel = self._merged_in(plan_id), self._parallel(plan_id)
+        status, opened_before = self._at_freeze(plan_id), self._opened_before(body, merged_in)
+        if status in ADJUSTED and self._matters(body, self._looks_of_own([*merged_in, *parallel])):
+            status = EXPLORATORY if opened_before else CONCURRENT
         if status == EXPLORATORY and not looks:
             status = SECONDARY
         released = [entry for entry in before if entry.kind in RELEASES]
@@ -160,10 +230,10 @@ class Standings:
             n_queries=len(queries),
             n_exposed=int(self.exposure.exposed(queries, before).sum()),
             n_released=int(self.exposure.exposed(queries, released).sum()),
-            before=looked_elsewhere(self.exposure, self.project, body, before),
-            beside=tuple(beside),
-            missed=tuple(missed),
-            taken=taken,
+            others=other_projects(self.exposure, self.project, body, before),
+            parallel=tuple(parallel),
+            merged_in=tuple(merged_in),
+            opened_before=opened_before,
         )
 
     def _own(self, kind: str) -> dict[str, list[Entry]]:
@@ -183,22 +253,20 @@ class Standings:
     def _before(self, plan_id: str) -> list[Entry]:
         """Return the entries that had exposed queries by rule before the plan was frozen.
 
-        They are those that a freeze knew, and of those that it missed all but the looks of the project, which make
-        the plan concurrent.
+        They are those known at a freeze, and of those merged in all but the looks of the project, which make the plan
+        concurrent.
         """
-        knew, missed = self._timing(plan_id).knew, self._missed(plan_id)
-        own = {entry.hash for entry in self._looks_of_own(missed)}
-        also = {entry.hash for entry in missed} - own
-        return [entry for entry in self.exposure.exposing(self.project) if entry.hash in also or knew(entry)]
+        known, merged_in = self._timing(plan_id).known_at_freeze, self._merged_in(plan_id)
+        own = {entry.hash for entry in self._looks_of_own(merged_in)}
+        also = {entry.hash for entry in merged_in} - own
+        return [entry for entry in self.exposure.exposing(self.project) if entry.hash in also or known(entry)]
 
-    def _missed(self, plan_id: str) -> list[Entry]:
-        """Return what other plans and anybody else exposed before the opening, without a freeze knowing of it."""
-        return self._others(plan_id, self._timing(plan_id).missed)
+    def _merged_in(self, plan_id: str) -> list[Entry]:
+        return self._others(plan_id, self._timing(plan_id).merged_in)
 
-    def _beside(self, plan_id: str) -> list[Entry]:
-        """Return the looks by other plans that an opening of this one did not know of, nor they of it."""
-        crossed = self._timing(plan_id).crossed
-        return self._others(plan_id, lambda entry: is_look(entry) and crossed(entry))
+    def _parallel(self, plan_id: str) -> list[Entry]:
+        parallel = self._timing(plan_id).parallel
+        return self._others(plan_id, lambda entry: is_look(entry) and parallel(entry))
 
     def _others(self, plan_id: str, wanted: Callable[[Entry], bool]) -> list[Entry]:
         """Return the wanted ones of the entries that expose queries of a plan, but for its own openings."""
@@ -212,10 +280,10 @@ class Standings:
     def _looks_of_own(self, entries: Iterable[Entry]) -> list[Entry]:
         return [entry for entry in entries if is_look(entry) and entry.project == self.project]
 
-    def _taken(self, body: Mapping[str, Any], missed: Iterable[Entry]) -> tuple[str, ...]:
-        """Return the systems of a plan whose outputs the project opened without its freeze knowing of it."""
-        known = {entry.body["systems"][name] for entry in self._looks_of_own(missed) for name in entry.body["looks"]}
-        return tuple(name for name, output in body["content"]["systems"] if output in known)
+    def _opened_before(self, body: Mapping[str, Any], merged_in: Iterable[Entry]) -> tuple[str, ...]:
+        looks = self._looks_of_own(merged_in)
+        opened = {entry.body["systems"][name] for entry in looks for name in entry.body["looks"]}
+        return tuple(name for name, output in body["content"]["systems"] if output in opened)
 
     def _at_freeze(self, plan_id: str) -> str:
         """Return the standing that the ancestors of the freeze alone give."""
@@ -261,7 +329,7 @@ class Standings:
     def _family(self, plan_id: str) -> tuple[str, ...]:
         """Return the plans that somebody could have picked a result from as well as from this one."""
         precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
-        unknown = self._looks_of_own([*self._missed(plan_id), *self._beside(plan_id)])
+        unknown = self._looks_of_own([*self._merged_in(plan_id), *self._parallel(plan_id)])
         # Of plans that were opened unknown to this one even those count that are exploratory: it may be picked by them.
         opened = {entry.body["plan"] for entry in unknown}
         family = [

@@ -149,9 +149,12 @@ class TestStatusRetireVerify:
         assert not guard.verify()
         Path(guard.ledger).write_bytes(whole)
         assert guard.verify(head)
-        [gone] = guard.problems("0" * 63 + "1")
+        with pytest.raises(LedgerError) as caught:
+            guard.verify("0" * 63 + "1", strict=True)
+        gone = caught.value.problem
         assert gone.startswith("the head 000000000000 that was noted before is gone: entries were deleted or rewritten")
         assert gone.endswith("or it is of another ledger")
+        assert caught.value.where == guard.ledger
 
     def test_a_guard_needs_a_name_and_a_ledger(self):
         with pytest.raises(InvalidInput, match="project"):
