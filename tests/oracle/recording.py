@@ -52,7 +52,7 @@ def canonical(value: Any) -> str:
 
 def answer(function: Any) -> dict[str, Any]:
     """Call a function in an empty folder, and return what it gave, refused and warned of."""
-    home, here = os.getcwd(), tempfile.mkdtemp(prefix="oracle-")
+    home, here = Path.cwd(), tempfile.mkdtemp(prefix="oracle-")
     os.chdir(here)
     line: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:

@@ -88,7 +88,7 @@ def test_the_ends_are_order_statistics_of_the_means_of_kept_and_flipped(weights,
             highs.append(np.inf if means[1] is None else means[1])
             lows.append(-np.inf if means[1] is None else means[1])
     place = int(alpha * 2**8)  # so many patterns may count outside
-    found = flip_test(d[:, None], Settings(alternative, 1 - alpha), weights)
+    found = flip_test(d[:, None], Settings(alternative, alpha), weights)
     if alternative != "less":
         assert found.ci_low[0] == pytest.approx(sorted(lows)[place], rel=1e-9)
     if alternative != "greater":

@@ -279,7 +279,7 @@ def test_max_t_limits_equal_brute_force(alternative, n):
     # The least of the values that at most a share alpha of all patterns exceeds.
     critical = min(one for one in drawn if sum(other > one * (1 + 1e-9) for other in drawn) <= alpha * 2**n)
     reach = critical * d.std(axis=0, ddof=1) / np.sqrt(n)
-    low, high = max_t_limits(d, Settings(alternative, 1 - alpha))
+    low, high = max_t_limits(d, Settings(alternative, alpha))
     np.testing.assert_allclose(low, d.mean(axis=0) - reach, rtol=1e-9)
     np.testing.assert_allclose(high, d.mean(axis=0) + reach, rtol=1e-9)
 
