@@ -271,7 +271,7 @@ def verify(
     except errors.LedgerError as error:
         if error.where is None:  # it could not be read, and nothing was verified
             raise
-        raise errors.GuardRefusal(error.problem, where=error.where) from error
+        raise errors.GuardRefusal(f"{error.where}: {error.problem}", ledger=error.where) from error
     tell(f"{guard.ledger} is whole; head {guard.head}")
     projects = sorted({entry.project for entry in entries_of(ledger)})
     if project not in projects:
