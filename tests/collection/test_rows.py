@@ -140,7 +140,7 @@ class TestWeights:
         assert self.mean(rows.reset_index(drop=True), **plain) == by_query
 
     def test_in_another_order_are_refused(self):
-        with pytest.raises(QueryIdError, match="y_true and weights have different indexes"):
+        with pytest.raises(QueryIdError, match="y_true and query_weight have different indexes"):
             self.mean(ROWS.qid.map({1: 3.0, 2: 1.0}).loc[SHUFFLED.index])
 
     def test_that_may_be_either_are_refused(self):

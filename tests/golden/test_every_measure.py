@@ -61,6 +61,10 @@ def evaluated(data, names, case):
     return found
 
 
+DRAWN = {"gm_AP", "YAAP", "gm_Bpref", "G", "nDCGrel", "binG", "NERR8", "NERR9", "NERR10", "NERR11", "AvgJG"}
+"""Families whose ties had a formula when the file was made, and are drawn now where there are many orders."""
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_value_is_the_one_that_was_released(case):
     data = golden()
@@ -70,6 +74,8 @@ def test_every_value_is_the_one_that_was_released(case):
             assert found[name] == values, name
             continue
         exact = [place for place, value in enumerate(values) if value is not None]  # the others were drawn
+        if measure(name).family.name in DRAWN:
+            exact = [place for place in exact if found[name][place] is not None]
         here, there = (np.array([one[place] for place in exact], dtype=float) for one in (found[name], values))
         np.testing.assert_allclose(here, there, rtol=1e-9, atol=1e-12, err_msg=name)
 

@@ -128,7 +128,7 @@ def check_linear(view):
         exposed = any(snapshot.precedes(one.hash, freeze.hash) for one in found.exposure.exposing("ours"))
         new = exposed and any(one.body["looks"] for one in found.opened[plan])
         assert status == (CONFIRMATORY if not exposed else EXPLORATORY if new else SECONDARY)
-        assert not found.of(plan).missed
+        assert not found.of(plan).merged_in
 
 
 def check_step(before, after):

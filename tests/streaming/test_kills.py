@@ -41,7 +41,7 @@ def call(scores, at=None):
             if n_events == at:
                 os.kill(os.getpid(), signal.SIGKILL)
         sys.setprofile(count)
-        rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], folder=scores)
+        rk.evaluate_dataset(data, **NAMES, measures=["nDCG@10", "AP"], folder=scores)
         sys.setprofile(None)
         os.write(writes, str(n_events).encode())
         os._exit(0)
@@ -92,7 +92,7 @@ def count(done, total):
 
 NAMES = {"qid": "query", "relevance": "label", "score": "value"}
 try:
-    rk.evaluate(data, **NAMES, measures=["nDCG@10", "AP"], folder=scores, n_jobs=n_jobs, progress=count)
+    rk.evaluate_dataset(data, **NAMES, measures=["nDCG@10", "AP"], folder=scores, n_jobs=n_jobs, progress=count)
 except InvalidInput as error:
     sys.exit(3 if "was ended from outside" in str(error) else str(error))
 print(n_events)

@@ -24,7 +24,7 @@ def loaded():
     time.sleep(0.1)  # so that each process gets a task
     return sorted({name.partition(".")[0] for name in sys.modules})
 
-rk.evaluate(sys.argv[1], qid="query", relevance="label", score="value", n_jobs=2)
+rk.evaluate_dataset(sys.argv[1], qid="query", relevance="label", score="value", n_jobs=2)
 found = joblib.Parallel(2, batch_size=1)(joblib.delayed(loaded)() for _ in range(4))
 print(json.dumps([modules for modules in found if "rankeval" in modules]))
 """

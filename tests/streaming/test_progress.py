@@ -24,7 +24,7 @@ def order_of(form, n_rows):
 def test_progress_ends_with_all(form, keeps, tmp_path):
     log = Log.made(n_queries=75)
     data = log.ordered(order_of(form, len(log.qid))).write(tmp_path / "log", row_group_size=200)
-    how = {"scores": tmp_path / "scores"} if keeps else {}
+    how = {"folder": tmp_path / "scores"} if keeps else {}
     for _ in range(1 + keeps):
         seen: list[tuple[int, int]] = []
         evaluate(data, progress=lambda done, total, seen=seen: seen.append((done, total)), **how)

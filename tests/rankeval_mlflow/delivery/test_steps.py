@@ -15,7 +15,7 @@ from rankeval_mlflow.delivery.payload import Node, Payload, Rendering, Scores, T
 from rankeval_mlflow.delivery.sending import deliver, send
 from rankeval_mlflow.delivery.spool import waiting
 from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.views import rendering
+from rankeval_mlflow import views
 
 CSV = b"ranker,AP\nridge,0.5\n"
 TABLE = Rendering("rankers", "rankeval/record/rankers.csv", "rankeval/record", tables=("rankers.json",))
@@ -49,7 +49,7 @@ def test_a_drawing_that_fails_is_a_warning_and_a_line_in_the_description(client,
     def broken(*_):
         raise ValueError("no font")
 
-    monkeypatch.setitem(rendering.KINDS, "rankers", broken)
+    monkeypatch.setitem(views.KINDS, "rankers", broken)
     with pytest.warns(RankevalWarning, match=r"Not drawn from rankeval/record/rankers.csv: ValueError: no font\."):
         run_id = deliver(Payload(Target(store, experiment_id="0"), drawn_node(sections={"dev": "scores"}), 1)).run_id
     run = client.get_run(run_id)
@@ -67,7 +67,7 @@ def test_a_drawing_that_ends_the_process_is_tried_twice_and_then_left_out(client
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setitem(rendering.KINDS, "rankers", killed)
+        patched.setitem(views.KINDS, "rankers", killed)
         with pytest.raises(KeyboardInterrupt):
             deliver(Payload(Target(store, experiment_id="0"), drawn_node(metrics={"AP": 0.5}), 1))
         (upload,) = waiting()
@@ -85,7 +85,7 @@ def test_a_resend_draws_what_is_missing(client, store, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setitem(rendering.KINDS, "rankers", killed)
+        patched.setitem(views.KINDS, "rankers", killed)
         with pytest.raises(KeyboardInterrupt):
             deliver(Payload(Target(store, experiment_id="0"), drawn_node(), 1))
     (upload,) = waiting()
