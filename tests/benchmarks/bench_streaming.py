@@ -39,7 +39,8 @@ def cpu():
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used), sum(one.ru_stime for one in used)
 begin, wall = cpu(), time.perf_counter()
-ev = rk.evaluate_dataset(data, qid="query", relevance="grade", score="score", measures=measures, memory=memory, n_jobs=jobs)
+names = {"qid": "query", "relevance": "grade", "score": "score"}
+ev = rk.evaluate_dataset(data, **names, measures=measures, memory=memory, n_jobs=jobs)
 wall = time.perf_counter() - wall
 if jobs > 1:
     from joblib.externals.loky import get_reusable_executor
