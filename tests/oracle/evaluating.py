@@ -395,7 +395,8 @@ def worst(ev: rk.Evaluation, n: Any, measure: Any) -> Any:
 
 def sliced(ev: rk.Evaluation, by: Any, level: float | None) -> Any:
     """Return the table of slices with the names of its columns."""
-    frame = ev.slices(by, confidence_level=level)
+    known = "level" if "level" in signature(ev.slices).parameters else "confidence_level"
+    frame = ev.slices(by, **{known: level})
     return list(frame.index.names), [str(one) for one in frame.index.tolist()], frame.reset_index(drop=True)
 
 
