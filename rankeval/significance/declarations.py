@@ -82,6 +82,7 @@ class Settings:
         check_alternative(self.alternative)
         check_claim(self.claim, self.margin, self.alternative)
         check_alpha(self.alpha)
+        object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
         _check_resamples(self.n_resamples)
 
     @property

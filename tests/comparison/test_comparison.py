@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -423,3 +424,8 @@ def test_a_family_on_fewer_queries_than_were_measured_is_warned_of():
             found = compare({name: systems[name][:n] for name in "abc"[:n_systems]})
             assert any("strong skew" in note for note in found.notes) == noted
         compare({name: frame[:9] for name, frame in systems.items()}, correction="none")  # promises nothing of families
+
+
+def test_alpha_may_be_any_real_number():
+    as_fraction, plain = (compare(frames(), alpha=alpha).table for alpha in (Fraction(1, 16), 1 / 16))
+    pd.testing.assert_frame_equal(as_fraction, plain, check_exact=True)
