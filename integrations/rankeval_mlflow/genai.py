@@ -565,7 +565,7 @@ def genai_scorer(
         qid=qid,
     )
     scorer._asked, scorer._rules = asked, rules  # noqa: SLF001 - pydantic has no other way in
-    scorer._retrieved, scorer._expected = retrieved, expected  # noqa: SLF001
+    scorer._retrieved, scorer._expected = retrieved, expected  # noqa: SLF001 - as above
     return scorer
 
 

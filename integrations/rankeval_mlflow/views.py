@@ -1,4 +1,4 @@
-"""What people see of a run: descriptions in Markdown, tables and pages. Names come from outside, and are escaped.
+"""Descriptions of a run in Markdown, its tables and its pages. Names come from outside, and are escaped.
 
 Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of the experiment, does:
 it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
@@ -104,7 +104,7 @@ def comparison_section(comparison: Comparison, *notes: str) -> str:
     Parameters
     ----------
     comparison : Comparison
-        The comparison, under the names that people shall see.
+        The comparison, with its systems named as the page names them.
     *notes : str
         More notes; empty ones are left out.
     """
@@ -307,7 +307,7 @@ def comparison_page(comparison: Comparison) -> bytes:
     Parameters
     ----------
     comparison : Comparison
-        The comparison, under the names that people shall see.
+        The comparison, with its systems named as the page names them.
     """
     parts = {
         "Differences" if comparison.has_pairs else "Means": f'<div class="scroll">{comparison._repr_html_()}</div>',

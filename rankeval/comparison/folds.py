@@ -34,7 +34,7 @@ from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
 
 DEFAULT_TEST = "corrected_resampled_t"
 OPTIONS = ("baseline", "measures", "test", "correction", "family", "alpha", "alternative", "claim", "margin")
-"""What a comparison of algorithms can be asked for."""
+"""The options of a comparison of algorithms."""
 
 
 def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:

@@ -354,7 +354,7 @@ class Comparison(ComparisonRecord):
             low baseline makes them large.
         digits : int, optional
             Decimals. By default as many as give the largest standard error of a column two digits: that of the paired
-            differences, or that which ``spread`` shows.
+            differences, or the spread that ``spread`` names.
         label : str, optional
             Name for ``\ref``.
 

@@ -15,7 +15,7 @@ the time, and a value that was written as text and read again is found.
 The hashes are meant against forgetful users, not against somebody who computes collisions. The trap: ledgers hold
 them, so none of these functions may ever return another value (tests pin them).
 
-64-bit hashes of ids and texts: the letters of each as a weighted sum, whatever type holds them.
+64-bit hashes of ids and texts: the letters of each as a weighted sum. Equal letters hash alike in every type of text.
 
     hash("d17") = mixed( mixed("d") * key_1 + mixed("1") * key_2 + mixed("7") * key_3 )
 

@@ -121,11 +121,11 @@ def is_rest(registration: str, content: Hashes) -> bool:
 _MOST = 1024
 
 _NOTHING: dict[bytes, dict[str, Hashable]] = {}
-"""Digest of some data -> id of a registration of which it shows too little -> all that was shown of it by then."""
+"""Digest of the data -> id of a registration that it does not match enough -> the traces shown by then."""
 
 
 def known_nothing(data: Fingerprint, *, most_rows: int | None) -> dict[str, Hashable]:
-    """Return the registrations of which the data is known to show too little, and `traces` of each; add what is found.
+    """Return the registrations that the data is known not to match enough, with the traces of each; add new ones.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ Each answer is weighed as `contamination.agreement` weighs plain counts, with th
 for the choice: one bit, and log2 of twice the number of maps. So a Bayes factor that reaches 2^b by the best of all
 answers still has a chance of at most 1.5 2^-b.
 
-Rows that were dropped whatever their labels are no evidence: shorter lists with new clicks fit into longer ones too.
+Rows that were dropped independently of their labels are no evidence: a shorter list with new clicks fits a longer one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LEAST_ALIKE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What the labels of shared queries say.
+    """The evidence in the labels of shared queries.
 
     Attributes
     ----------

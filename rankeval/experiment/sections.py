@@ -23,7 +23,7 @@ LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
 
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
-"""What scikit-learn takes as a seed. Strict, because pydantic reads true as 1."""
+"""A seed that scikit-learn accepts. The type is strict, because pydantic reads true as 1."""
 
 _BOUND = 2**62
 RANGES = ("int", "float", "log_float")

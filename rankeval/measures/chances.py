@@ -164,6 +164,14 @@ def by_composition(
     judged: Judged, groups: Groups, gain: Floats, places: Ints
 ) -> Iterator[tuple[tuple[Above, ...] | None, Ints]]:
     """Yield the kinds of each composition, None if there are too many sums, and the groups that have it."""
+    for present, seen, at in compositions(judged, groups, gain, places):
+        yield _kinds_of(present, seen), at
+
+
+def compositions(
+    judged: Judged, groups: Groups, gain: Floats, places: Ints
+) -> Iterator[tuple[tuple[tuple[float, int], ...], int, Ints]]:
+    """Yield each composition (gains with their numbers of rows), its places that count, and the groups that have it."""
     kinds, kind_of = np.unique(gain, return_inverse=True)
     size = groups.end - groups.start
     step = max(1, CELLS // len(kinds))  # labels may be many
@@ -174,7 +182,7 @@ def by_composition(
         table = np.column_stack((places[some], counts.reshape(-1, len(kinds))))
         for (seen, *rows), at in distinct_rows(table):
             present = tuple((one, number) for one, number in zip(kinds.tolist(), rows, strict=True) if number)
-            yield _kinds_of(present, seen), first + at
+            yield present, seen, first + at
 
 
 def _kinds_of(rows: tuple[tuple[float, int], ...], places: int) -> tuple[Above, ...] | None:

@@ -10,7 +10,8 @@ ranks above, and the value is the gain per rank read:
 
 Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so at 1000).
 
-For tied rows, BPM uses the distribution of the gain above a row; INST and the NERR measures score orders.
+For tied rows, BPM uses the distribution of the gain above a row, the NERR measures have a transform (`expected_nerr`),
+and INST scores orders.
 
 The trap is BPM, whose users stop at a sum of gains of T. Whether a sum like 1/3 + 1/3 + 1/3 reaches 1 depends on
 rounding, and rounding depends on the order: see `_stops_at`.
@@ -28,6 +29,8 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import EXACT_TO, Above, as_listed, by_composition, distinct_rows
+from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
+from rankeval.measures.expected_nerr import write_expected
 from rankeval.measures.family import GainMap, family
 from rankeval.measures.graded import gains_of
 from rankeval.measures.grammar import Count
@@ -313,12 +316,20 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cut
 def _nerr(
     judged: Judged, name: str, patience: Callable[[Floats], Floats], min_rel: float, max_rel: float, depth: int
 ) -> Floats:
-    """Return a NERR measure.
+    """Return a NERR measure; for tied rows its mean over orders.
 
     ``patience`` gives the chance to read on after each rank without gain. A gain g multiplies that chance by 1 - g.
     """
     gain = scaled_gains(judged, name, min_rel, max_rel)
-    return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
+
+    def as_listed_to(judged: Judged, depth: int) -> Floats:
+        return _gain_per_rank(judged, gain, depth, lambda gains, rank: patience(rank) * (1 - gains))
+
+    value = as_listed_to(judged, depth)
+    rank = np.arange(1, depth, dtype=np.float64)
+    attention = np.concatenate(([1.0], np.cumprod(patience(rank))))
+    too_many = write_expected(judged, gain, attention, value)
+    return write_over_orders(value, too_many, as_listed_to, judged, {"depth": depth})
 
 
 @family(
@@ -327,7 +338,8 @@ def _nerr(
     formula="C(i) = 1 - g(i), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected="kernel",
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -344,7 +356,8 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected="kernel",
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -361,7 +374,8 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected="kernel",
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR10",)},
 )
 def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
@@ -380,7 +394,8 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
-    expected="orders",
+    expected="kernel",
+    exact_to=EXACT_NERR,
     spellings={"ir_measures": ("NERR11",)},
 )
 def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:

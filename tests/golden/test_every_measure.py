@@ -61,7 +61,7 @@ def evaluated(data, names, case):
     return found
 
 
-DRAWN = {"gm_AP", "YAAP", "gm_Bpref", "G", "nDCGrel", "binG", "NERR8", "NERR9", "NERR10", "NERR11", "AvgJG"}
+DRAWN = {"gm_AP", "YAAP", "gm_Bpref", "G", "nDCGrel", "binG", "AvgJG"}
 """Families whose ties had a formula when the file was made, and are drawn now where there are many orders."""
 
 

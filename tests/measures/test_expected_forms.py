@@ -220,7 +220,7 @@ def test_bejeweled_players(around, max_rel, goal):
 @pytest.mark.parametrize("name", ["NERR8@8", "NERR9@40", "NERR10", "NERR11"])
 def test_users_who_stop_at_what_satisfies_them(around, name):
     """With one grade of gain 1: by the rank of the first relevant row."""
-    groups = binary(5, around, size=12)
+    groups = binary(14, around)
     attention = np.cumprod([1.0, *(goes_on(name, rank) for rank in range(1, 40))])
     first = walk(groups, 0, lambda state, rank, label: state or label * rank)
     depth = 8 if name == "NERR8@8" else 40
@@ -246,8 +246,8 @@ def nerr(name, max_rel) -> str:
 
 @pytest.mark.parametrize("name", ["NERR8@8", "NERR9@40", "NERR10", "NERR11"])
 def test_users_who_may_stop(name):
-    """With gains of 1/4 and 1/2: by every place of three relevant rows of one grade and one of another, of 12."""
-    places = np.array(list(combinations(range(12), 4)))
+    """With gains of 1/4 and 1/2: by every place of three relevant rows of one grade and one of another, of 30."""
+    places = np.array(list(combinations(range(30), 4)))
     lists = np.zeros((4 * len(places), 40))
     for odd in range(4):
         rows = np.arange(len(places)) + odd * len(places)
@@ -259,7 +259,7 @@ def test_users_who_may_stop(name):
     if name == "NERR8@8":
         weight[:, 8:] = 0
     wanted = ((weight * lists).sum(axis=1) / weight.sum(axis=1)).mean()
-    groups = [[1], [0], [2] + [1] * 3 + [0] * 8]
+    groups = [[1], [0], [2] + [1] * 3 + [0] * 26]
     assert value_of(groups, nerr(name, 4)) == pytest.approx(wanted, abs=1e-12)
 
 

@@ -41,7 +41,7 @@ def table(text: str) -> list[dict[str, Any]]:
 
 
 OLD = {"query_weight": "weights", "unpaired": "missing"}
-PRESETS = "rankeval trec_eval-9.0.8 trec_eval-9.0.8-float32 trec_eval-10 sklearn gdeval ranx lightgbm xgboost".split()  # noqa: SIM905
+PRESETS = "rankeval trec_eval-9.0.8 trec_eval-9.0.8-float32 trec_eval-10 sklearn gdeval ranx lightgbm xgboost".split()
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 FEW = ["nDCG@3", "AP", "RR", "P@5", "gm_AP", "NumRelRet"]
 (RULES,) = table("""ties=("expected", "docid", "stable", "best", "worst"), judgments=("given", "rows", "qrels"),
@@ -113,8 +113,8 @@ MAKES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "lazy": lambda
 MAKES |= {"Arrow": pa.Table.from_pandas, "records": lambda frame: frame.to_dict("records")}
 MAKES |= {"named": lambda frame: list(frame.itertuples(index=False, name="Row"))}
 FRAMES = [f"{names} {make}" for names in NAMES for make in MAKES if make != "named" or names == "ir"]
-ROWS = [f"rows {one}" for one in "arrays lists Series polars Arrow sizes float32 categories objects unlike".split()]  # noqa: SIM905
-SUFFIXES = " .txt .qrels .csv .tsv .jsonl .parquet .xyz".split(" ")  # noqa: SIM905
+ROWS = [f"rows {one}" for one in "arrays lists Series polars Arrow sizes float32 categories objects unlike".split()]
+SUFFIXES = " .txt .qrels .csv .tsv .jsonl .parquet .xyz".split(" ")
 ENDS = [suffix + packed for suffix in SUFFIXES for packed in ("", ".gz", ".zst")]
 
 
@@ -281,7 +281,7 @@ def scoring() -> Calls:
                     call = partial(evaluated, seed, FEW, form, facts, **{rule: value})
                     yield f"rule/{form}/{rule}={value}/world {seed}", call
     for number, preset in enumerate((*PRESETS, "trec_eval", "Rankeval", None, 3)):
-        for name in "official set all_trec prefs qrels_jg ndcg_cut P P.5,10 recall".split():  # noqa: SIM905
+        for name in "official set all_trec prefs qrels_jg ndcg_cut P P.5,10 recall".split():
             yield f"several/{name}/{preset}", partial(evaluated, 500 + number, name, convention=preset)
 
 
@@ -727,7 +727,7 @@ def training() -> Calls:
         for measures in ("nDCG@3", ["AP", "RR", "ARP"], "ARP", ["P@2"], *(("ERR", [], "nothing") if seed == 0 else ())):
             for options in SCORED[: None if seed == 0 else -4]:
                 yield f"make_scorer/{measures}/{options}/{seed}", partial(scored, seed, measures, "qid", **options)
-        for beside in "group weight uneven none short frame index bound wrong-group".split():  # noqa: SIM905
+        for beside in "group weight uneven none short frame index bound wrong-group".split():
             yield f"make_scorer/{beside}/{seed}", partial(scored, seed, ["AP", "nDCG@3"], beside)
         wrong = (["AP", "ARP"], "ERR", "alpha_nDCG@5", "x") if seed == 0 else ()
         for measures in ("nDCG@3", ["AP", "RR"], "ARP", *wrong):

@@ -536,7 +536,7 @@ def _done(work: Callable[[], Any]) -> tuple[Any, BaseException | None, list[tupl
         warnings.simplefilter("always")
         try:
             value = plain(work())
-        except (Exception, rk.errors.Refusal) as found:  # noqa: BLE001
+        except (Exception, rk.errors.Refusal) as found:
             error = type(found)(plain(str(found)))
     return value, error, [(one.category, piece) for one in caught for piece in pieces(str(one.message))]
 
@@ -568,7 +568,7 @@ def refusal(work: Callable[[], Any]) -> Any:
         facts = {name: getattr(refused, name) for name in ("collection", "project", "ledger")}
         found = str(refused).startswith(refused.found)
         return {"refused": type(refused).__name__, "queries": list(refused.queries), "found first": found} | facts
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         for piece in pieces(str(error)):
             warnings.warn(piece, stacklevel=1)
         return {"refused": type(error).__name__}

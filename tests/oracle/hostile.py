@@ -469,7 +469,7 @@ HOW = {"measures": None, "correction": "holm", "family": "all", "test": "t", "n_
 TABLES = {"layout": "comparisons", "against": None, "spread": None, "gain": False, "digits": 3}
 
 
-def _cases() -> None:  # noqa: PLR0915 - a table
+def _cases() -> None:
     """Fill `CASES`."""
     arrays = {"truth": Y, "ranking": S}
     case(
@@ -597,11 +597,11 @@ def _cases() -> None:  # noqa: PLR0915 - a table
     case("genai_scorer", lambda: rkm.genai_scorer, 3, measures=["AP"], **judged, convention="rankeval")
     answered = {"inputs": {"qid": "q1"}, "outputs": ["d1", "d2"], "expectations": {"relevance": {"d1": 1}}}
     case("genai_scorer called", lambda: _genai, **answered)
-    off = lambda **k: rkm.autolog(disable=True, **k)  # noqa: E731
+    off = lambda **k: rkm.autolog(disable=True, **k)
     case("autolog off", lambda: off, 3, log_models=True, log_folds=True, max_tuning_runs=None, silent=False)
 
 
-def _learning_cases() -> None:  # noqa: PLR0915 - a table
+def _learning_cases() -> None:
     made = {"n_queries": 4, "n_docs": 3, "n_features": 2, "noise": 0.5, "max_relevance": 4, "tie_share": 0.1, "rng": 0}
     case("make_ranking", lambda: datasets.make_ranking, **made, shuffle=True)
     case("load_digits", lambda: datasets.load_digits_retrieval, 4, n_queries=3, n_candidates=4, rng=0)
@@ -649,7 +649,7 @@ def _learning_cases() -> None:  # noqa: PLR0915 - a table
     held = {"test_size": 0.4, "salt": "", "times": None, "test_from": None, "guard": None, "test_name": None}
     case("dev_test_split", lambda: rk.dev_test_split, X=X, y=Y, qid=Q, group=None, docid=D, **held)
     fitted = {"validation_fraction": None, "early_stopping_rounds": None, "eval_measure": None, "single_query": False}
-    ranker = lambda **k: rk.QueryRanker(**k).fit(X, Y, qid=Q).predict(X)  # noqa: E731
+    ranker = lambda **k: rk.QueryRanker(**k).fit(X, Y, qid=Q).predict(X)
     case("QueryRanker", lambda: ranker, 3, estimator=Ridge(), eval_convention="rankeval", **fitted)
     fit = {key: ROWS[key] for key in ("qid", "group", "groups", "sample_weight", "eval_set", "eval_qid")}
     case("QueryRanker.fit", lambda: lambda **k: rk.QueryRanker(Ridge()).fit(**k).predict(X), X=X, y=Y, **fit)
@@ -659,7 +659,7 @@ def _learning_cases() -> None:  # noqa: PLR0915 - a table
     case("cross_validate", lambda: rk.cross_validate, 3, **learnt, name="x", progress=None, return_estimators=False)
     case("CrossValidation.compare", lambda: CV.compare, other=CV, question="models")
     one = {key: value for key, value in learnt.items() if key not in {"measures", "n_jobs"}} | {"measure": "AP"}
-    objective = lambda **k: rk.optuna_objective(**k)(Trial())  # noqa: E731
+    objective = lambda **k: rk.optuna_objective(**k)(Trial())
     case("optuna_objective", lambda: objective, 3, space={"alpha": [0.1, 1.0]}, **one)
     case("learning_curve", lambda: rk.learning_curve, 3, **learnt, sizes=[0.5, 1.0], rng=0, progress=None)
     case("LearningCurve.plot", lambda: CURVE.plot, 4, measure="AP")
@@ -676,7 +676,7 @@ def _guard_cases() -> None:
     plan = {"folds": None, "baseline": "a", "measure": "AP", "secondary": (), "convention": "rankeval", "alpha": 0.05}
     plan |= {"n_resamples": 99, "rng": 0, "claim": "difference", "margin": 0.0, "fresh": False}
     case("Guard.freeze", lambda: _guard().freeze, 3, test=Made(_test), systems=systems, **plan)
-    inside = lambda **k: _guard().freeze(_test(), systems=k, baseline="a")  # noqa: E731
+    inside = lambda **k: _guard().freeze(_test(), systems=k, baseline="a")
     case("Guard.freeze inside", lambda: inside, 3, a=X[:, 0], b=X[:, 1])
     case("Guard.open", lambda: _guard().open, 3, plan=Made(_frozen), test=Made(_test))
     case("Guard.plan", lambda: _guard().plan, 3, plan_id=Made(lambda: _frozen().id))
@@ -690,7 +690,7 @@ def _guard_cases() -> None:
     case("Guard.export", lambda: (_test(), _guard().export)[1], 3, path="out")
     gate = {"budget": 5, "measure": "AP", "claim": "better", "margin": 0.0, "alpha": 0.05, "sd": None, "rng": 0}
     case("Guard.gate", lambda: _guard().gate, 3, test=Made(_test), baseline=X[:, 0], **gate, name="g")
-    decide = lambda **k: _guard().gate(_test(), baseline=X[:, 0]).decide(**k)  # noqa: E731
+    decide = lambda **k: _guard().gate(_test(), baseline=X[:, 0]).decide(**k)
     case("Gate.decide", lambda: decide, 3, name="x", system=X[:, 1], baseline=None)
 
 
@@ -818,14 +818,14 @@ def _left_out(name: str, argument: str, value: str) -> bool:
 def _hostile() -> Iterator[tuple[str, Callable[[], Any]]]:
     for name, (_, arguments, every) in CASES.items():
         yield f"{name}/as it should be", _call(name, {})
-        start = random.Random(name).randrange(every)  # noqa: S311
+        start = random.Random(name).randrange(every)
         for number, argument in enumerate(arguments):
             for value in [*VALUES][(start + number) % every :: every]:
                 if not _left_out(name, argument, value):
                     yield f"{name}/{argument}={value}", _call(name, {argument: value})
         if len(arguments) > 1:
             for number in range(30 // every):
-                draw = random.Random(f"{name} {number}")  # noqa: S311
+                draw = random.Random(f"{name} {number}")
                 chosen = {one: draw.choice([*VALUES]) for one in sorted(draw.sample([*arguments], 2))}
                 if not any(_left_out(name, *one) for one in chosen.items()):
                     shown = ", ".join(f"{key}={value}" for key, value in chosen.items())
@@ -863,7 +863,7 @@ TOKENS += (b"-", b"9" * 30, b"null", b"#", b"\\u0000", b"\xed\xa0\x80", b"x" * 3
 
 def broken(content: bytes, seed: str) -> bytes:
     """Return a file with one to three mistakes: a byte, a piece that is lost or twice, or something foreign."""
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)
     for _ in range(draw.randint(1, 3)):
         at = draw.randrange(len(content) + 1)
         to = min(len(content), at + draw.choice((1, 2, 5, 40)))

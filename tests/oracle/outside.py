@@ -93,7 +93,7 @@ def cleaned(function: Callable[[], object]) -> Callable[[], object]:
             warnings.simplefilter("always")
             try:
                 value, failed = function(), None
-            except BaseException as error:  # noqa: BLE001 - a Refusal is one
+            except BaseException as error:
                 value, failed = None, type(type(error).__name__, (BaseException,), {})(clean(str(error)))
         for one in caught:
             warnings.warn(clean(str(one.message)), one.category, stacklevel=2)
@@ -557,7 +557,7 @@ def data_sets() -> Iterator[tuple[str, Callable[[], object]]]:
     for (number, shape), how, seed in itertools.product(enumerate(SHAPES), STREAMED, range(2)):
         yield f"dataset/{how}/{shape}/world {seed}", partial(streamed, 2 * number + seed, how, **shape)
         if not how.get("folder"):
-            told = lambda ev: digest(ev.to_bytes())  # noqa: E731
+            told = lambda ev: digest(ev.to_bytes())
             yield (
                 f"dataset/to_bytes/{how}/{shape}/world {seed}",
                 partial(streamed, 2 * number + seed, how, told, **shape),
@@ -1040,7 +1040,7 @@ def waiting(steps: str) -> object:
     mlflow.set_tracking_uri("http://127.0.0.1:9")
     try:
         rkm.log_evaluation(ranked("waits"), report=False)
-    except Exception as error:  # noqa: BLE001 - its class is the answer
+    except Exception as error:
         found.append(type(error).__name__)
         words(str(error))
     finally:

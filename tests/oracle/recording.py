@@ -62,7 +62,7 @@ def answer(function: Any) -> dict[str, Any]:
             line |= {"digest": hashlib.sha256(text.encode()).hexdigest()[:24], "shown": text[:300]}
         except (KeyboardInterrupt, MemoryError):
             raise
-        except BaseException as error:  # noqa: BLE001 - a Refusal is one
+        except BaseException as error:
             line |= {"refused": type(error).__name__, "words": str(error).replace(here, "<here>")[:600]}
         finally:
             os.chdir(home)

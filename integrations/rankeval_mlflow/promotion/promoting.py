@@ -183,7 +183,7 @@ class Attempt:
             return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
 
     def _moved(self, question: record.Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
-        """Tag the version and move the alias; whatever happens, the record says what became of it."""
+        """Tag the version and move the alias. The record says whether both were done, also after an error."""
         try:
             record.tag_version(self.alias, question, run_id, accepted=decided.accepted)
             outcome, said = self._move(question) if decided.accepted else ("rejected", "")
@@ -203,7 +203,7 @@ class Attempt:
         self._set(question.version)
         try:
             return self._looked_again(question)
-        except RankevalError as error:  # it moved, whatever cannot be read now
+        except RankevalError as error:  # the alias moved, though its versions cannot be read now
             return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
 
     def _looked_again(self, question: record.Question) -> tuple[Outcome, str]:
