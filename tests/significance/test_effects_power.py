@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,16 @@ def test_impossible_questions_are_refused():
         topics_needed(0.0, 0.1, claim="not_worse", margin=0.1, unseen=-1)
     with pytest.raises(InvalidInput, match="greatest_loss"):
         detectable_difference(10, 0.1, claim="not_worse", margin=0.1, greatest_loss=0.0)
+
+
+@pytest.mark.parametrize("asked", [partial(topics_needed, 0.0), partial(detectable_difference, 10)])
+@pytest.mark.parametrize("claim", ["difference", "not_worse"])
+@pytest.mark.parametrize("wrong", [np.inf, np.nan, -1.0, "1", None, True])
+def test_a_loss_without_an_end_is_refused(asked, claim, wrong):
+    """No number of queries rules out a breakage that costs infinitely much."""
+    with pytest.raises(InvalidInput) as refused:
+        asked(0.1, claim=claim, margin=0.1 if claim == "not_worse" else 0.0, greatest_loss=wrong)
+    assert refused.value.argument == "greatest_loss"
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
