@@ -92,6 +92,7 @@ def topics_needed(
     99
     """
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
+    check_number("greatest_loss", greatest_loss)
     check_number("difference", difference)
     check_number("sd", sd)
     if sd < 0:
@@ -382,8 +383,9 @@ def _check(
     alpha: float, power: float, alternative: str, claim: str, margin: float, unseen: int, greatest_loss: ArrayLike
 ) -> None:
     check_count("unseen", unseen, least=0)
-    if not (np.asarray(greatest_loss) > 0).all():
-        raise InvalidInput(f"greatest_loss is {shown(greatest_loss)}; expected what a query can lose, above 0")
+    losses = np.asarray(greatest_loss)
+    if losses.dtype.kind not in "iuf" or not ((losses > 0) & (losses < math.inf)).all():
+        raise InvalidInput(argument="greatest_loss", found=shown(greatest_loss), expected="a finite loss above 0")
     check_alternative(alternative)
     check_claim(claim, margin, alternative)
     check_number("alpha", alpha)
