@@ -39,8 +39,8 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
+from rankeval.significance.columns import UNPAIRED, pair_scores
 from rankeval.significance.declarations import Floats
-from rankeval.significance.pairing import UNPAIRED, pair_scores
 
 ByCollection = Mapping[str, Mapping[str, Scores]]
 """System -> collection -> scores."""

@@ -17,11 +17,9 @@ from rankeval.comparison.slices import slices_by
 from rankeval.comparison.unjudged import reading, with_bounds
 from rankeval.errors import InvalidInput, warn
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
-from rankeval.significance.families import few_query_notes
-from rankeval.significance.rates import FEWEST_QUERIES
-from rankeval.significance.registry import CORRECTIONS, TESTS
-from rankeval.significance.running import liberal_notes
+from rankeval.significance.catalogue import FEWEST_QUERIES
+from rankeval.significance.declarations import CORRECTIONS, TESTS, Alternative, ClaimName, Rng, Settings, seed_of
+from rankeval.significance.running import few_query_notes, liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
 
 

@@ -12,18 +12,18 @@ from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Systems
 from rankeval.significance.columns import deviation
-from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
-from rankeval.significance.families import (
+from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests, seed_of
+from rankeval.significance.pairs import Pairs, as_pairs
+from rankeval.significance.running import (
     adjust_by_family,
     family_detectable,
     family_notes,
     few_query_notes,
     resolution_notes,
+    run,
     with_family_level,
+    with_unseen,
 )
-from rankeval.significance.pairs import Pairs, as_pairs
-from rankeval.significance.registry import CORRECTIONS, all_tests
-from rankeval.significance.running import run, with_unseen
 from rankeval.significance.strata import Strata, stratified, stratified_test
 
 

@@ -28,9 +28,8 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Settings
-from rankeval.significance.folds import REPEATS_RECOMMENDED, widened
-from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
+from rankeval.significance.declarations import FOLD_TESTS, Alternative, ClaimName, Settings, corrections_of_p_values
+from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
 
 DEFAULT_TEST = "corrected_resampled_t"
 OPTIONS = ("baseline", "measures", "test", "correction", "family", "alpha", "alternative", "claim", "margin")

@@ -27,21 +27,20 @@ from rankeval.comparison.record import PARTED
 from rankeval.comparison.result import Comparison
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
-from rankeval.significance.declarations import Floats, PairedResult, Settings
-from rankeval.significance.families import (
+from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests
+from rankeval.significance.multiple import holm
+from rankeval.significance.pairs import as_pairs
+from rankeval.significance.running import (
     adjust_by_family,
     family_detectable,
     family_notes,
     few_query_notes,
     resolution_notes,
+    run,
     with_family_level,
+    with_unseen,
 )
-from rankeval.significance.interaction import interaction
-from rankeval.significance.multiple import holm
-from rankeval.significance.pairs import as_pairs
-from rankeval.significance.registry import CORRECTIONS, all_tests
-from rankeval.significance.running import run, with_unseen
-from rankeval.significance.strata import Strata, apart, stratified
+from rankeval.significance.strata import Strata, apart, interaction, stratified
 
 
 def with_parts(

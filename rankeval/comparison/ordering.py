@@ -29,10 +29,9 @@ from rankeval.errors import InvalidInput, UnknownName, warn
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.measures.names import meanings
-from rankeval.significance.declarations import Rng
-from rankeval.significance.families import NOTHING_POSSIBLE
-from rankeval.significance.pairing import UNPAIRED
-from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.significance.columns import UNPAIRED
+from rankeval.significance.declarations import CORRECTIONS, TESTS, Rng
+from rankeval.significance.running import NOTHING_POSSIBLE
 
 UNSTEADY = 0.2
 """Resamples are too few if a p-value at alpha has a standard error above this share of alpha."""

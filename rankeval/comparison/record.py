@@ -15,10 +15,8 @@ from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.fold_scores import FoldScores
 from rankeval.comparison.scores import Systems
 from rankeval.measures import direction
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.declarations import ClaimName, Floats
-from rankeval.significance.families import adjusted_level
-from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
+from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, ClaimName, Floats, all_tests
+from rankeval.significance.running import adjusted_level
 from rankeval.significance.strata import STRATIFIED
 
 MOST_LISTED = 5

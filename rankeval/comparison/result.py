@@ -155,7 +155,7 @@ class Comparison(ComparisonRecord):
         other queries. With systems of very unlike variance it differs from the named system's own gain: it is lower if
         noisy systems are worse in truth, since they would often be chosen. The interval holds for the system chosen;
         its end on the worse side is stretched where necessary to hold the estimate. See
-        ``rankeval.significance.selection``. With one candidate it is the plain difference with Student's interval.
+        ``rankeval.significance.multiple``. With one candidate it is the plain difference with Student's interval.
 
         Computed when it is first asked for, from the scores of every query; `to_json` keeps it.
 

@@ -15,9 +15,8 @@ from rankeval.evaluation.labels import labels_of
 from rankeval.evaluation.storage import QUERY_COUNTS
 from rankeval.io.names import spelled
 from rankeval.measures import Measure
-from rankeval.significance.columns import refuse_fold_scores
+from rankeval.significance.columns import PairedScores, pair_scores, refuse_fold_scores
 from rankeval.significance.declarations import Floats
-from rankeval.significance.pairing import PairedScores, pair_scores
 
 Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
 """Scores of a system on one collection."""

@@ -24,8 +24,8 @@ from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
 from rankeval.significance.anova import TwoWay, p_of_f, sphericity, two_way
+from rankeval.significance.columns import pair_scores
 from rankeval.significance.declarations import Floats
-from rankeval.significance.pairing import pair_scores
 
 NOT_INTERCHANGEABLE = 0.01
 """Chance of so small an F of query x system, below which nested replicates get a note."""

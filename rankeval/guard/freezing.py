@@ -78,8 +78,7 @@ def freeze(
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     check_alpha(fields["alpha"])
-    from rankeval.significance.claims import CLAIMS
-    from rankeval.significance.declarations import Settings
+    from rankeval.significance.declarations import CLAIMS, Settings
 
     # Refuses settings that the comparison would refuse.
     Settings("two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
@@ -158,9 +157,8 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
 
 def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
     """Say so before a look is spent if so few resamples are asked for that nothing can be shown."""
-    from rankeval.significance.declarations import Settings
-    from rankeval.significance.families import limited_by_resamples, resolution_notes
-    from rankeval.significance.registry import CORRECTIONS, TESTS
+    from rankeval.significance.declarations import CORRECTIONS, TESTS, Settings
+    from rankeval.significance.running import limited_by_resamples, resolution_notes
 
     settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
     test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1

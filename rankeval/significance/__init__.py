@@ -1,8 +1,18 @@
 """Significance: arrays in, numbers out. The query is the unit of everything here."""
 
-from rankeval.significance.claims import CLAIMS, Claim
-from rankeval.significance.declarations import Correction, PairedResult, Settings, SignificanceTest
-from rankeval.significance.registry import CORRECTIONS, FOLD_TESTS, TESTS
+# Each of these declares its tests and corrections below their functions; tables and help have them in this order.
+from rankeval.significance import paired, randomization, bootstrap, multiple  # isort: skip # noqa: F401
+from rankeval.significance.declarations import (
+    CLAIMS,
+    CORRECTIONS,
+    FOLD_TESTS,
+    TESTS,
+    Claim,
+    Correction,
+    PairedResult,
+    Settings,
+    SignificanceTest,
+)
 from rankeval.significance.running import adjust, paired_test
 
 __all__ = [

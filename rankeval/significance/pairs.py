@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.significance.claims import Side, Unseen
 from rankeval.significance.columns import are_ties, as_columns, differences
-from rankeval.significance.declarations import Floats
+from rankeval.significance.declarations import Floats, Side, Unseen
 
 Ints = NDArray[np.int64]
 

@@ -20,8 +20,7 @@ from scipy import optimize, special, stats
 from rankeval._checks import check_count, check_number, check_share, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
-from rankeval.significance.claims import CLAIMS, Unseen
-from rankeval.significance.declarations import Floats, check_alternative, check_claim
+from rankeval.significance.declarations import CLAIMS, Floats, Unseen, check_alternative, check_claim
 
 _LEGENDRE = np.polynomial.legendre.leggauss(200)
 

@@ -27,9 +27,8 @@ from rankeval.comparison.scores import Scores, shared_scores
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.columns import deviation, differences
-from rankeval.significance.declarations import ClaimName, Floats, Rng
+from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
 from rankeval.significance.power import power_of_no_harm
-from rankeval.significance.registry import TESTS
 from rankeval.testing.check import Check, Claim, record
 from rankeval.testing.scores import Given, Measures, measures_of, scores_of, worst_queries
 

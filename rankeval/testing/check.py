@@ -12,8 +12,8 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.render.tables import Table, number, p_value, signed
+from rankeval.significance.declarations import TESTS
 from rankeval.significance.power import topics_needed
-from rankeval.significance.registry import TESTS
 
 Claim = Literal["no regression", "not worse"]
 

@@ -25,13 +25,11 @@ from calibration.worlds import (
 )
 
 from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, Settings, paired_test
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.families import adjust_by_family, with_family_level
-from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.multiple import holm
-from rankeval.significance.rates import BEST, FALSE_CLAIMS
-from rankeval.significance.running import run
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.catalogue import BEST, FALSE_CLAIMS
+from rankeval.significance.declarations import CLAIMS
+from rankeval.significance.multiple import holm, value_of_choice
+from rankeval.significance.paired import corrected_resampled_t
+from rankeval.significance.running import adjust_by_family, run, with_family_level
 
 ALPHA = 0.05
 SIDES = ("two-sided", "greater", "less")

@@ -13,7 +13,7 @@ import rankeval as rk
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import Settings
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.multiple import value_of_choice
 
 
 def frames(n=60, systems=6, measures=("AP", "ARP"), seed=0):

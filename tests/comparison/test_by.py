@@ -10,7 +10,7 @@ import rankeval as rk
 from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
 from rankeval.significance import Settings, adjust
-from rankeval.significance.interaction import interaction
+from rankeval.significance.strata import interaction
 
 N = 60
 QUERIES = pd.Index([f"q{i:02d}" for i in range(N)], name="qid")

@@ -11,11 +11,18 @@ import pytest
 import rankeval as rk
 from rankeval.comparison.folds import compare_algorithms, compare_models
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
+from rankeval.significance import FOLD_TESTS, Settings
 from rankeval.significance.effects import effect_interval
-from rankeval.significance.folds import corrected_resampled_t, widened
+from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.running import run
 
 SIZES = [(20, 10)] * 6
+
+
+def corrected_resampled_t(d, ratio, **options):
+    """Test folds as a comparison of learners does."""
+    return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(**options))
 
 
 @pytest.fixture

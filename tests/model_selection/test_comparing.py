@@ -13,7 +13,7 @@ import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, QueryShuffleSplit, RepeatedQueryKFold
 from rankeval.significance import paired_test
-from rankeval.significance.folds import corrected_resampled_t
+from rankeval.significance.paired import corrected_resampled_t
 
 CV = RepeatedQueryKFold(3, n_repeats=10, random_state=0)
 

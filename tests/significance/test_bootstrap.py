@@ -14,7 +14,7 @@ from scipy import stats
 
 from rankeval.significance import paired_test
 from rankeval.significance.bootstrap import weight_chunks
-from rankeval.significance.resampling import chunk_rows
+from rankeval.significance.randomization import chunk_rows
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
 NAMES = ["bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"]

@@ -15,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.significance import FOLD_TESTS, Settings
 from rankeval.significance.columns import differences
 from rankeval.significance.effects import (
     cliffs_delta,
@@ -24,8 +25,9 @@ from rankeval.significance.effects import (
     standardised_effect,
     superiority,
 )
-from rankeval.significance.folds import corrected_resampled_t
+from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference, paired_power, topics_needed
+from rankeval.significance.running import run
 
 CASES = [(0.05, 0.15, 73), (0.05, 0.20, 128), (0.03, 0.15, 199), (0.02, 0.15, 444), (0.10, 0.20, 34)]
 
@@ -198,7 +200,11 @@ def test_the_interval_of_d_belongs_to_the_p_value(ratio):
     """It has an end at 0 where p is alpha, for queries and for folds that overlap."""
     generator = np.random.default_rng(1)
     d = generator.normal(0, 1, (12, 400)) + generator.uniform(-1.5, 1.5, 400)
-    p = corrected_resampled_t(d, ratio).p_value if ratio else stats.ttest_1samp(d, 0).pvalue
+    p = (
+        run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings()).p_value
+        if ratio
+        else stats.ttest_1samp(d, 0).pvalue
+    )
     found = effect_interval(d, ratio=ratio)
     excludes = (found.low > 0) | (found.high < 0)
     clear = np.abs(p - 0.05) > 1e-6

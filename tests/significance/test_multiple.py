@@ -14,12 +14,21 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import CORRECTIONS, Settings, adjust, paired_test
-from rankeval.significance.families import family_level
-from rankeval.significance.multiple import _shuffled_means, max_t, max_t_limits, tukey, tukey_limits
+from rankeval.significance import CORRECTIONS, Settings, adjust, multiple, paired_test
+from rankeval.significance.multiple import _shuffled_means, max_t, max_t_limits
+from rankeval.significance.running import family_level
 
 STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh"}
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+def tukey(*given):
+    return multiple.tukey(*given).p_value
+
+
+def tukey_limits(*given):
+    found = multiple.tukey(*given)
+    return found.ci_low, found.ci_high
 
 
 @pytest.mark.parametrize("method", [*STATSMODELS, "by"])

@@ -16,7 +16,7 @@ from scipy import stats
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import TESTS, Settings, paired_test
-from rankeval.significance.signs import EXACT_UP_TO, sign_chunks
+from rankeval.significance.randomization import EXACT_UP_TO, sign_chunks
 
 RESAMPLING = [name for name, test in TESTS.items() if test.resamples]
 ALTERNATIVES = ["two-sided", "greater", "less"]

@@ -11,9 +11,8 @@ from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction
 from rankeval.significance.columns import differences
-from rankeval.significance.declarations import Settings
-from rankeval.significance.registry import FOLD_TESTS
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.declarations import FOLD_TESTS, Settings
+from rankeval.significance.multiple import value_of_choice
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:

@@ -13,10 +13,18 @@ from rankeval.comparison.derived.query_scores import held_scores, refuse_without
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction
-from rankeval.significance.bayes import Posterior, correlated_t, signed_rank
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Floats, Rng, seed_of
-from rankeval.significance.effects import cliffs_delta, effect_interval, hedges_g, standardised_effect, superiority
+from rankeval.significance.effects import (
+    Posterior,
+    cliffs_delta,
+    correlated_t,
+    effect_interval,
+    hedges_g,
+    signed_rank,
+    standardised_effect,
+    superiority,
+)
 
 METHODS = ("t", "signed_rank")
 

@@ -8,7 +8,7 @@ from typing import cast
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import Scores, SharedScores, shared_scores
 from rankeval.errors import InvalidInput
-from rankeval.significance.registry import FOLD_TESTS
+from rankeval.significance.declarations import FOLD_TESTS
 
 
 def has_scores(record: ComparisonRecord) -> bool:

@@ -10,9 +10,8 @@ from rankeval.comparison.derived.query_scores import has_scores, held_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction
-from rankeval.significance.declarations import Floats, Settings
+from rankeval.significance.declarations import CORRECTIONS, Floats, Settings
 from rankeval.significance.orders import competition_ranks, rank_ranges, shares_first
-from rankeval.significance.registry import CORRECTIONS
 
 RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "share_first")
 

@@ -11,11 +11,9 @@ from rankeval.comparison.record import ComparisonRecord
 from rankeval.comparison.scores import POOLED_FOLDS
 from rankeval.measures import greater_is_better
 from rankeval.render.tables import p_value, telling
-from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import TIE_TOLERANCE
-from rankeval.significance.declarations import Alternative, Settings
-from rankeval.significance.families import limited_by_resamples
-from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
+from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Alternative, Settings, all_tests
+from rankeval.significance.running import limited_by_resamples
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from rankeval.render import intervals, matrix, plots, rankings
 from rankeval.render.layouts import shown_interval
 from rankeval.render.marks import PARTED, levels_within
 from rankeval.render.tables import digits_for
-from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import differences
+from rankeval.significance.declarations import CLAIMS
 
 if TYPE_CHECKING:
     from rankeval.render.figure import Figure

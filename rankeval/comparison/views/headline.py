@@ -23,7 +23,7 @@ from rankeval.comparison.views.evidence import Row, detectable, evidence, p_word
 from rankeval.comparison.views.means import sentence
 from rankeval.evaluation.slicing import UNNAMED
 from rankeval.render.tables import telling
-from rankeval.significance.claims import CLAIMS, unseen_share
+from rankeval.significance.declarations import CLAIMS, unseen_share
 
 
 def headline(record: ComparisonRecord) -> str:

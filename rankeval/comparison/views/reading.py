@@ -22,9 +22,8 @@ from rankeval.comparison.derived.query_scores import held_scores
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
-from rankeval.significance.claims import CLAIMS
 from rankeval.significance.columns import standard_error
-from rankeval.significance.declarations import Settings
+from rankeval.significance.declarations import CLAIMS, Settings
 from rankeval.significance.paired import t_interval
 
 

@@ -17,8 +17,7 @@ from rankeval.comparison.views.means import table as table_of_means
 from rankeval.errors import InvalidInput
 from rankeval.render import layouts, marks
 from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.declarations import Floats
+from rankeval.significance.declarations import CLAIMS, Floats
 
 LAYOUTS = ("comparisons", "systems")
 SPREADS = ("se", "interval")

@@ -103,7 +103,7 @@ class Terms:
     @property
     def least_queries(self) -> int:
         """The number of queries below which no candidate can be accepted."""
-        from rankeval.significance.signs import EXACT_UP_TO
+        from rankeval.significance.randomization import EXACT_UP_TO
 
         least = max(2, math.ceil(-math.log2(self.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from rankeval.significance import rates
-from rankeval.significance.catalogue import KINDS, described
-from rankeval.significance.rates import FALSE_CLAIMS
-from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.significance import catalogue as rates
+from rankeval.significance.catalogue import FALSE_CLAIMS, KINDS, described
+from rankeval.significance.declarations import CORRECTIONS, TESTS
 
 ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|"})
 
@@ -23,7 +22,7 @@ Row = dict[str, Any]
 OPENING = """\
 # Significance: which test to take, and how often it errs
 
-`rankeval tests --format markdown` makes this page from the declarations and from `error_rates.json`, which
+`tests/calibration/document.py` makes this page from the declarations and from `error_rates.json`, which
 `tests/calibration/measure_rates.py` measures and writes. A test compares the page with both. `rankeval tests NAME` and
 `rk.list_tests(NAME)` print what belongs to one test, correction or claim.
 
