@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.contamination.columns import column_entries
-from rankeval.contamination.entries import Entries, short
+from rankeval.contamination.entries import Entries, LabelCounts, label_bytes, short, summand
 from rankeval.contamination.hashing import (
     as_matrix,
     as_numbers,
@@ -54,7 +54,6 @@ from rankeval.contamination.hashing import (
     row_hashes,
     text_hashes,
 )
-from rankeval.contamination.label_counts import LabelCounts, label_bytes, summand
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
 from rankeval.join.grouping import Grouping, group_rows, order_of

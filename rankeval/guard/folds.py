@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count, shown
 from rankeval.collection.data import RankingData
-from rankeval.contamination.allowance import allowed
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.contamination.refusal import ContaminationCheck, allowed
 from rankeval.errors import InvalidInput, warn
 from rankeval.guard.loaded import LoadedCollection
 

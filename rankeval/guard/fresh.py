@@ -73,11 +73,11 @@ def _same_content(
 ) -> NDArray[np.bool_]:
     """Return which pairs of queries have rows or their text in common."""
     same = np.zeros(len(own), dtype=bool)
-    if here.rows is not None and there.rows is not None:
-        sides = _keys(here.rows, own, here.n_queries), _keys(there.rows, other, there.n_queries)
+    if here.row_entries is not None and there.row_entries is not None:
+        sides = _keys(here.row_entries, own, here.n_queries), _keys(there.row_entries, other, there.n_queries)
         same[(np.intersect1d(*sides) >> np.uint64(32)).astype(np.int64)] = True
-    if here.text is not None and there.text is not None:
-        same |= (here.text[own] == there.text[other]) & (here.text[own] != 0)
+    if here.texts is not None and there.texts is not None:
+        same |= (here.texts[own] == there.texts[other]) & (here.texts[own] != 0)
     return same
 
 

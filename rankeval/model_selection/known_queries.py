@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rankeval._checks import count, few
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.hashing import join
-from rankeval.contamination.pools import hangs_on_refusals
+from rankeval.contamination.refusal import hangs_on_refusals
 from rankeval.contamination.signature import Signature
 from rankeval.errors import QueryCutWarning, SharedQueries, SharedQueriesError
 from rankeval.join.matching import Hashes

@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
-from rankeval.contamination.allowance import Allowance, granted
 from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.contamination.refusal import Allowance, ContaminationCheck, granted
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from rankeval.contamination.pools import hangs_on_refusals
+from rankeval.contamination.refusal import hangs_on_refusals
 from rankeval.errors import (
     ConflictingQueryIds,
     InvalidInput,

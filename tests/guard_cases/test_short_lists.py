@@ -172,7 +172,7 @@ def test_ledgers_that_kept_a_few_rows_of_each_query_are_read():
     """Before issue 24 the sixteen smallest hashes of a query were kept."""
     lists = Lists(floats, 100, 40)
     old = registered(fingerprint(lists.X[lists.test], lists.y[lists.test], lists.qid[lists.test]), without=("more_",))
-    assert len(old.signature.rows) == 1600
+    assert len(old.signature.row_entries) == 1600
     assert lists.unseen(old, "the first", 12, new_ids=True, beside=True) == (0, 0)
     half = lists.unseen(old, "the first", 2, new_ids=True, beside=True)
     assert 0 < half[0] < 50
