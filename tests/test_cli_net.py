@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rankeval import cli
-from rankeval.render.markup import visible
+from rankeval.render.tables import visible
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n"
 RUN = "q1 Q0 a 1 9 t\nq1 Q0 b 2 8 t\nq2 Q0 a 1 8 t\n"

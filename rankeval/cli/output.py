@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from rankeval.cli.options import as_options
-from rankeval.render.markup import visible
+from rankeval.render.tables import visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,12 +25,10 @@ from rankeval.comparison.views.tables import laid_out
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
-from rankeval.render.markup import with_minus
-from rankeval.render.tables import DASH, number, signed
+from rankeval.render.tables import DASH, number, signed, with_minus
 from rankeval.report import summaries
-from rankeval.report.guard_facts import WARNINGS
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
-from rankeval.report.summaries import Candidate, ExperimentFacts
+from rankeval.report.summaries import WARNINGS, Candidate, ExperimentFacts
 
 if TYPE_CHECKING:
     import pandas as pd

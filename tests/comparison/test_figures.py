@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.render.figure import BETTER, SOFT, WORSE
+from rankeval.render.plots import BETTER, SOFT, WORSE
 
 from .test_tables import frames, on_two_collections
 

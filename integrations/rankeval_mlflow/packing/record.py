@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import shown
 from rankeval.errors import warn
 from rankeval.measures import direction
-from rankeval.render.markup import markdown
-from rankeval.render.tables import Table
+from rankeval.render.tables import Table, markdown
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import Node, Rendering
 from rankeval_mlflow.layout import (

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, RankevalError
-from rankeval.render.markup import visible
-from rankeval.render.tables import Table
+from rankeval.render.tables import Table, visible
 from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.evaluation import keys_of
 from rankeval_mlflow.reading.evaluations import evaluation_of

@@ -17,15 +17,14 @@ from rankeval.comparison.views import reading
 from rankeval.comparison.views.means import figure as figure_of_means
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greater_is_better
-from rankeval.render import intervals, matrix, plots, rankings
-from rankeval.render.layouts import shown_interval
-from rankeval.render.marks import PARTED, levels_within
+from rankeval.render import comparisons, plots
+from rankeval.render.layouts import PARTED, levels_within, shown_interval
 from rankeval.render.tables import digits_for
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import CLAIMS
 
 if TYPE_CHECKING:
-    from rankeval.render.figure import Figure
+    from rankeval.render.plots import Figure
 
 MOST_DRAWN = 2000
 """Lines in a figure of differences; more are left out, and it says so."""
@@ -106,7 +105,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
     queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
     has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
-    return intervals.intervals(
+    return comparisons.intervals(
         rows,
         xlabel="\n".join([_against(record), lines, *shaded, *_on_daggers(rows), *cut]),
         caption=record.caption,
@@ -146,7 +145,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     intervals_shown = f"{_against(record)}, {100 * record.shown_level:g} % intervals{kind}"
     xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
     errors = reading.difference_errors(record.table)
-    return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
+    return comparisons.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 
 
 def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, str]:
@@ -163,7 +162,7 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     means = reading.means(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
     claims, claim = reading.ordered_claims(whole), CLAIMS[record.claim]
     errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
-    return matrix.significance_matrix(
+    return comparisons.significance_matrix(
         means,
         claims[claims["column"] == measure],
         levels=levels_within(record.alpha),
@@ -178,7 +177,7 @@ def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
     whole, measure, title = _one_measure(record, measure)
     ranks = rank_table(whole)
     errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
-    return rankings.rank_intervals(
+    return comparisons.rank_intervals(
         ranks[ranks["measure"] == measure],
         xlabel="rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse",
         title=title,

@@ -12,11 +12,11 @@ from rankeval._checks import count
 from rankeval.comparison.record import ComparisonRecord
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
-from rankeval.render import intervals
+from rankeval.render import comparisons
 from rankeval.render.tables import DASH, Table, digits_for, number, telling
 
 if TYPE_CHECKING:
-    from rankeval.render.figure import Figure
+    from rankeval.render.plots import Figure
 
 
 def sentence(record: ComparisonRecord) -> str:
@@ -92,7 +92,7 @@ def figure(record: ComparisonRecord, measure: str | None) -> Figure:
     rows = means if measure is None else means[means["measure"] == measure]
     drawn = rows.assign(label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True)
     level = f"{100 * record.confidence_level:g} % interval"
-    return intervals.intervals(drawn, xlabel=f"mean\nline: {level}", caption=record.caption)
+    return comparisons.intervals(drawn, xlabel=f"mean\nline: {level}", caption=record.caption)
 
 
 def _means(record: ComparisonRecord) -> pd.DataFrame:

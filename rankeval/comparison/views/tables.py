@@ -15,7 +15,7 @@ from rankeval.comparison.record import PARTED, ComparisonRecord
 from rankeval.comparison.views import reading
 from rankeval.comparison.views.means import table as table_of_means
 from rankeval.errors import InvalidInput
-from rankeval.render import layouts, marks
+from rankeval.render import layouts
 from rankeval.render.tables import MOST_DIGITS, Table, digits_for, number
 from rankeval.significance.declarations import CLAIMS, Floats
 
@@ -108,11 +108,11 @@ def _systems(
     means = reading.means(record)
     others = _others(record, list(means.index), against)
     claims = reading.ordered_claims(record)
-    letters = None if len(others) == 1 else marks.letters_for(others)
+    letters = None if len(others) == 1 else layouts.letters_for(others)
     if letters is None:
         set_marks = _stars(record, claims[claims["other"] == others[0]], means)
     else:
-        set_marks = marks.letters(claims, means, letters)
+        set_marks = layouts.letters(claims, means, letters)
     tails, errors = pd.DataFrame("", index=means.index, columns=means.columns), None
     if spread is not None:
         chosen("spread", spread, SPREADS)
@@ -128,7 +128,7 @@ def _systems(
     notes = [_legend(record, others, set_marks, letters), *_spread_notes(record, spread)]
     notes += [GAIN_NOTE] if gain else []
     # A dagger may be at a pair that this table leaves out: then the note on daggers is left out too.
-    has_dagger = set_marks.apply(lambda column: column.str.contains(marks.PARTED)).to_numpy().any()
+    has_dagger = set_marks.apply(lambda column: column.str.contains(layouts.PARTED)).to_numpy().any()
     notes += [note for note in record.notes if note != PARTED or has_dagger]
     return replace(shown, caption=record.caption, notes=tuple(notes))
 
@@ -152,9 +152,9 @@ def _others(record: ComparisonRecord, systems: list[str], against: str | Sequenc
 
 def _stars(record: ComparisonRecord, claims: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
     """Return stars by level, and daggers where p and interval disagree."""
-    stars = marks.stars(claims, means, levels=marks.levels_within(record.alpha))
+    stars = layouts.stars(claims, means, levels=layouts.levels_within(record.alpha))
     for row in claims[claims["parted"]].to_dict("records"):
-        stars.loc[row["system"], row["column"]] += marks.PARTED
+        stars.loc[row["system"], row["column"]] += layouts.PARTED
     return stars
 
 
@@ -220,13 +220,13 @@ def _legend(
     record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
 ) -> str:
     """Explain the marks in one sentence."""
-    levels, verb = marks.levels_within(record.alpha), CLAIMS[record.claim].verb
+    levels, verb = layouts.levels_within(record.alpha), CLAIMS[record.claim].verb
     only = record.primary if record.primary is not None and len(set(record.table["measure"])) > 1 else None
     confirmatory = "" if only is None else f"; marks only for {only}, the confirmatory measure"
     if letters is not None:
         many = "" if len(letters) <= len(ascii_lowercase) else '; of so many systems, plot("matrix") is easier to read'
         return f"letters: the system {verb} those with these letters, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
     stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
-    has_worse = set_marks.apply(lambda column: column.str.startswith(marks.WORSE)).to_numpy().any()
-    worse = f" ({marks.WORSE}: is worse)" if has_worse else ""
+    has_worse = set_marks.apply(lambda column: column.str.startswith(layouts.WORSE)).to_numpy().any()
+    worse = f" ({layouts.WORSE}: is worse)" if has_worse else ""
     return f"stars: the system {verb} {others[0]}{worse}, adjusted p {stars}{confirmatory}"
