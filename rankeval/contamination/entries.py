@@ -181,12 +181,11 @@ class Entries:
 
     @property
     def _shift(self) -> np.uint32:
-        """How far values are shifted for the table: it has 16 places for each value that is evidence, up to 2^26."""
+        # The table has 16 places for each value that is evidence, up to 2^26.
         return np.uint32(32 - min(26, (16 * len(self._told[1])).bit_length()))
 
     @cached_property
     def _upper_bits(self) -> NDArray[np.bool_]:
-        """Whether some value that is evidence has these upper bits."""
         table = np.zeros(1 << (32 - int(self._shift)), dtype=bool)
         table[self._told[1] >> self._shift] = True
         return table
@@ -219,7 +218,6 @@ def times_among(wanted: NDArray[np.uint32], values: NDArray[np.uint32]) -> NDArr
 
 
 def _first(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where a new value begins among sorted ones."""
     first = np.ones(len(values), dtype=bool)
     first[1:] = values[1:] != values[:-1]
     return first

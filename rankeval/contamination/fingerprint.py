@@ -185,7 +185,6 @@ class Fingerprint:
 
     @cached_property
     def _known_columns(self) -> tuple[NDArray[np.bool_], list[Entries]]:
-        """The queries whose columns are known, and these columns."""
         return np.zeros(self.n_queries, dtype=bool), []
 
     def column_entries(self, wanted: NDArray[np.bool_], *, with_bits: bool = False) -> Entries | None:
@@ -387,7 +386,6 @@ def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
 
 
 def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
-    """Return the same for rows in the order of their queries."""
     # Rows of one score stand in any order. Two sorts of one key each are three times as fast as a lexsort.
     order = np.argsort(-score)
     order = order[order_of(codes[order])]
@@ -459,7 +457,7 @@ def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
 
 
 def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
-    """Hash the texts of queries; case, width, ligatures and white space make no difference."""
+    # Case, width, ligatures and white space make no difference.
     texts = {str(name): text for name, text in queries.items()}
     missing = [name for name in names.tolist() if str(name) not in texts]
     if missing:

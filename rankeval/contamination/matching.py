@@ -366,7 +366,6 @@ def match(
 
 
 def _remembered(registered: RegisteredContent, before: Shown | None) -> Shown:
-    """Return a copy of what earlier calls showed of the queries that are not exempt now."""
     if before is None:
         return Shown.empty(registered.n_queries)
     return before.copy() if registered.exempt is None else before.without(registered.exempt)
@@ -495,7 +494,6 @@ def _places_in(ours: Hashes, drawn: Hashes) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _by_text(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same text."""
     if known.texts is None or data.texts is None:
         return np.zeros((0, 2), dtype=np.int64)
     order = np.argsort(known.texts)

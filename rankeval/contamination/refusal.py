@@ -235,7 +235,6 @@ def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, acti
 
 
 def _found(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
-    """Return the part of a refusal that says what was found and why that matters."""
     return (
         f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
         f"{_unseen(found)}A test score that guides your choices no longer tells how good a system is on new queries."
@@ -353,7 +352,6 @@ def _collection(url: str, found: Match) -> str:
 
 
 def _queries(found: Match, data: Fingerprint | KeptTraces) -> str:
-    """Say which queries of the data are meant, by their ids in the data."""
     names = _names(found, data)
     said = f"In the data, {count(len(names), 'query')}: {few(names)}." if names else "No query shows it by itself."
     if found.n_before:
@@ -366,7 +364,6 @@ def _names(found: Match, data: Fingerprint | KeptTraces) -> list[Any]:
 
 
 def _unseen(found: Match) -> str:
-    """Say that others of the collection may be in the data, if they may."""
     if not found.n_unseen or found.queries.all():
         return ""
     return (
@@ -377,13 +374,11 @@ def _unseen(found: Match) -> str:
 
 
 def _guard(url: str, found: Match) -> str:
-    """Return the line that makes the guard of the registration."""
     ledger = "" if url == discovery.default_url() else f", ledger={Ledger(url).where!r}"
     return f"guard = Guard({found.registered.project!r}{ledger})"
 
 
 def _rest(data: Fingerprint | KeptTraces) -> str:
-    """Return the lines that take registered queries out of the data."""
     if isinstance(data, KeptTraces):
         return "filter the queries that the refusal names (.queries) out of the data set"
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
@@ -394,7 +389,7 @@ def _rest(data: Fingerprint | KeptTraces) -> str:
 
 
 def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> BaseException:
-    """Return the refusal that gets through: a BaseException would hang some callers."""
+    # A BaseException would hang some callers (`hangs_on_refusals`).
     kind = GuardRefusalError if hangs_on_refusals() else GuardRefusal
     return kind(
         refusal_message(url, found, data, action),

@@ -227,7 +227,7 @@ def _read(url: str, stamp: Any) -> Register:
 
 
 def _stamp(url: str) -> Any:
-    """Return a value that changes when the ledger does; a server is asked every few seconds only."""
+    # A server is asked every few seconds only: each answer takes as long as a scorer.
     if discovery.folder_of(url) is None and discovery.sqlite_path(url) is None:
         return int(time.monotonic() / _REMOTE_PATIENCE)
     return Ledger(url).stamp()

@@ -153,7 +153,6 @@ class ColumnHits:
         wanted: NDArray[np.bool_],
         candidates: NDArray[np.int64],
     ) -> ColumnHits:
-        """Compare the columns of the wanted queries."""
         columns, n_known = data.column_entries(wanted), len(candidates)
         if columns is None:
             return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros_like(candidates))
@@ -256,7 +255,6 @@ def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
 
 
 def _at_least(labels: LabelCounts) -> NDArray[np.int64]:
-    """Return how many rows of each query have each level or a higher one."""
     counts: NDArray[np.int64] = labels.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1]
     return counts
 

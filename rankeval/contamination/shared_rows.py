@@ -225,7 +225,6 @@ def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any],
 
 
 def _n_of_both(pairs: Pairs) -> int:
-    """Return how many queries stand in pairs, of the side that has fewer."""
     return min(len(np.unique(side)) for side in pairs.T)
 
 

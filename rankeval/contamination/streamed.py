@@ -341,7 +341,6 @@ def _chosen(
 
 
 def _stacked(parts: Sequence[KeptTraces]) -> Entries | None:
-    """Return the documents of all parts, query by query."""
     first = np.cumsum([0, *(part.n_kept for part in parts)])
     found = [
         replace(part.document_entries, query=part.document_entries.query + np.int32(start))

@@ -133,18 +133,15 @@ def forest(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption:
 
 
 def _largest(differences: pd.Series[float], most: int) -> Any:
-    """Return the places of the largest differences, in their order."""
     return np.sort(differences.abs().to_numpy().argsort()[::-1][:most])
 
 
 def _largest_pairs(part: pd.DataFrame) -> pd.DataFrame:
-    """Keep the pairs with the largest differences, in their order."""
     size = part.groupby("pair", sort=False)["difference"].agg(lambda values: values.abs().max())
     return part[part["pair"].isin(size.index[_largest(size, MOST_PAIRS)])]
 
 
 def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> None:
-    """Draw a row per difference."""
     bare(axes)
     has_outer = "outer_low" in part
     columns = ["difference", "ci_low", "ci_high", *(["outer_low", "outer_high"] if has_outer else [])]
@@ -166,7 +163,6 @@ def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> N
 
 
 def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
-    """Draw a heading per pair and a row per collection, with numbers at the right."""
     bare(axes)
     axes.spines["left"].set_visible(False)
     ends = part[["difference", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
@@ -194,7 +190,6 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
 
 
 def _colors(part: pd.DataFrame) -> tuple[list[str], list[bool]]:
-    """Return the colour of each row, and whether it is one of those that are clear."""
     clear = part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
     better = part["better"].to_numpy(dtype=bool) if "better" in part else part["difference"].to_numpy() >= 0
     shades = np.where(clear, np.where(better, BETTER, WORSE), SOFT)
@@ -238,7 +233,6 @@ def _draw_diamond(axes: Axes, place: float, values: Floats, limits: tuple[float,
 
 
 def _write_numbers(axes: Axes, place: float, values: Floats, digits: int, *, bold: bool) -> None:
-    """Write the difference and its interval at the right of a row."""
     middle, low, high = (with_minus(number(value, digits=digits, sign=True)) for value in values)
     interval = "" if DASH in (low, high) else f"  [{low}, {high}]"
     axes.text(
@@ -324,7 +318,6 @@ def _placed_axes(figure: Figure, names: Sequence[str], caption: str, title: str,
 
 
 def _font_size(n: int) -> float:
-    """Return the size of the names of so many systems."""
     return 8.5 if n <= MOST_SIGNED else 6.5
 
 
@@ -339,7 +332,6 @@ def _codes(means: pd.Series[float], claims: pd.DataFrame, levels: Sequence[float
 
 
 def _draw_cells(axes: Axes, codes: Floats, most: int) -> None:
-    """Fill the cells; those that compare nothing stay white."""
     from matplotlib.colors import to_rgb
 
     colors = np.ones((*codes.shape, 3))
@@ -362,7 +354,6 @@ def _strength(signs: int, most: int) -> float:
 
 
 def _name_systems(axes: Axes, means: pd.Series[float], digits: int) -> None:
-    """Write the systems with their means at the left, and their names above."""
     size = _font_size(len(means))
     names = [shown_name(name, LONGEST_NAME) for name in means.index]
     beside = [f"{name}  {number(mean, digits=digits)}" for name, mean in zip(names, means, strict=True)]
@@ -372,7 +363,6 @@ def _name_systems(axes: Axes, means: pd.Series[float], digits: int) -> None:
 
 
 def _write_signs(axes: Axes, codes: Floats, most: int) -> None:
-    """Write the signs into the cells."""
     for (row, column), code in np.ndenumerate(codes):
         if np.isfinite(code) and code:
             sign, signs = ("+" if code > 0 else "\N{MINUS SIGN}"), int(abs(code))
@@ -381,7 +371,6 @@ def _write_signs(axes: Axes, codes: Floats, most: int) -> None:
 
 
 def _add_legend(figure: Figure, levels: Sequence[float], words: Sequence[str]) -> None:
-    """Explain the colours and signs below the matrix."""
     from matplotlib.patches import Patch
 
     most = len(levels)
@@ -452,6 +441,5 @@ def rank_intervals(
 
 
 def _ticks(n: int) -> list[int]:
-    """Return ranks to print: the first, and whole steps up to the last."""
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 10**9) if n / step <= 16)
     return sorted({1, *np.arange(step, n + 1, step).tolist()})

@@ -136,7 +136,6 @@ def letters_for(systems: Sequence[str]) -> dict[str, str]:
 
 
 def _spelled(place: int, width: int) -> str:
-    """Write a number in base 26, with letters as digits."""
     return "".join(ascii_lowercase[place // 26**power % 26] for power in reversed(range(width)))
 
 
@@ -283,7 +282,6 @@ def percent(gain: float) -> str:
 
 
 def _beside(columns: Mapping[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
-    """Put columns in front of a frame."""
     import pandas as pd
 
     return pd.concat([pd.DataFrame(columns, index=frame.index), frame], axis=1)

@@ -72,7 +72,7 @@ def shown_name(name: object, longest: int = LONGEST_ID) -> str:
 
 @cache
 def _characters() -> frozenset[int]:
-    """Return the characters of the font: matplotlib warns of each that it lacks."""
+    # matplotlib warns of each character that its font lacks.
     from matplotlib import font_manager
 
     font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
@@ -141,7 +141,6 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
 
 
 def _name_extremes(axes: Axes, ordered: pd.Series[float]) -> None:
-    """Name the queries with the largest gains and losses beside the axes, where nothing is drawn."""
     gains, losses = ordered[ordered > 0][:N_EXTREME], ordered[ordered < 0][::-1][:N_EXTREME]
     for y, place, color, words, part in (
         (1.0, "top", BETTER, "gains", gains),
@@ -205,7 +204,6 @@ def _some(n: int) -> NDArray[np.int64]:
 
 
 def _worst(queries: NDArray[Any]) -> str:
-    """Name the first of the queries in two short lines."""
     names = [shown_name(query) for query in queries[:N_EXTREME]]
     lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
     return "\n".join(lines) if names else ""

@@ -400,7 +400,6 @@ class Table:
         ]
 
     def _words(self) -> tuple[str, list[str]]:
-        """Return caption and notes with their control characters as escapes."""
         return visible(self.caption, keep="\n"), [visible(note, keep="\n") for note in self.notes]
 
     @property
@@ -433,7 +432,6 @@ def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _widest(rows: Sequence[Sequence[Cell]]) -> list[tuple[str, str]]:
-    """Return the widest mark and the widest tail of each column."""
     return [
         (max((cell.mark for cell in column), key=len), max((cell.tail for cell in column), key=len))
         for column in zip(*rows, strict=True)
@@ -453,7 +451,6 @@ def _columns(names: Iterable[Any], rows: Sequence[Sequence[Cell]]) -> list[tuple
 
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
-    """Return the lines of a table for a terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid

@@ -120,7 +120,7 @@ def _render(template: str, **values: Any) -> str:
 
 
 def _image(figure: Figure) -> str:
-    """Return the figure as a data URI, at twice the resolution of the page for dense screens."""
+    # Twice the resolution of the page, for dense screens.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
@@ -141,7 +141,6 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
 
 
 def _comparison(comparison: Comparison) -> TextTable:
-    """Return the table of the comparison; the page names the measure and the baseline elsewhere."""
     shown = laid_out(comparison, "comparisons", digits=4)
     if not comparison.has_pairs:
         return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
@@ -194,7 +193,6 @@ def _means(evaluation: Evaluation) -> TextTable:
 
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
-    """Return every measure and count of the queries, the worst by the first measure first."""
     label = evaluation.measure_names[0]
     shown = np.sort(evaluation.worst_first(label))
     scores = zip(evaluation.by_name, evaluation.scores[shown].T, strict=True)

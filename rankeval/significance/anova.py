@@ -254,7 +254,6 @@ def _component(row: Source, rows: Mapping[str, Source], shape: tuple[int, ...]) 
 
 
 def _sums_of_squares(block: Floats) -> dict[str, float]:
-    """Return the sum of squares of each source of the full model, each from its own deviations."""
     noise = block.size * (TIE_TOLERANCE * np.abs(block).max()) ** 2
     effects: dict[tuple[int, ...], Floats] = {(): block.mean(keepdims=True)}
     squares = {}

@@ -225,7 +225,6 @@ TESTS["bootstrap_bca"] = SignificanceTest(
 
 @one_blas_thread()
 def _bootstrap(d: Floats, settings: Settings, statistic: Statistic, read: Reading) -> PairedResult:
-    """Draw a statistic for all columns, a block at a time, and read p-value and interval from the draws."""
     seed = int(np.random.default_rng(settings.rng).integers(2**63))
     width = max(1, _DRAWS_AT_ONCE // settings.n_resamples)
     parts = []
@@ -268,12 +267,11 @@ def _slack(d: Floats) -> Floats:
 
 
 def _share_reaching(drawn: Floats, least: Floats) -> Floats:
-    """Return the share of draws that reach a value, the observed one counted among them: never 0."""
+    # The observed value counts among them, so a p-value is never 0.
     return np.asarray((1 + (drawn >= least).sum(axis=0)) / (len(drawn) + 1))
 
 
 def _share_up_to(drawn: Floats, value: Floats) -> Floats:
-    """Return the share of draws up to a value."""
     return np.asarray((drawn <= value).mean(axis=0))
 
 

@@ -168,7 +168,6 @@ def _by_number(found: Iterable[tuple[Any, str]]) -> str:
 
 
 def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:
-    """Return the rates of false claims, one for each world and size."""
     found = rates[(rates["quantity"] == FALSE_CLAIMS) & ((rates["sides"] != "two-sided") == one_sided)]
     return found.groupby(["world", "test", "n", "comparisons"], sort=False)[["rate"]].max().reset_index()
 

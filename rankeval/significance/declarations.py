@@ -515,7 +515,6 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
 
 
 def _check_resamples(n_resamples: Any) -> None:
-    """Raise `InvalidInput` unless the number of resamples is a whole number from 1 to 100 million."""
     if not isinstance(n_resamples, (int, np.integer)) or isinstance(n_resamples, bool):
         raise InvalidInput(argument="n_resamples", found=shown(n_resamples), expected="a whole number, such as 9999")
     if n_resamples < 1:

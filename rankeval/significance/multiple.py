@@ -398,7 +398,7 @@ def _lengths_and_sums(columns: Floats) -> tuple[Floats, Floats]:
 
 
 def _inverse(length: Floats) -> Floats:
-    """Return one over each length; 0 for columns of zeros, whose sums are 0."""
+    # The sums of a column of zeros are 0, so any finite number would do for it.
     return np.asarray((length > 0) / np.where(length > 0, length, 1.0))
 
 
@@ -544,7 +544,7 @@ def held_out_mean(columns: Floats, generator: np.random.Generator) -> float:
 
 @one_blas_thread()
 def _sums_by_fold(columns: Floats, fold_of: NDArray[np.int64]) -> Floats:
-    """Return the sum of each column over the queries of each fold, block by block: of a million there is no room."""
+    # Block by block: of a million queries there is no room for a matrix of folds.
     folds = np.arange(fold_of.max() + 1)[:, None]
     sums = np.zeros((len(folds), columns.shape[1]))
     for start in range(0, len(columns), _QUERIES_AT_ONCE):
@@ -554,7 +554,6 @@ def _sums_by_fold(columns: Floats, fold_of: NDArray[np.int64]) -> Floats:
 
 
 def _first_of_copies(columns: Floats) -> list[int]:
-    """Return the places of columns without those that repeat an earlier one."""
     places: dict[bytes, int] = {}
     for place, column in enumerate(columns.T):
         places.setdefault(sha256((column + 0.0).tobytes()).digest(), place)  # -0 is 0

@@ -63,7 +63,6 @@ def _student_ends(mean: Floats, error: Floats, n: int, settings: Settings) -> tu
 
 
 def _with_student(p_value: Floats, d: Floats, settings: Settings) -> PairedResult:
-    """Return p-values with Student's intervals, at both levels if two are asked for."""
     mean, error = d.mean(axis=0), standard_error(d)
     return PairedResult.with_ends(p_value, lambda one: _student_ends(mean, error, len(d), one), settings)
 
@@ -146,7 +145,6 @@ def _p_of_signed_ranks(d: Floats, settings: Settings, zero_method: Literal["wilc
 
 
 def _exact_signed_ranks(rows: Floats, settings: Settings) -> Floats:
-    """Return the share of the sign patterns whose rank sum is as extreme, for rows with as many differences each."""
     # Rounded, since 0.3 - 0.2 and 0.2 - 0.1 differ in their last bit and would not tie. Doubled, so that the mean
     # ranks of ties are whole numbers too and can be places in an array.
     ranks = np.round(2 * stats.rankdata(np.round(np.abs(rows), 12), axis=1)).astype(np.int64)
@@ -160,7 +158,7 @@ def _exact_signed_ranks(rows: Floats, settings: Settings) -> Floats:
 
 @lru_cache(maxsize=256)
 def _ways(ranks: tuple[int, ...]) -> Floats:
-    """Return how many sign patterns have each sum of positive ranks, rank by rank; kept, since few rows have ties."""
+    # Rank by rank. Kept, because rows without ties have the same ranks.
     ways = np.ones(1)
     for rank in ranks:
         ways = np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))

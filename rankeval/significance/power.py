@@ -295,8 +295,7 @@ def power_of_no_harm(
 
 @lru_cache(maxsize=256)
 def _detectable_effect(n: int, alpha: float, power: float, alternative: str) -> float:
-    """Return the smallest standardised effect. Kept, because all pairs over the same queries share it."""
-
+    # Kept, because all pairs over the same queries share it.
     def excess(effect: float) -> float:
         return _power(effect, n, alpha, alternative) - power
 
@@ -361,7 +360,6 @@ class _Harmless:
 
 
 def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
-    """Return the power of the paired t at a standardised effect in the direction of the alternative."""
     noncentrality, degrees = effect * np.sqrt(n), n - 1
     tail = alpha / 2 if alternative == "two-sided" else alpha
     limit = stats.t.isf(tail, degrees)

@@ -159,7 +159,7 @@ def sums_of(pairs: Pairs, settings: Settings, weights: Floats | None = None) -> 
 
 @one_blas_thread()
 def _add_up(rows: Floats, packed: NDArray[np.uint8], sums: Floats) -> None:
-    """Write the sums of rows under packed patterns, tile by tile."""
+    # Tile by tile, so that signs stay in the cache.
     n = rows.shape[1]
     for start in range(0, n, _QUERIES):
         part = rows[:, start : start + _QUERIES]
@@ -335,7 +335,6 @@ def _read_group(
     reaches: Floats,
     settings: Settings,
 ) -> None:
-    """Write counts, and the distances of the ends of intervals from the mean, of some columns."""
     own = pairs.at(group)
     total = number_drawn(len(weights), settings)
     kept: dict[int, Floats] = {}
@@ -388,7 +387,6 @@ class _Patterns:
 
 
 def _largest(ends: Floats, before: Floats | None, rank: int) -> Floats:
-    """Return the largest of these ends and of those kept before, so many of each column."""
     together = ends if before is None else np.concatenate([before, ends], axis=2)
     place = max(0, together.shape[2] - rank)
     together.partition(place, axis=2)

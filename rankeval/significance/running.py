@@ -196,7 +196,6 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
 
 
 def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> PairedResult:
-    """Run a test on checked columns, for an alternative, some columns at a time; n queries were seen."""
     if test.takes_pairs and not test.needs_variance:
         found, n_constant = _finished(test, test.function(pairs, settings), settings), 0
         found = without_ends(found, *pairs.summed(lambda d: (without_variance(d),)))
@@ -400,7 +399,6 @@ def with_family_level(settings: Settings, correction: Correction, size: int) -> 
 
 
 def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: Settings) -> tuple[Floats, Floats]:
-    """Return the test's intervals at the level that the correction leaves to each comparison."""
     if declared.interval_level is None:
         return np.full_like(tested.p_value, np.nan), np.full_like(tested.p_value, np.nan)
     if with_family_level(settings, declared, size).of_family is None:
@@ -410,7 +408,6 @@ def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: 
 
 
 def _of_differences(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, ...]:
-    """Return the p-values of a joint correction of differences, and its intervals if it has any."""
     p_value = _joint_p(declared, d, settings)
     return (p_value, *_joint_limits(declared, d, settings)) if declared.limits else (p_value,)
 
@@ -424,7 +421,6 @@ def _joint_p(declared: Correction, d: Pairs, settings: Settings) -> Floats:
 
 
 def _joint_limits(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, Floats]:
-    """Return the intervals of a joint correction; of a claim, the ends that its hypotheses lead to."""
     assert declared.limits is not None
     claim = CLAIMS[settings.claim]
     if not claim.hypotheses:
@@ -459,7 +455,6 @@ def _hypotheses(declared: Correction, gains: Pairs, settings: Settings) -> list[
 
 
 def _taken(declared: Correction, columns: Pairs) -> Floats | Pairs:
-    """Return columns as a correction takes them: as pairs, or all differences at once."""
     return columns if declared.takes_pairs else np.asarray(columns)
 
 
