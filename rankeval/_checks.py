@@ -23,10 +23,11 @@ def whole_number(value: Any) -> int | None:
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
-def check_number(name: str, value: Any) -> None:
-    """Refuse anything but a finite number; ``name`` is the argument's."""
-    if not _is_real(value) or not -float_info.max <= value <= float_info.max:
-        raise InvalidInput(argument=name, found=shown(value), expected="a number")
+def check_number(name: str, value: Any, *, least: float = -float_info.max) -> None:
+    """Refuse anything but a finite number from ``least`` on; ``name`` is the argument's."""
+    if not _is_real(value) or not least <= value <= float_info.max:
+        expected = "a number" if least < 0 else f"a number, {least:g} or greater"
+        raise InvalidInput(argument=name, found=shown(value), expected=expected)
 
 
 def check_share(name: str, value: Any, *, least: float = 0.0) -> None:

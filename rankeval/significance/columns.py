@@ -68,10 +68,11 @@ def as_columns(d: ArrayLike) -> Floats:
     """
     refuse_fold_scores(d)
     columns = np.asarray(d, dtype=np.float64)
-    if columns.ndim not in (1, 2):
-        raise InvalidInput(f"differences have shape (n_queries,) or (n_queries, n_pairs), found {columns.shape}")
-    if len(columns) < 2:
-        raise InvalidInput(f"a paired test needs at least 2 queries, found {len(columns)}")
+    if columns.ndim not in (1, 2) or len(columns) < 2:
+        raise InvalidInput(
+            "a paired test needs differences of at least 2 queries, (n_queries,) or (n_queries, n_pairs); found "
+            f"shape {columns.shape}"
+        )
     if broken := int(np.count_nonzero(~np.isfinite(columns))):
         raise InvalidInput(
             f"differences must be finite, found {broken} that are NaN or infinite; decide which value such a query "
@@ -183,11 +184,12 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
             f"{frame.index[:1].tolist()}; scores of one collection have an index of query ids alone, and "
             "those of several an index (collection, qid)"
         )
-    if frame.index.hasnans:
-        raise QueryIdError(f"system {name!r} has a query without an id; the index of its scores must be the query ids")
-    if frame.index.has_duplicates:
-        again = frame.index[frame.index.duplicated()][0]
-        raise QueryIdError(f"system {name!r} has the query {again!r} more than once; one row per query is expected")
+    broken = frame.index[frame.index.isna() | frame.index.duplicated()]
+    if len(broken):
+        raise QueryIdError(
+            f"system {name!r} has the query {broken[0]!r} more than once, or a query without an id; one row per id is "
+            "expected"
+        )
     if not frame.columns.is_unique:
         again = frame.columns[frame.columns.duplicated()][0]
         raise InvalidInput(f"system {name!r} has two columns named {again!r}; one column per measure is expected")

@@ -225,7 +225,11 @@ class Settings:
         check_claim(self.claim, self.margin, self.alternative)
         check_alpha(self.alpha)
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
-        _check_resamples(self.n_resamples)
+        check_count("n_resamples", self.n_resamples)
+        if self.n_resamples > _MOST_RESAMPLES:
+            raise InvalidInput(
+                argument="n_resamples", found=shown(self.n_resamples), expected=f"{_MOST_RESAMPLES:,} at most"
+            )
 
     @property
     def confidence_level(self) -> float:
@@ -499,28 +503,19 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
     """
     declared = CLAIMS[chosen("claim", claim, CLAIMS)]
     check_number("margin", margin)
-    if declared.margin == "none" and margin != 0:
-        raise InvalidInput(
-            f'margin is {margin} for claim="{claim}", which has none; use claim="better", "not_worse" or "equivalent"'
-        )
-    if margin < 0 or (margin == 0 and declared.margin == "required"):
-        least = "above 0" if declared.margin == "required" else "0 or more"
-        raise InvalidInput(f'margin is {margin}; claim="{claim}" takes a margin {least}, in units of the measure')
+    fits, expected = {
+        "none": (margin == 0, 'no margin: use claim="better", "not_worse" or "equivalent"'),
+        "optional": (margin >= 0, "0 or more, in units of the measure"),
+        "required": (margin > 0, "a margin above 0, in units of the measure"),
+    }[declared.margin]
+    if not fits:
+        raise InvalidInput(argument="margin", found=f'{margin} for claim="{claim}"', expected=expected)
     if declared.hypotheses and alternative != "two-sided":
         raise InvalidInput(
             f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself',
             remedy="leave alternative out",
         )
     return cast("ClaimName", claim)
-
-
-def _check_resamples(n_resamples: Any) -> None:
-    if not isinstance(n_resamples, (int, np.integer)) or isinstance(n_resamples, bool):
-        raise InvalidInput(argument="n_resamples", found=shown(n_resamples), expected="a whole number, such as 9999")
-    if n_resamples < 1:
-        raise InvalidInput(f"n_resamples is {n_resamples}; ask for at least 1, or 9999 to resolve p = 0.0001")
-    if n_resamples > _MOST_RESAMPLES:
-        raise InvalidInput(f"n_resamples is {shown(n_resamples)}; ask for {_MOST_RESAMPLES:,} at most")
 
 
 def seed_of(rng: Any) -> int:

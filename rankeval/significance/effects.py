@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from rankeval._checks import check_count, check_number, check_share, shown
+from rankeval._checks import check_count, check_number, check_share
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, deviation, without_variance
 from rankeval.significance.declarations import Floats, Rng, seed_of
@@ -307,8 +307,8 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
     >>> print(f"{found.worse:.3f} {found.equivalent:.3f} {found.better:.3f}")
     0.025 0.036 0.939
     """
-    _check_not_negative("rope", rope)
-    _check_not_negative("ratio", ratio)
+    check_number("rope", rope, least=0.0)
+    check_number("ratio", ratio, least=0.0)
     columns = as_columns(gains)
     n, mean, spread = len(columns), columns.mean(axis=0), deviation(columns)
     scale = np.where(spread > 0, spread, np.nan) * np.sqrt(1 / n + ratio)
@@ -356,7 +356,7 @@ def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: 
     >>> print(f"{found.worse:.1f} {found.better:.1f}")
     0.0 1.0
     """
-    _check_not_negative("rope", rope)
+    check_number("rope", rope, least=0.0)
     check_count("n_samples", n_samples)
     columns, seed = as_columns(gains), seed_of(rng)
     # Each column has the same seed, so that no probability depends on which other pairs are asked for.
@@ -411,9 +411,3 @@ def _mass_above(z: Floats, weights: Floats, rope: float) -> Floats:
     if (edge := beyond != reached).any():
         partners[:, edge] = (partners[:, edge] + tails[:, reached[edge]]) / 2
     return np.asarray(np.einsum("si,si->s", weights, partners))
-
-
-def _check_not_negative(name: str, value: float) -> None:
-    check_number(name, value)
-    if value < 0:
-        raise InvalidInput(argument=name, found=shown(value), expected="0 or more")

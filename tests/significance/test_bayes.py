@@ -142,7 +142,7 @@ def test_no_probability_depends_on_another_pair():
 
 def test_what_cannot_be_computed_is_refused():
     for test in (correlated_t, signed_rank):
-        with pytest.raises(InvalidInput, match=r"rope is -0\.1; expected 0 or more"):
+        with pytest.raises(InvalidInput, match=r"rope is -0\.1; expected a number, 0 or greater"):
             test([0.1, 0.2], -0.1)
         with pytest.raises(InvalidInput, match="rope is nan"):
             test([0.1, 0.2], np.nan)

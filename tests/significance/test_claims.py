@@ -119,7 +119,7 @@ def test_max_t_takes_both_sides_of_all_pairs_for_one_family():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"claim": "difference", "margin": 0.1}, "has none"),
+        ({"claim": "difference", "margin": 0.1}, "expected no margin"),
         ({"claim": "not_worse"}, "above 0"),
         ({"claim": "equivalent", "margin": -0.1}, "above 0"),
         ({"claim": "better", "margin": -0.1}, "0 or more"),

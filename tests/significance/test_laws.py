@@ -32,8 +32,8 @@ def test_equal_systems_have_p_one(name):
 @pytest.mark.parametrize(
     ("d", "message"),
     [
-        ([0.5], "at least 2 queries, found 1"),
-        ([], "at least 2 queries, found 0"),
+        ([0.5], "at least 2 queries"),
+        ([], "at least 2 queries"),
         ([0.1, np.nan, 0.2], "found 1 that are NaN"),
         ([0.1, np.inf], "finite"),
         (np.zeros((2, 2, 2)), "shape"),

@@ -201,9 +201,9 @@ def test_tukey_shuffles_within_queries_and_all_orders_alike():
 def test_joint_corrections_without_resamples_are_refused(n):
     d = np.random.default_rng(0).normal(size=(n, 3))
     for n_resamples in (0, -1):
-        with pytest.raises(InvalidInput, match="ask for at least 1"):
+        with pytest.raises(InvalidInput, match="n_resamples is 0"):
             max_t(d, Settings(n_resamples=n_resamples))
-        with pytest.raises(InvalidInput, match="ask for at least 1"):
+        with pytest.raises(InvalidInput, match="n_resamples is 0"):
             tukey(d, [(0, 1)], Settings(n_resamples=n_resamples))
     assert tukey(d, [(0, 1)], Settings(n_resamples=1, rng=0))[0] in (0.5, 1.0)
 
@@ -213,7 +213,7 @@ def test_joint_corrections_refuse_what_is_no_table():
         tukey(np.ones(5), [(0, 1)], Settings())
     with pytest.raises(InvalidInput, match="shape"):
         tukey(np.ones((5, 2, 2, 2)), [(0, 1)], Settings())
-    with pytest.raises(InvalidInput, match="found 1 that are NaN"):
+    with pytest.raises(InvalidInput, match="1 that are NaN"):
         tukey([[1.0, np.nan], [1.0, 2.0]], [(0, 1)], Settings())
     with pytest.raises(InvalidInput, match="at least 2 queries"):
         tukey([[1.0, 2.0]], [(0, 1)], Settings())

@@ -202,12 +202,6 @@ def test_no_array_of_all_differences_is_made(options):
     assert peak < 45e6
 
 
-def test_columns_are_moved_once():
-    pairs = Pairs.of_systems(rounded_scores(5), [(0, 1)])
-    with pytest.raises(InvalidInput, match="moved already"):
-        pairs.moved(0.1).moved(0.1)
-
-
 def test_scores_that_are_not_finite_are_refused():
     with pytest.raises(InvalidInput, match="finite"):
         Pairs.of_systems(np.array([[[0.1], [np.nan]], [[0.2], [0.3]]]), [(0, 1)])
