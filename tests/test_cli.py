@@ -225,7 +225,7 @@ def test_the_options_of_compare_have_the_defaults_of_rk_compare():
 @pytest.mark.usefixtures("files")
 def test_hints_of_compare_name_its_options(rankeval):
     given = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--test", "bootstrap")
-    assert "--resamples is 0; ask for at least 1" in rankeval(*given, "--resamples", "0")[2]
+    assert "--resamples is 0; expected a whole number" in rankeval(*given, "--resamples", "0")[2]
     assert "--alpha" in rankeval(*given, "--alpha", "1.5")[2]
     assert "--seed is -1" in rankeval(*given, "--seed", "-1")[2]
     assert "unknown family 'each'" in rankeval(*given, "--family", "each")[2]

@@ -201,9 +201,9 @@ def test_tukey_shuffles_within_queries_and_all_orders_alike():
 def test_joint_corrections_without_resamples_are_refused(n):
     d = np.random.default_rng(0).normal(size=(n, 3))
     for n_resamples in (0, -1):
-        with pytest.raises(InvalidInput, match="n_resamples is 0"):
+        with pytest.raises(InvalidInput, match="n_resamples is"):
             max_t(d, Settings(n_resamples=n_resamples))
-        with pytest.raises(InvalidInput, match="n_resamples is 0"):
+        with pytest.raises(InvalidInput, match="n_resamples is"):
             tukey(d, [(0, 1)], Settings(n_resamples=n_resamples))
     assert tukey(d, [(0, 1)], Settings(n_resamples=1, rng=0))[0] in (0.5, 1.0)
 
