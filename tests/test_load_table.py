@@ -14,7 +14,7 @@ import pytest
 
 from rankeval.datasets import load_table, load_table_parts
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalWarning, UnknownName
-from rankeval.io.limits import Limits
+from rankeval.io.opening import Limits
 
 FRAME = pd.DataFrame(
     {

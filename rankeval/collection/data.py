@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._checks import count, shown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import labels, refuse_unbounded
-from rankeval.io.ids import as_typed, refuse_missing
+from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded
 
 
 @dataclass(frozen=True, eq=False)

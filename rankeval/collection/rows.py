@@ -20,7 +20,7 @@ from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
 from rankeval.io.columns import Columns, id_column, refuse_masked, value_column
-from rankeval.io.limits import DEFAULT, Limits
+from rankeval.io.opening import DEFAULT, Limits
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import READINGS, QueryFacts, Whole
-from rankeval.io.limits import DEFAULT
+from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
 QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")

@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, UnknownName
 from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
-from rankeval.io.limits import Limits
-from rankeval.io.names import LAST, SPELLINGS
-from rankeval.io.opening import reading
+from rankeval.io.frames import LAST, SPELLINGS
+from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
 from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
-from rankeval.io.text import WHOLE, numbers_of_texts
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])

@@ -35,9 +35,18 @@ from rankeval._checks import said
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io.columns import Columns
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.opening import COMPRESSION, read_bytes, reading, write_atomically
-from rankeval.io.text import BOM, NUMBER, number_of, numbers_of_texts
+from rankeval.io.opening import (
+    BOM,
+    COMPRESSION,
+    DEFAULT,
+    NUMBER,
+    Limits,
+    number_of,
+    numbers_of_texts,
+    read_bytes,
+    reading,
+    write_atomically,
+)
 
 _SNIFFED = 1 << 14
 _UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system

@@ -33,9 +33,7 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import value_column, whole
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.opening import COMPRESSION, read_bytes, read_text
-from rankeval.io.text import WHOLE, number_of, numbers_of_texts
+from rankeval.io.opening import COMPRESSION, DEFAULT, WHOLE, Limits, number_of, numbers_of_texts, read_bytes, read_text
 
 PART_OF: dict[str, str] = {
     "train": "train",

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from rankeval._checks import said
 from rankeval.errors import FileFormatError
-from rankeval.io.limits import ALWAYS, Limits
+from rankeval.io.opening import ALWAYS, Limits
 
 _VALUE = 8  # bytes of a value in memory, at least
 

@@ -28,11 +28,9 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import Columns
 from rankeval.io.formats import Format, OpenFile, add_format, text_lines
-from rankeval.io.limits import Limits
-from rankeval.io.names import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
-from rankeval.io.opening import COMPRESSION
+from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
+from rankeval.io.opening import BOM, COMPRESSION, Limits, check_text
 from rankeval.io.opening import PARQUET as MAGIC
-from rankeval.io.text import BOM, check_text
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
 NUL = r"\x00"

@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 from rankeval.errors import FileFormatError
 from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.text import BOM, NUMBER, WHOLE, TextCheck, number_of, numbers_of_texts
+from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck, number_of, numbers_of_texts
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.io.columns import refuse_masked
-from rankeval.io.ids import as_typed, comparable
+from rankeval.io.columns import as_typed, comparable, refuse_masked
 from rankeval.join.flat import Ints, rows_of
 
 if TYPE_CHECKING:

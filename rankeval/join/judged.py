@@ -38,9 +38,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import ByRank, Table, discounted_gains
+from rankeval.join.by_rank import FEW_RANKS, ByRank, Table, added_rank_by_rank, discounted_gains, ideal_sums
 from rankeval.join.flat import Floats, Ints, offsets_of, spread
-from rankeval.join.ideals import FEW_RANKS, added_rank_by_rank, ideal_sums
 
 if TYPE_CHECKING:
     from rankeval.join.aspects import AspectBlock

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
-from rankeval.io.columns import refuse_masked
-from rankeval.io.ids import as_typed
+from rankeval.io.columns import as_typed, refuse_masked
 from rankeval.join.grouping import sizes_to_ids
 
 NAME = "qid"

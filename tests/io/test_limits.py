@@ -17,7 +17,7 @@ import pytest
 import rankeval as rk
 from rankeval.datasets import load_letor
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded
-from rankeval.io.limits import Limits
+from rankeval.io.opening import Limits
 
 WATCHED = r"""
 import re, sys, time
