@@ -39,6 +39,9 @@ from rankeval._checks import count, said
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.opening import WHOLE
 
+IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
+"""The columns that hold ids, in the order in which they are checked."""
+
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 

@@ -19,22 +19,22 @@ score: expected a finite number, found 'x'".
 
 from __future__ import annotations
 
-import math
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval._checks import said
+from rankeval._checks import said, shown
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
-from rankeval.io.columns import Columns
+from rankeval.io.columns import IDS, Columns, id_column, value_column
 from rankeval.io.opening import (
     BOM,
     COMPRESSION,
@@ -49,6 +49,8 @@ from rankeval.io.opening import (
 )
 
 _SNIFFED = 1 << 14
+_ID = "an id", "an id is text in UTF-8 or a whole number of 64 bits, and those of a column are of one type"
+_NUMBER = "a finite number", "a 64-bit number must hold it without rounding; numbers of a column are of one type"
 _UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
 
 
@@ -226,12 +228,16 @@ def reading_rows(
         try:
             yield replace(columns, value=_parsed(columns.value), source=Source(str(where), how.name, limits))
         except (InvalidInput, TypeError) as error:
-            places = [f"row {row}" for row in range(1, len(columns.value) + 1)]
-            if how.row_lines:
-                file.seek(0)
-                places = [f"line {line}" for line in how.row_lines(file.read())]
-            wrong = wrong_cell(columns, value, places, str(where))
-            raise wrong or FileFormatError(f"{where}: {said(error)}") from error
+            if (wrong := _wrong_cell(columns, value)) is None:
+                raise FileFormatError(said(error), where=str(where)) from error
+            row, column, cell = wrong
+            file.seek(0)
+            lines = how.row_lines(file.read()) if how.row_lines else ()
+            place = f"{where}, {f'line {lines[row]}' if row < len(lines) else f'row {row + 1}'}, column {column}"
+            if column == value and isinstance(cell, str):
+                number_of(cell, place)
+            expected, remedy = _NUMBER if column == value else _ID
+            raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
 
 
 def _parsed(numbers: Any) -> Any:
@@ -242,15 +248,16 @@ def _parsed(numbers: Any) -> Any:
 
 def _told(start: bytes, where: Path, value: str) -> Format:
     """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
-    if _suffix(where) not in {"", *(suffix for one in FORMATS.values() for suffix in one.suffixes)}:
+    if suffix_of(where) not in {"", *(suffix for one in FORMATS.values() for suffix in one.suffixes)}:
         load_installed()
     known = [one for one in reversed(FORMATS.values()) if value in one.values]
     by_content = [one for one in known if one.sniff and one.sniff(start)]
-    by_suffix = [one for one in known if one.is_told_by_suffix and _suffix(where) in one.suffixes]
+    by_suffix = [one for one in known if one.is_told_by_suffix and suffix_of(where) in one.suffixes]
     return [*by_content, *by_suffix, FORMATS["trec"]][0]
 
 
-def _suffix(where: Path) -> str:
+def suffix_of(where: Path) -> str:
+    """Return the last suffix of a file that does not stand for a compression, or nothing."""
     suffixes = [suffix for suffix in where.suffixes if suffix not in COMPRESSION]
     return suffixes[-1] if suffixes else ""
 
@@ -275,7 +282,7 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
         If no format of this name can be written.
     """
     if format is None:
-        by_suffix = [one.name for one in FORMATS.values() if one.write and _suffix(Path(path)) in one.suffixes]
+        by_suffix = [one.name for one in FORMATS.values() if one.write and suffix_of(Path(path)) in one.suffixes]
         format = [*by_suffix, "trec"][0]  # noqa: A001
     how = _named(format, lambda one: one.write)
     for name in table.column_names:
@@ -300,63 +307,25 @@ def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
     return [number for number, line in lines if (text := line.strip()) and text[:1] != comment]
 
 
-def wrong_cell(columns: Columns, value: str, places: Sequence[str], where: str) -> FileFormatError | None:
-    """Make the error for the first cell that is no id, or no number, or of another type than the first of its column.
-
-    Parameters
-    ----------
-    columns : Columns
-        As a reader returned them.
-    value : {"relevance", "score"}
-        The name of the numbers.
-    places : sequence of str
-        The place of each row, such as ``"line 2"``.
-    where : str
-        The file's name for messages.
-    """
-    # The first bad cell of each column, then the topmost of these: a shifted row is bad in several columns.
+def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
+    """Return row, column and content of the topmost cell that is refused: a shifted row is bad in several columns."""
     found = []
-    for name in ("qid", "docid", "aspect", "subgroup", "value"):
-        cells = getattr(columns, name)
-        cells = cells.to_pylist() if hasattr(cells, "to_pylist") else [] if cells is None else list(cells)
-        for row, cell in enumerate(cells):
-            problem = _no_number(cell, value) if name == "value" else _no_id(cell)
-            if not problem and isinstance(cell, str) != isinstance(cells[0], str):
-                problem = f"found {cell!r}, but {cells[0]!r} above: give all values of a column the same type"
-            if problem:
-                place = places[row] if row < len(places) else f"row {row + 1}"
-                found.append((row, f"{where}, {place}, column {value if name == 'value' else name}: {problem}"))
-                break
-    return FileFormatError(min(found)[1]) if found else None
+    for column in (*IDS, value):
+        cells = columns.value if column == value else getattr(columns, column)
+        # A column is refused from its first bad cell on, so halving finds it.
+        n_rows = 0 if cells is None else len(cells)
+        row = bisect_left(range(n_rows), True, key=partial(_is_refused, cells, column, value))
+        if row < n_rows:
+            cell = cells[row]
+            found.append((row, column, cell.as_py() if hasattr(cell, "as_py") else cell))
+    return min(found, key=lambda one: one[0], default=None)
 
 
-def _no_id(cell: Any) -> str:
-    if cell is None or cell == "":
-        return f"expected an id, found {'nothing' if cell is None else repr(cell)}"
-    if isinstance(cell, bytes):
-        return f"expected UTF-8 text, found {cell[:80]!r}" if "\ufffd" in cell.decode(errors="replace") else ""
-    if isinstance(cell, bool) or not isinstance(cell, (str, int)):
-        return f"ids are text or integers, found {cell!r}"
-    if isinstance(cell, str) and any("\ud800" <= letter <= "\udfff" for letter in cell):
-        return f"expected text, found {cell!r}, which holds half a character"
-    if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
-        return f"found {cell}, an integer beyond 64 bits: give it as text"
-    return ""
-
-
-def _no_number(cell: Any, value: str) -> str:
+def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
+    """Say whether a column is refused as far as this row."""
+    cells = cells[: last + 1]
     try:
-        if isinstance(cell, str):
-            number_of(cell, "")
-            (cell,) = numbers_of_texts([cell])
-        elif cell is None:
-            return "expected a finite number, found nothing"
-        if not math.isfinite(cell):
-            return f"expected a finite number, found {cell}"
-        if isinstance(cell, int) and (int(float(cell)) != cell if value == "score" else not -(2**63) <= cell < 2**63):
-            return f"found {cell}, which a 64-bit {'float' if value == 'score' else 'whole number'} cannot hold"
-    except FileFormatError as error:
-        return str(error).removeprefix(": ")
-    except (TypeError, OverflowError):
-        return f"expected a finite number, found {str(cell)[:80]}"
-    return ""
+        value_column(_parsed(cells), column, value) if column == value else id_column(cells, column)
+    except (InvalidInput, TypeError):
+        return True
+    return False

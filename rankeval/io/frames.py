@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import Columns, id_column, value_column
+from rankeval.io.columns import IDS, Columns, id_column, value_column
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "query-id", "q_id", "topic_id"),
@@ -273,7 +273,7 @@ def from_frame(
     asked = {"qid": qid, "docid": docid, role: value, "aspect": aspect, "subgroup": False if aspect is False else None}
     parts = columns_of(_names(table), role, asked, advice=_ADVICE)
     cells = {part: _column(table, name) for part, name in parts.items()}
-    for part in cells.keys() - {role, "name", NUMBER_IN_INDEX}:
+    for part in [name for name in IDS if name in cells]:
         cells[part] = id_column(cells[part], parts[part])
     cells[role] = value_column(cells[role], parts[role], role)
     columns = _columns(cells, parts, role, "the frame", _ADVICE)

@@ -1,10 +1,9 @@
 """Tables with named columns: CSV, TSV, JSON lines and Parquet.
 
-The columns of judgments and rankings are found under our names or the usual ones of other tools (`names.SPELLINGS`);
+The columns of judgments and rankings are found under our names or the usual ones of other tools (`frames.SPELLINGS`);
 those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
-whether an id is text or an integer. CSV with quotes is read row by row by Python's reader in strict mode, because
-Arrow's reads on after a stray quote, through other rows. Its cells become Arrow columns block by block: a million rows
-of Python texts would take ten times the memory of the file.
+whether an id is text or an integer. Arrow reads the cells of CSV. A file with quotes is read by Python's strict reader
+before, because Arrow's reads on after a stray quote, through other rows.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval._checks import count, unique_keys
+from rankeval._checks import count, said, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import Columns
-from rankeval.io.formats import Format, OpenFile, add_format, text_lines
+from rankeval.io.columns import IDS, Columns
+from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
 from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
-from rankeval.io.opening import BOM, COMPRESSION, Limits, check_text
+from rankeval.io.opening import BOM, Limits, check_text
 from rankeval.io.opening import PARQUET as MAGIC
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
@@ -38,7 +38,6 @@ NUL = r"\x00"
 
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
-_BLOCK = 1 << 14  # rows of CSV that are Python texts at a time
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
@@ -96,8 +95,7 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
     """
     is_parquet = file.read(len(MAGIC)) == MAGIC
     file.seek(0)
-    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSION]
-    told = "parquet" if is_parquet else "tsv" if suffixes[-1:] == [".tsv"] else "csv"
+    told = "parquet" if is_parquet else "tsv" if suffix_of(Path(path)) == ".tsv" else "csv"
     wanted = told if format is None else chosen("format of a table of features", format, TABLES)
     if (wanted == "parquet") != is_parquet:
         raise FileFormatError(f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}")
@@ -126,63 +124,40 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
 def _open_text(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:
     check_text(file, path, limits)
     data = bytes(file.read()).removeprefix(BOM)
-    # Without a quote there is nothing that Arrow's reader could take wrongly, and it is ten times as fast.
+    # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
-    header, _ = rows_of(data[: data.find(b"\n")] if is_plain and b"\n" in data else data, delimiter, path)
-    lines: list[int] = []
+    first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
+    _, header = next(_records(first, delimiter, path), (1, []))
+    lines = cache(partial(csv_lines, delimiter, data))
 
     def columns(names: Sequence[str]) -> pa.Table:
-        if is_plain and all(names) and (table := _plain(data, delimiter, names)) is not None:
-            return table
-        _, rows = rows_of(data, delimiter, path)
-        blocks = list(_blocks(rows, [header.index(name) for name in names], lines))
-        empty = [pa.array([], pa.string()) for _ in names]
-        return pa.Table.from_batches(
-            [pa.RecordBatch.from_arrays(block, names=list(names)) for block in blocks or [empty]]
-        )
+        if not is_plain:
+            deque(_records(data, delimiter, path), maxlen=0)
+        try:
+            return _cells(data, delimiter, len(header), [header.index(name) for name in names]).rename_columns(names)
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            deque(_records(data, delimiter, path), maxlen=0)  # says at which line
+            raise FileFormatError(said(error), where=path) from error
 
-    def place(row: int) -> str:
-        if not lines:
-            lines.extend(csv_lines(delimiter, data))
-        return f"line {lines[row]}"
-
-    return TableSource(path, header, dict.fromkeys(header, pa.string()), columns, place, delimiter)
+    return TableSource(
+        path, header, dict.fromkeys(header, pa.string()), columns, lambda row: f"line {lines()[row]}", delimiter
+    )
 
 
-def _plain(data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table | None:
-    """Read texts without quotes by Arrow; None if it stumbles, so that Python's reader says at which line."""
-    try:
-        return pacsv.read_csv(
-            pa.BufferReader(data),
-            pacsv.ReadOptions(use_threads=False, block_size=_BYTES),
-            pacsv.ParseOptions(delimiter=delimiter, quote_char=False),
-            pacsv.ConvertOptions(
-                include_columns=list(names),
-                column_types=dict.fromkeys(names, pa.string()),
-                strings_can_be_null=False,
-            ),
-        )
-    except (pa.ArrowException, UnicodeDecodeError):
-        return None
-
-
-def _blocks(
-    records: Iterator[tuple[int, list[str]]], places: Sequence[int], lines: list[int]
-) -> Iterator[list[pa.Array]]:
-    """Yield the columns of some rows after the other; note the line of each row."""
-    rows: list[list[str]] = []
-    for line, fields in records:
-        lines.append(line)
-        rows.append(fields)
-        if len(rows) == _BLOCK:
-            yield _block(rows, places)
-            rows = []
-    if rows:
-        yield _block(rows, places)
-
-
-def _block(rows: list[list[str]], places: Sequence[int]) -> list[pa.Array]:
-    return [pa.array([row[place] for row in rows], pa.string()) for place in places]
+def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa.Table:
+    """Read the texts of some columns, by their places: a name may stand twice in the header, or be empty."""
+    names = [str(place) for place in range(width)]
+    table = pacsv.read_csv(
+        pa.BufferReader(data),
+        pacsv.ReadOptions(use_threads=False, block_size=_BYTES, column_names=names),
+        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data),
+        pacsv.ConvertOptions(
+            include_columns=[names[place] for place in places],
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,
+        ),
+    )
+    return table.slice(1)  # the header
 
 
 def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
@@ -197,7 +172,7 @@ def _columns(
     """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
     if NUMBER_IN_INDEX in cells:
         refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), given.path, _ADVICE, FileFormatError)
-    for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
+    for part in [name for name in IDS if name in cells]:
         refuse_bad_ids(cells[part], bad, given.path, part, place)
     # The first row names the system, as in TREC files.
     name = next(iter(cells.pop("name", ())), None)
@@ -207,28 +182,19 @@ def _columns(
 
 def refuse_bad_ids(cells: Any, bad: str, path: str, column: str, place: Callable[[int], str]) -> None:
     """Refuse ids that match a pattern, such as that of `swallowed`; ``place`` gives a row's place in the file."""
-    row = _first_match(cells, bad)
+    if not isinstance(cells, list) and pa.types.is_integer(cells.type):
+        return
+    try:  # Arrow's own search: a Python string for each of a million ids would take longer than the reading
+        texts = pa.array(cells, pa.large_string()) if isinstance(cells, list) else cells.cast(pa.large_string())
+    except (pa.ArrowException, TypeError, UnicodeError):  # numbers, bytes that are no UTF-8: `id_column` judges them
+        return
+    row = pc.index(pc.match_substring_regex(texts, bad), True).as_py()
     if row >= 0:
         raise FileFormatError(
-            f"{path}, {place(row)}, column {column}: found {str(cells[row])[:80]!r}; an id holds no NUL, and no rows "
-            "between two quotes: is a quote too many?"
+            f"found {texts[row].as_py()[:80]!r}; an id holds no NUL, and no rows between two quotes: is a quote too "
+            "many?",
+            where=f"{path}, {place(row)}, column {column}",
         )
-
-
-def _first_match(cells: Any, pattern: str) -> int:
-    """Return the first row whose text matches, or -1; cells may be a list or an Arrow column."""
-    if isinstance(cells, list):
-        search = re.compile(pattern).search
-        return next((row for row, cell in enumerate(cells) if isinstance(cell, str) and search(cell)), -1)
-    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
-    # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
-    if kind not in (pa.string(), pa.large_string(), pa.binary()):
-        return -1
-    try:
-        cells = cells.cast(pa.large_string())
-    except pa.ArrowInvalid:  # bytes that are no UTF-8: refused with their row, as no ids
-        return -1
-    return int(pc.index(pc.match_substring_regex(cells, pattern), True).as_py())
 
 
 def swallowed(delimiter: str) -> str:
@@ -236,27 +202,8 @@ def swallowed(delimiter: str) -> str:
     return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n" if delimiter else NUL
 
 
-def rows_of(data: bytes, delimiter: str, where: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Return the header, empty if there is none, and line and fields of each row, which are as many as the header's."""
-    records = _records(data, delimiter, where)
-    _, header = next(records, (1, []))
-    return header, _whole_rows(records, header, delimiter, where)
-
-
-def _whole_rows(
-    records: Iterator[tuple[int, list[str]]], header: Sequence[str], delimiter: str, where: str
-) -> Iterator[tuple[int, list[str]]]:
-    for line, fields in records:
-        if len(fields) != len(header):
-            raise FileFormatError(
-                f"{where}, line {line}: expected {count(len(header), 'column')} ({', '.join(header)[:80]}), "
-                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
-            )
-        yield line, fields
-
-
 def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and fields of each record; a field in quotes may hold line breaks."""
+    """Yield line and fields of each record, as many as of the first; a field in quotes may hold line breaks."""
     data = data.removeprefix(BOM)
     try:
         text = data.decode()
@@ -265,14 +212,23 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
         found = data.split(b"\n")[line][:80]
         raise FileFormatError(f"expected UTF-8 text, found {found!r}", where=f"{where}, line {line + 1}") from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header: list[str] = []
     begin = 1
     try:
         for fields in reader:
+            header = header or fields
+            if fields and len(fields) != len(header):
+                raise FileFormatError(
+                    f"expected {count(len(header), 'column')} ({', '.join(header)[:80]}), found {len(fields)}: "
+                    f"{delimiter.join(fields)[:80]!r}",
+                    where=f"{where}, line {begin}",
+                )
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise FileFormatError(f"{where}, line {reader.line_num}: a quote stands where none can: {error}") from error
+        where = f"{where}, line {reader.line_num}"
+        raise FileFormatError(f"a quote stands where none can: {error}", where=where) from error
 
 
 def csv_lines(delimiter: str, data: bytes) -> list[int]:

@@ -32,7 +32,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
-from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
+from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
 from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck, number_of, numbers_of_texts
 
@@ -40,7 +40,6 @@ _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
 _BLOCK = 1 << 18  # of regular text: it stays in the cache while it is checked and cut into cells (bench_files)
-_IDS = ("qid", "docid", "aspect", "subgroup")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Layout:
     @property
     def ids(self) -> list[str]:
         """The columns with ids."""
-        return [field for field in self.fields if field in _IDS]
+        return [field for field in self.fields if field in IDS]
 
     def __str__(self) -> str:
         return f"{len(self.fields)} columns ({' '.join(self.fields)})"
